@@ -1,9 +1,110 @@
-/** Puts the built server's modules into one file, which loads in half the time. Part of `npm run build`. */
+/**
+ * Makes of the built modules what the package ships, in dist/bundle. Part of `npm run build`.
+ *
+ * - The server, the library and its test server, with all that they import, in a few files that share what they have in
+ *   common: a third of the start time of the modules one by one. CommonJS, which `import`, `require` and jest can load.
+ * - Their types, each entry in one declaration file that imports nothing.
+ * - The licences of the packages in the bundle.
+ *
+ * Comments are left out of the code; lines and names stay, for stack traces.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { build } from "rolldown";
+import ts from "typescript";
 
-await build({
-  input: "dist/server/main.js",
+const folder = "dist/bundle";
+const libraries = ["library", "testing"];
+/** For `Symbol.asyncDispose`, whatever libraries a program names. */
+const lib = '/// <reference lib="esnext.disposable" />';
+
+const { output } = await build({
+  input: {
+    main: "dist/server/main.js",
+    ...Object.fromEntries(libraries.map((name) => [name, `dist/library/${name}.js`])),
+  },
   platform: "node",
   logLevel: "warn",
-  output: { dir: "dist/bundle", format: "esm", cleanDir: true },
+  output: {
+    dir: folder,
+    format: "cjs",
+    comments: false,
+    cleanDir: true,
+    entryFileNames: "[name].cjs",
+    chunkFileNames: "[name].cjs",
+  },
 });
+for (const name of libraries) {
+  writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`dist/library/${name}.d.ts`));
+}
+writeFileSync(`${folder}/LICENSES.txt`, licencesOf(output));
+
+/** The declarations of `entry` and of the files that it names, as one file. */
+function declarationsOf(entry) {
+  const files = new Map();
+  const read = (path) => {
+    if (!files.has(path)) files.set(path, declarationFile(path, read));
+    return files.get(path);
+  };
+  const exported = new Map(read(entry).exported);
+  const bodies = [...files.values()].flatMap(({ statements }) => {
+    const shown = statements.filter(({ isType, name }) => isType || exported.has(name));
+    return shown.map(({ text }) => text);
+  });
+  const names = [...exported].map(([name, isType]) => (isType ? `type ${name}` : name));
+  const text = [lib, ...bodies, `export { ${names.join(", ")} };\n`].join("\n\n");
+  const foreign = /\bfrom "|\bimport\(|\bNodeJS\b|\bBuffer\b/.exec(text);
+  if (foreign !== null) throw new Error(`${entry}: its types need others (${foreign[0]})`);
+  return text;
+}
+
+/** What one file declares, and the names that it exports, each with whether it is a type. `read` reads another file. */
+function declarationFile(path, read) {
+  const source = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest);
+  const statements = [];
+  const exported = new Map();
+  for (const statement of source.statements) {
+    const { moduleSpecifier, exportClause, name } = statement;
+    if (moduleSpecifier !== undefined) {
+      const other = read(join(dirname(path), moduleSpecifier.text.replace(/\.ts$/, ".d.ts")));
+      if (!ts.isExportDeclaration(statement)) continue;
+      const all = [...other.exported.keys()];
+      const wanted = exportClause?.elements.map((element) => element.name.text) ?? all;
+      for (const one of wanted) exported.set(one, other.exported.get(one));
+      continue;
+    }
+    if (name === undefined) continue; // export {}
+    const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+    const text = statement.getText(source).replace(/^export /, "");
+    // The last comment is its own; the first statement has the header of the file, too.
+    const comment = ts.getLeadingCommentRanges(source.text, statement.pos)?.at(-1);
+    const told = comment === undefined ? "" : `${source.text.slice(comment.pos, comment.end)}\n`;
+    statements.push({ name: name.text, isType, text: told + text });
+    if (ts.canHaveModifiers(statement) && ts.getModifiers(statement)?.some(isExport)) {
+      exported.set(name.text, isType);
+    }
+  }
+  return { statements, exported };
+}
+
+function isExport({ kind }) {
+  return kind === ts.SyntaxKind.ExportKeyword;
+}
+
+/** The licence of each package that is in the bundle. */
+function licencesOf(chunks) {
+  const packages = new Set();
+  for (const { moduleIds = [] } of chunks) {
+    for (const id of moduleIds) {
+      const found = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0];
+      if (found !== undefined) packages.add(found);
+    }
+  }
+  const texts = [...packages].sort().map((path) => {
+    const { name, version, license } = JSON.parse(readFileSync(`${path}/package.json`, "utf8"));
+    const file = readdirSync(path).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? "" : readFileSync(`${path}/${file}`, "utf8").trim();
+    return `${name} ${version} (${license})\n\n${text}\n`;
+  });
+  return `The files in this folder contain parts of these packages.\n\n${texts.join("\n----\n\n")}`;
+}

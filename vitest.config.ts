@@ -41,10 +41,8 @@ export default defineConfig(({ mode }) => {
       env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(cold ? { COLD: "1" } : {}) },
       exclude: ["node_modules/**", ...(mode === "test" || cold ? long : [])],
       setupFiles: built
-        ? ["dist/test/support/flush-coverage.js"]
-        : cold
-          ? ["test/support/cold-databases.ts"]
-          : [],
+        ? ["dist/test/support/flush-coverage.js", "dist/test/support/poisoned-databases.js"]
+        : [cold ? "test/support/cold-databases.ts" : "test/support/poisoned-databases.ts"],
       server: { deps: { external: [/\/dist\//] } },
       testTimeout: 60_000,
       reporters: report === undefined ? ["default"] : ["default", "json"],

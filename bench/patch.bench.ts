@@ -4,7 +4,9 @@
  * the latency of a get during a patch of all documents.
  */
 import { join } from "node:path";
-import { type Database, openEngine } from "../engine/engine.ts";
+import type { OpenDatabase } from "../engine/database/open-database.ts";
+import { openFolder } from "../engine/database/open-folder.ts";
+
 import {
   type SetOperationOptions,
   startPatchByQuery,
@@ -48,7 +50,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     console.log(line);
   };
   const folder = temporaryFolder();
-  const engine = await openEngine({ folder: join(folder.path, "jackdaw") });
+  const engine = await openFolder({ folder: join(folder.path, "jackdaw") });
   const sqlite = filledSqlite(folder.path, count);
   try {
     const database = await engine.databases.create("bench", {});
@@ -80,7 +82,7 @@ export async function run(size: BenchSize): Promise<string[]> {
 }
 
 async function insertAll(
-  database: Database,
+  database: OpenDatabase,
   count: number,
   collection = "Users",
   text: (n: number) => string = textOf,
@@ -90,14 +92,14 @@ async function insertAll(
   for (let from = 0; from < count; from += batchSize) {
     await database.write((transaction) => {
       for (let n = from; n < from + batchSize && n < count; n++) {
-        state.parseText(text(n).slice(0, -1) + member);
-        putParsed(transaction, `${collection.toLowerCase()}/${n}`);
+        const parsed = state.parseText(text(n).slice(0, -1) + member);
+        putParsed(transaction, `${collection.toLowerCase()}/${n}`, parsed);
       }
     });
   }
 }
 
-async function patchAll(database: Database, query: string): Promise<void> {
+async function patchAll(database: OpenDatabase, query: string): Promise<void> {
   const { ended } = await startPatchByQuery(database, query, options);
   const { info } = await ended;
   if (info.state.status !== "completed") throw new Error(JSON.stringify(info.state));
@@ -105,7 +107,7 @@ async function patchAll(database: Database, query: string): Promise<void> {
 
 /** Gets random documents sequentially during a patch of all documents. */
 async function benchGets(
-  database: Database,
+  database: OpenDatabase,
   count: number,
   print: (line: string) => void,
 ): Promise<void> {
@@ -136,7 +138,7 @@ async function benchGets(
 }
 
 async function benchLoop(
-  database: Database,
+  database: OpenDatabase,
   count: number,
   rounds: number,
   print: (line: string) => void,

@@ -45,11 +45,12 @@ class PackedDatabase implements RowSource, IndexHost {
     let at = 0;
     for (let n = 0; n < count; n++) {
       const text = Buffer.from(documentText(n));
-      parser.parse(text, 0, text.length);
+      const parsed = parser.parse(text, 0, text.length);
       fields.etag = n + 1;
       fields.setId(`users/${n}`);
       fields.setChangeVector("");
-      fields.setBody(parser);
+      fields.setMetadata(text, 0, 0);
+      fields.setBody(parsed);
       this.#starts[n] = at;
       at += documentRecordLength(fields);
       encodeDocumentRecord(this.#bytes, this.#starts[n] as number, fields);

@@ -8,7 +8,7 @@
 import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { Database, type DatabaseOptions } from "../engine/database/database.ts";
+import { type DatabaseOptions, OpenDatabase } from "../engine/database/open-database.ts";
 import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import {
   type BenchSize,
@@ -163,7 +163,7 @@ async function benchDisk(data: string, print: (line: string) => void): Promise<v
   const folder = join(data, "Databases", "bench");
   const onDisk = bytesBelow(folder);
   const entries = bytesBelow(join(folder, "indexes"));
-  const database = await Database.open(nodeEnvironment(), "bench", folder);
+  const database = await OpenDatabase.open(nodeEnvironment(), "bench", folder);
   const { recordBytes, deadBytes } = database.logMetrics;
   await database.close();
   const live = recordBytes - deadBytes + entries;
@@ -184,7 +184,7 @@ async function benchCost(
   let number = 0;
   const indexing = async (options: DatabaseOptions): Promise<Cost> => {
     const path = join(folder, `cost-${number++}`);
-    const database = await Database.open(nodeEnvironment(), "cost", path, options);
+    const database = await OpenDatabase.open(nodeEnvironment(), "cost", path, options);
     await fillHere(database, count);
     const cost = await costOf(async () => {
       await database.queries.administration.deploy(definitions, true);
@@ -208,7 +208,7 @@ async function benchCost(
   );
 }
 
-async function fillHere(database: Database, count: number): Promise<void> {
+async function fillHere(database: OpenDatabase, count: number): Promise<void> {
   const documents = [...bodiesOf(count)];
   for (let from = 0; from < documents.length; from += 1_000) {
     await Promise.all(

@@ -6,7 +6,9 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { PerformanceObserver } from "node:perf_hooks";
 import { setImmediate } from "node:timers/promises";
-import { type Database, type Engine, openEngine } from "../engine/engine.ts";
+import type { OpenDatabase } from "../engine/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../engine/database/open-folder.ts";
+
 import { SegmentCache } from "../engine/log/segment-cache.ts";
 import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, temporaryFolder, timeMs } from "./harness.ts";
@@ -37,8 +39,8 @@ export async function run(size: BenchSize): Promise<string[]> {
 }
 
 /** Opens with an empty cache, so that segment images, which have their own limit, are not counted. */
-function openBench(folder: string): Promise<Engine> {
-  return openEngine({ folder, database: { log: { cache: new SegmentCache(1) } } });
+function openBench(folder: string): Promise<OpenFolder> {
+  return openFolder({ folder, database: { log: { cache: new SegmentCache(1) } } });
 }
 
 async function insert(
@@ -79,7 +81,7 @@ function settledMemory(): NodeJS.MemoryUsage {
   return process.memoryUsage();
 }
 
-async function insertAll(database: Database, documents: number): Promise<void> {
+async function insertAll(database: OpenDatabase, documents: number): Promise<void> {
   const texts = Array.from(
     { length: textCount },
     (_, n) => `${documentText(n).slice(0, -1)},"@metadata":{"@collection":"Users"}}`,

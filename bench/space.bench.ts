@@ -10,7 +10,9 @@ import { lstatSync, readdirSync } from "node:fs";
 import * as http2 from "node:http2";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { type Database, openEngine } from "../engine/engine.ts";
+import type { OpenDatabase } from "../engine/database/open-database.ts";
+import { openFolder } from "../engine/database/open-folder.ts";
+
 import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, percentile, seeded, temporaryFolder } from "./harness.ts";
 import type { LoadResult } from "./http/load.ts";
@@ -51,7 +53,7 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
   const overwrites = size === "smoke" ? 3 : 20;
   const folder = temporaryFolder();
   try {
-    const engine = await openEngine({ folder: folder.path });
+    const engine = await openFolder({ folder: folder.path });
     const database = await engine.databases.create("bench", {});
     const random = seeded(11);
     const [idle, first, meanwhile] = [newReads(), newReads(), newReads()];
@@ -88,7 +90,7 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
 
 /** Overwrites every document once, `batchSize` per transaction; `between` is awaited after each. */
 async function overwrite(
-  database: Database,
+  database: OpenDatabase,
   documents: number,
   round: number,
   between: (stored: number) => Promise<void>,
@@ -111,7 +113,7 @@ function newReads(): Reads {
 
 /** Gets several random documents with numbers below `documents`, each in a turn of its own, like requests. */
 async function readSome(
-  database: Database,
+  database: OpenDatabase,
   documents: number,
   random: () => number,
   reads: Reads,

@@ -5,7 +5,9 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { type Database, openEngine } from "../engine/engine.ts";
+import type { OpenDatabase } from "../engine/database/open-database.ts";
+import { openFolder } from "../engine/database/open-folder.ts";
+
 import { putText } from "../engine/writes/documents.ts";
 import {
   type BenchSize,
@@ -82,7 +84,7 @@ function textOf(n: number): string {
   return texts[n % texts.length] as string; // made by makeTexts
 }
 
-async function insertAll(database: Database, count: number): Promise<void> {
+async function insertAll(database: OpenDatabase, count: number): Promise<void> {
   const pending: Promise<void>[] = [];
   for (let from = 0; from < count; from += batchSize) {
     pending.push(
@@ -109,7 +111,7 @@ async function benchBulk(
   let round = 0;
   const result = await interleavedCosts(rounds, {
     jackdaw: async () => {
-      const engine = await openEngine({ folder: join(folder, `bulk-${round++}`) });
+      const engine = await openFolder({ folder: join(folder, `bulk-${round++}`) });
       const database = await engine.databases.create("bench", {});
       const cost = await costOf(() => insertAll(database, count));
       await engine.close();
@@ -145,7 +147,7 @@ async function benchPutsAndGets(
   print: (line: string) => void,
 ): Promise<void> {
   const lmdb = peer<Lmdb>("lmdb");
-  const engine = await openEngine({ folder: join(folder, "jackdaw") });
+  const engine = await openFolder({ folder: join(folder, "jackdaw") });
   const database = await engine.databases.create("bench", {});
   await insertAll(database, documents);
   const store = lmdb?.open({ path: join(folder, "lmdb"), encoding: "string", noMemInit: true });
@@ -203,7 +205,7 @@ function microseconds(ms: number, count: number): string {
 }
 
 /** Reads the text as stored, without `@metadata`: the equivalent of LMDB's get of a string. */
-function getSync(database: Database, documents: number, count: number): void {
+function getSync(database: OpenDatabase, documents: number, count: number): void {
   const random = seeded(7);
   let length = 0;
   for (let i = 0; i < count; i++) {

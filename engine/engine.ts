@@ -1,46 +1,27 @@
 /**
- * The public surface of the engine: what an embedding program, and server/, may use. It knows nothing of HTTP.
+ * The surface of the engine: what server/ may use of it, beside the common ground in base/ and json/. It knows nothing of
+ * HTTP, and shows no transaction, keyspace, record or position.
  *
  *     const engine = await openEngine({ folder: "./data" });
  *     const database = await engine.databases.create("shop", {});
- *     const stored = await database.put("users/1", { Name: "Ann", "@metadata": { "@collection": "Users" } });
+ *     const stored = await database.documents.put("users/1", Buffer.from('{"Name":"Ann"}'));
  *     // stored.changeVector is "A:1-…"
- *     await database.get("users/1");   // { Name: "Ann", "@metadata": { "@collection": "Users", "@id": "users/1", … } }
  *     await engine.close();
  */
+import { Databases } from "./api/databases.ts";
+import { SystemValues } from "./api/system-values.ts";
+import type { Environment } from "./base/environment.ts";
+import { type FolderOptions, openFolder } from "./database/open-folder.ts";
+import type { Operations } from "./store/operations.ts";
 
-import { systemDatabaseName } from "./base/database-name.ts";
-import type { DirectoryLock, Environment, Report } from "./base/environment.ts";
-import { Database, type DatabaseOptions } from "./database/database.ts";
-import { DatabaseCatalog, type IdleOptions } from "./database/database-catalog.ts";
-import { SystemDatabase } from "./database/system-database.ts";
-import { makeDurableDirectory } from "./platform/durable-directory.ts";
-import { FencedFiles } from "./platform/fenced-files.ts";
-import { nodeEnvironment } from "./platform/node-environment.ts";
-
-export interface EngineOptions {
-  /** Folder of the databases; left out: all are in memory and gone when the process ends. */
-  readonly folder?: string | undefined;
-  /** Left out: this process's clock, random bytes and files. */
-  readonly environment?: Environment;
-  readonly database?: DatabaseOptions;
-  /** Reports to the operator what goes wrong outside requests. */
-  readonly report?: Report | undefined;
-  /**
-   * When idle databases are closed; left out: never. An embedding program that sets this must call `databases.find`
-   * before each use.
-   */
-  readonly idle?: IdleOptions;
-}
+export type EngineOptions = FolderOptions;
 
 /** The databases of one data folder, and the durable values of the server itself. */
 export interface Engine {
-  readonly databases: DatabaseCatalog;
-  /**
-   * A database without documents, for the server's own data: certificates, identity, settings. Read this property for
-   * each use: when it has stopped, it is replaced.
-   */
-  readonly system: Database;
+  readonly databases: Databases;
+  readonly values: SystemValues;
+  /** The server's own operations. Read this property for each use: when its database has stopped, it is replaced. */
+  readonly operations: Operations;
   readonly environment: Environment;
   /**
    * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
@@ -55,57 +36,194 @@ export interface Engine {
  * @throws EngineError database-locked when another process has it, database-damaged
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
-  const environment = options.environment ?? nodeEnvironment();
-  const { folder } = options;
-  if (folder === undefined) return await openContents(environment, null, null, options);
-  await makeDurableDirectory(environment.files, folder);
-  const lock = await environment.files.lockDirectory(folder);
-  try {
-    const files = new FencedFiles(environment.files, lock);
-    return await openContents({ ...environment, files }, folder, lock, options);
-  } catch (error) {
-    await lock.release();
-    throw error;
-  }
+  const folder = await openFolder(options);
+  return {
+    databases: new Databases(folder.databases),
+    values: new SystemValues(() => folder.system),
+    get operations() {
+      return folder.system.operations;
+    },
+    environment: folder.environment,
+    lost: folder.lost,
+    close: () => folder.close(),
+  };
 }
 
-async function openContents(
-  environment: Environment,
-  folder: string | null,
-  lock: DirectoryLock | null,
-  { database, report, idle }: EngineOptions,
-): Promise<Engine> {
-  const options = report === undefined ? database : { ...database, report };
-  const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
-  const system = await SystemDatabase.open(environment, inside(systemDatabaseName), options);
-  try {
-    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options, idle);
-    return {
-      databases,
-      get system() {
-        return system.current;
-      },
-      environment,
-      lost: new Promise((resolve) => lock?.onLost(resolve)),
-      close: async () => {
-        try {
-          await databases.close();
-        } finally {
-          await system.close().finally(() => lock?.release());
-        }
-      },
-    };
-  } catch (error) {
-    await system.close();
-    throw error;
-  }
-}
-
+export {
+  type Attachment,
+  type AttachmentName,
+  Attachments,
+  type ContentReader,
+  type ContentSource,
+} from "./api/attachments.ts";
+export {
+  Batches,
+  type BatchOptions,
+  type ClusterBatchResult,
+  type PreparedBatch,
+} from "./api/batches.ts";
+export { type BulkInsertOptions, BulkInserts } from "./api/bulk-inserts.ts";
+export {
+  type Change,
+  Changes,
+  type CounterChange,
+  type DocumentChange,
+  type IndexChange,
+  type TimeSeriesChange,
+} from "./api/changes.ts";
+export {
+  CompareExchange,
+  type CompareExchangeResult,
+  type CompareExchangeValue,
+} from "./api/compare-exchange.ts";
+export {
+  type CounterOperation,
+  type CounterSlot,
+  Counters,
+  type DocumentCounterOperations,
+} from "./api/counters.ts";
+export { Database, type Guest } from "./api/database.ts";
+export { Databases } from "./api/databases.ts";
+export {
+  Documents,
+  DocumentsView,
+  FoundDocument,
+  type ListedDocuments,
+  type ListReceiver,
+} from "./api/documents.ts";
+export { Identities, type LastRange, type NumberRange } from "./api/identities.ts";
+export type {
+  AutomaticIndexInfo,
+  IndexDefinition,
+  IndexDetails,
+  IndexError,
+  IndexInfo,
+  IndexLockMode,
+  IndexOutput,
+  IndexPriority,
+  IndexType,
+  SearchEngine,
+  StageCounts,
+} from "./api/index-info.ts";
+export {
+  type AwaitedIndexes,
+  type DeployedDefinition,
+  type Deployer,
+  Indexes,
+  type IndexSelection,
+  type IndexTerms,
+  indexLockModes,
+  indexPriorities,
+  type TermsRequest,
+} from "./api/indexes.ts";
+export type { LargeDocument, MemoryReserver } from "./api/large-documents.ts";
+export {
+  type JsonPatchResult,
+  Patches,
+  type PatchRequest,
+  type PatchResult,
+  type PatchScript,
+  type PatchStatus,
+} from "./api/patches.ts";
+export { PreparedQuery, Queries, type QueryEntries, type QueryInclude } from "./api/queries.ts";
+export {
+  type RevisionBinPage,
+  type RevisionChoice,
+  type RevisionDeletion,
+  type RevisionPage,
+  type RevisionScope,
+  Revisions,
+} from "./api/revisions.ts";
+export {
+  type SetOperationOptions,
+  SetOperations,
+  type WatchedPatch,
+} from "./api/set-operations.ts";
+export {
+  type DumpItemType,
+  type DumpOptions,
+  type ImportSettings,
+  Smuggler,
+} from "./api/smuggler.ts";
+export {
+  type CollectionCounts,
+  type CollectionDetails,
+  type DatabaseCounts,
+  type DatabaseFigures,
+  Statistics,
+} from "./api/statistics.ts";
+export {
+  type ArchivedBehavior,
+  archivedBehaviors,
+  type IncludeKind,
+  type OpeningStrategy,
+  openingStrategies,
+  type SubscriptionBatch,
+  type SubscriptionChoice,
+  type SubscriptionIncludes,
+  type SubscriptionItem,
+  type SubscriptionSettings,
+  Subscriptions,
+  type SubscriptionTask,
+  type SubscriptionTrial,
+  type SubscriptionWorker,
+  subscriptionClosed,
+  type WorkerInfo,
+  type WorkerOptions,
+} from "./api/subscriptions.ts";
+export { SystemValues } from "./api/system-values.ts";
+export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
+export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
-export { type DumpOptions, parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
-export { exportDump } from "./smuggler/export.ts";
-export { importDump } from "./smuggler/import.ts";
-export { SmugglerResult } from "./smuggler/smuggler-result.ts";
-export type { DatabaseOptions, Environment };
-export { Database, DatabaseCatalog };
+export { nodeTag, usualChangeVector } from "./documents/change-vector.ts";
+export {
+  checkedJson,
+  checkedJsonInTurns,
+  checkJson,
+  minifiedObject,
+} from "./documents/checked-json.ts";
+export type { DocumentPieces } from "./documents/document-pieces.ts";
+export type { DocumentRow } from "./documents/document-row.ts";
+export {
+  changeVectorsAt,
+  type IncludePath,
+  includedIds,
+  parseIncludePath,
+} from "./documents/include-path.ts";
+export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
+export type { SeriesBounds } from "./keyspaces/series-page.ts";
+export type { SeriesEntry } from "./keyspaces/series-segment.ts";
+export {
+  isIncremental,
+  type SeriesSummary,
+  seriesTimeText,
+  timeMax,
+  timeMin,
+} from "./keyspaces/time-series.ts";
+export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
+export type { IndexExplanation, QueryOptions } from "./querying/query-host.ts";
+export type { SeriesInclude } from "./rql/analyzed-query.ts";
+export {
+  type IncludedCounters,
+  type IncludedRevisions,
+  type ProjectionBehavior,
+  projectionBehaviors,
+  type QueryOutcome,
+  type RowSink,
+} from "./rql/results.ts";
+export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
+export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
+export { encodeSeriesBlob } from "./smuggler/series-blob.ts";
+export { checkTransform } from "./smuggler/transform.ts";
+export type {
+  OperationFailure,
+  OperationFigures,
+  OperationInfo,
+  OperationState,
+  Operations,
+  OperationWork,
+  StartedOperation,
+} from "./store/operations.ts";
+export type { StoredDocument } from "./writes/documents.ts";
+export type { Environment };

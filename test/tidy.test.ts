@@ -5,13 +5,14 @@ import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { routes } from "../server/endpoints/route-table.ts";
+import { coveredElsewhere } from "./covered-elsewhere.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" })
   .split("\n")
   .filter((path) => path !== "");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
-const source = files.filter((path) => /^(engine|server|certs)\/.*\.ts$/.test(path));
+const source = files.filter((path) => /^(engine|server|certs|library)\/.*\.ts$/.test(path));
 
 describe("every source file", () => {
   test("opens with a header that says what it is for", () => {
@@ -25,7 +26,13 @@ describe("every source file", () => {
   });
 
   test("is imported by another, or is a command", () => {
-    const commands = ["server/main.ts", "certs/generate.ts", "engine/engine.ts"];
+    const commands = [
+      "server/main.ts",
+      "certs/generate.ts",
+      "engine/engine.ts",
+      "library/library.ts",
+      "library/testing.ts",
+    ];
     const imported = new Set<string>();
     for (const path of files.filter((name) => name.endsWith(".ts"))) {
       for (const [, specifier] of read(path).matchAll(
@@ -43,11 +50,85 @@ describe("every source file", () => {
   });
 });
 
+describe("tests", () => {
+  /** Lines from which on a file has a test of its own. */
+  const longLines = 500;
+  const mirrorOf = (path: string) => `test/${path.replace(/\.ts$/, ".test.ts")}`;
+  const listed = Object.entries(coveredElsewhere);
+  /** What a file imports when it runs. */
+  const importsOf = new Map(
+    files
+      .filter((path) => path.endsWith(".ts"))
+      .map((path) => {
+        const found = read(path).matchAll(
+          /^(?:import|export) (?!type )(?:[^"';]*? from )?"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"/gm,
+        );
+        const paths = [...found].map(([, one, other]) =>
+          normalize(join(dirname(path), one ?? other ?? "")),
+        );
+        return [path, paths];
+      }),
+  );
+  // It runs the server as a process.
+  importsOf.get("test/server/start.test.ts")?.push("server/main.ts");
+
+  function reachedFrom(path: string): Set<string> {
+    const reached = new Set<string>();
+    const waiting = [path];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      for (const one of importsOf.get(next) ?? []) {
+        if (reached.has(one)) continue;
+        reached.add(one);
+        waiting.push(one);
+      }
+    }
+    return reached;
+  }
+
+  test("there is one for every source file that runs: at the mirrored path, or as listed", () => {
+    const isRun = (path: string) =>
+      /^export (?:async |abstract )?(?:function|class|const|let)\b|^export \{|^main\(/m.test(
+        read(path),
+      );
+    const elsewhere = new Set(listed.flatMap(([, sources]) => sources));
+    const untested = source.filter(
+      (path) => isRun(path) && !files.includes(mirrorOf(path)) && !elsewhere.has(path),
+    );
+    expect(untested).toEqual([]);
+  });
+
+  test("those that cover other files are there and import them, and what has its own is not listed", () => {
+    const wrong: string[] = [];
+    for (const [path, sources] of listed) {
+      const reached = reachedFrom(path);
+      for (const one of sources) {
+        if (!reached.has(one)) wrong.push(`${path} does not import ${one}`);
+        if (files.includes(mirrorOf(one))) wrong.push(`${one} has a test of its own`);
+        if (!source.includes(one)) wrong.push(`${one} is not there`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    const all = listed.flatMap(([, sources]) => sources);
+    expect(all).toHaveLength(new Set(all).size);
+  });
+
+  test("a file of more than 500 lines is imported by a test itself", () => {
+    const direct = new Set(
+      files
+        .filter((path) => path.endsWith(".test.ts"))
+        .flatMap((path) => importsOf.get(path) ?? []),
+    );
+    const long = source.filter((path) => read(path).split("\n").length > longLines);
+    expect(long.length).toBeGreaterThan(20);
+    expect(long.filter((path) => !direct.has(path) && !files.includes(mirrorOf(path)))).toEqual([]);
+  });
+});
+
 describe("rooms", () => {
   const rooms = new Set(
     source.flatMap((path) => {
       const [top, room, file] = path.split("/");
-      return top !== "certs" && file !== undefined ? [`${top}/${room}`] : [];
+      return (top === "engine" || top === "server") && file !== undefined ? [`${top}/${room}`] : [];
     }),
   );
 
@@ -91,13 +172,28 @@ describe("rooms", () => {
   });
 });
 
+describe("what the package exports", () => {
+  test("is imported by nothing in engine/, server/ and certs/", () => {
+    const guilty = source.filter(
+      (path) => !path.startsWith("library/") && /"(?:\.\.\/)+library\//.test(read(path)),
+    );
+    expect(guilty).toEqual([]);
+  });
+});
+
 describe("tables", () => {
   test("every file of endpoints has its routes in the table", () => {
     const table = read("server/endpoints/route-table.ts");
     const endpoints = source.filter((path) => path.startsWith("server/endpoints/"));
-    const missing = endpoints.filter((path) => {
-      const exportsRoutes = /export const \w+Routes\b/.test(read(path));
-      return exportsRoutes && !table.includes(`./${basename(path)}`);
+    const missing = endpoints.flatMap((path) => {
+      const names = [...read(path).matchAll(/^export const (\w+Routes)\b/gm)].map(
+        ([, name]) => name,
+      );
+      // Each list is imported from its file, and is an element of the table.
+      const isListed = (name = "") =>
+        new RegExp(`\\{[^}]*\\b${name}\\b[^}]*\\} from "\\./${basename(path)}"`).test(table) &&
+        new RegExp(`\\.\\.\\.${name}\\b`).test(table);
+      return names.filter((name) => !isListed(name));
     });
     expect(missing).toEqual([]);
   });

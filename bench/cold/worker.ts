@@ -4,7 +4,9 @@
  */
 import { readFileSync } from "node:fs";
 import { processMemory } from "../../engine/base/memory-budget.ts";
-import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../../engine/database/open-folder.ts";
+
 import { startPatchByQuery } from "../../engine/querying/operations-by-query.ts";
 import { putText } from "../../engine/writes/documents.ts";
 import { seeded } from "../harness.ts";
@@ -36,8 +38,8 @@ export interface ColdResult {
 
 const batchSize = 500;
 const batchesUnderWay = 4;
-let engine: Engine | null = null;
-let database: Database | null = null;
+let engine: OpenFolder | null = null;
+let database: OpenDatabase | null = null;
 
 process.on("message", (step: ColdStep) => {
   measured(step).then(
@@ -72,7 +74,7 @@ function mostResident(): number {
 async function run(step: ColdStep): Promise<number> {
   if (step.kind === "open") {
     processMemory.bytesMax = step.memoryBytes;
-    engine = await openEngine({ folder: step.folder });
+    engine = await openFolder({ folder: step.folder });
     database =
       (await engine.databases.find("bench")) ?? (await engine.databases.create("bench", {}));
     return 0;
@@ -99,7 +101,7 @@ async function run(step: ColdStep): Promise<number> {
   }
 }
 
-async function insert(into: Database, documents: number, bodyBytes: number): Promise<number> {
+async function insert(into: OpenDatabase, documents: number, bodyBytes: number): Promise<number> {
   const pending: Promise<void>[] = [];
   for (let from = 0; from < documents; from += batchSize) {
     pending.push(
@@ -123,7 +125,7 @@ function textOf(n: number, bodyBytes: number): string {
   return start + "some text ".repeat(Math.max(1, (bodyBytes - start.length) / 10)) + end;
 }
 
-async function query(from: Database, text: string): Promise<number> {
+async function query(from: OpenDatabase, text: string): Promise<number> {
   let rows = 0;
   const sink = {
     add: () => {
@@ -136,14 +138,14 @@ async function query(from: Database, text: string): Promise<number> {
 }
 
 /** Builds the index for a query, and drops it. */
-async function index(from: Database, text: string): Promise<number> {
+async function index(from: OpenDatabase, text: string): Promise<number> {
   const rows = await query(from, text);
   const { administration } = from.queries;
   for (const one of from.queries.indexes.all()) await administration.delete(one.name);
   return rows;
 }
 
-async function patch(into: Database, text: string): Promise<number> {
+async function patch(into: OpenDatabase, text: string): Promise<number> {
   const { ended } = await startPatchByQuery(into, text, {
     parametersText: null,
     allowsStale: false,
@@ -159,7 +161,7 @@ async function patch(into: Database, text: string): Promise<number> {
 
 /** Gets random documents out of a set of `hot` ids spread over the database. */
 async function gets(
-  from: Database,
+  from: OpenDatabase,
   { documents, hot, count }: Extract<ColdStep, { kind: "gets" }>,
 ): Promise<number> {
   const pick = seeded(5);

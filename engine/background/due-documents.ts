@@ -9,11 +9,11 @@
  * - `#due` has every document up to `#scannedEtag` with such a time, and perhaps some that no longer have one: the
  *   transaction checks again.
  */
-import { BackgroundTask } from "../base/background-task.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "../base/limits.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
+import { nextTurn } from "../base/turns.ts";
 import { metadataLengthOf, metadataStartOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { quoteString } from "../json/escape.ts";
@@ -22,6 +22,7 @@ import { allCollections } from "../keyspaces/document-table.ts";
 import { RecordReader } from "../reading/record-reader.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
+import { ConfiguredTask } from "./configured-task.ts";
 
 const noBytes = Buffer.alloc(0);
 
@@ -34,9 +35,6 @@ export interface DueDocumentsOptions {
   readonly act: (transaction: Transaction, document: number) => void;
 }
 
-/** Node fires longer timers at once. */
-const timerMsMax = 2 ** 31 - 1;
-
 type Configuration = Readonly<Record<string, unknown>>;
 
 export class DueDocuments {
@@ -45,7 +43,7 @@ export class DueDocuments {
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   readonly #options: DueDocumentsOptions;
   readonly #keyText: Buffer;
-  readonly #task: BackgroundTask;
+  readonly #task: ConfiguredTask;
   /** Due time by document, microseconds since 1970. */
   readonly #due = new Map<number, number>();
   #scannedEtag = 0;
@@ -61,28 +59,24 @@ export class DueDocuments {
     this.#clock = clock;
     this.#options = options;
     this.#keyText = quoteString(options.key);
-    this.#task = new BackgroundTask(
+    this.#task = new ConfiguredTask(
       clock,
-      async () => {
-        await this.run();
-        this.#arm();
-      },
+      () => this.run(),
+      () => this.#secondsBetween(),
       failed,
     );
   }
 
   /** The database's record may have changed: reschedules the next run, if one is configured. */
   configure(): void {
-    this.#task.disarm();
-    this.#arm();
+    this.#task.configure();
   }
 
-  #arm(): void {
+  #secondsBetween(): number | null {
     const configuration = this.#configuration();
-    if (configuration === null) return;
+    if (configuration === null) return null;
     const seconds = configuration[this.#options.secondsKey];
-    const ms = typeof seconds === "number" ? seconds * 1000 : dueDocumentsIntervalMs;
-    this.#task.armIn(Math.min(ms, timerMsMax));
+    return typeof seconds === "number" ? seconds : dueDocumentsIntervalMs / 1000;
   }
 
   /** Processes the documents due now. @returns how many. */
@@ -157,7 +151,7 @@ export class DueDocuments {
           this.#scannedEtag = documents.etagOf(document);
         }
         if (this.#clock.monotonicMs() < sliceEnd) continue;
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await nextTurn();
         sliceEnd = this.#clock.monotonicMs() + sliceMs;
       }
     } finally {

@@ -26,10 +26,11 @@ import {
   tombstonesPerStep,
   tombstonesRetryMs,
 } from "../base/limits.ts";
+import { nextTurn } from "../base/turns.ts";
 import { numbersPerTombstone } from "../keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "../keyspaces/tombstones.ts";
 import type { BlobStore } from "../log/blob-store.ts";
-import type { FileLog } from "../log/file-log.ts";
+import type { CommitLog } from "../log/log.ts";
 import type { Damage } from "../log/scrub.ts";
 import { Throttle } from "../log/throttle.ts";
 import type { DamageList } from "../store/damage-list.ts";
@@ -59,7 +60,7 @@ const numbersPerSlice = 1024;
 /** What maintenance needs of its database. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
-  readonly log: FileLog;
+  readonly log: CommitLog;
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly damages: DamageList;
@@ -297,7 +298,7 @@ export class Maintenance {
         await this.#reclaimNumbers();
         return;
       }
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
     this.#order.armIn(settleOrderDelayMs);
   }
@@ -309,7 +310,7 @@ export class Maintenance {
       for (let left = 2 * pending; left > 0; left -= numbersPerSlice) {
         if (this.#ending.signal.aborted) return;
         documents.reclaim(numbersPerSlice);
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
       if (documents.pendingNumberCount >= pending) return;
       pending = documents.pendingNumberCount;

@@ -5,7 +5,6 @@
  * Invariants:
  * - Only revisions of deleted documents are removed, all those of one document in one transaction, which checks again.
  */
-import { BackgroundTask } from "../base/background-task.ts";
 import type { Clock } from "../base/environment.ts";
 import {
   documentsPerTask,
@@ -16,11 +15,10 @@ import { documentFlags } from "../documents/document-record.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { dropAll } from "../writes/revisions.ts";
+import { ConfiguredTask } from "./configured-task.ts";
 
 const { DeleteRevision } = documentFlags;
 const microsPerMinute = 60_000_000;
-/** Node fires longer timers at once. */
-const timerMsMax = 2 ** 31 - 1;
 
 interface Configuration {
   readonly minutesToKeep: number;
@@ -30,26 +28,23 @@ interface Configuration {
 export class RevisionBin {
   readonly #database: Store;
   readonly #clock: Clock;
-  readonly #task: BackgroundTask;
+  readonly #task: ConfiguredTask;
   #isClosed = false;
 
   constructor(database: Store, clock: Clock, failed: (error: unknown) => void) {
     this.#database = database;
     this.#clock = clock;
-    this.#task = new BackgroundTask(
+    this.#task = new ConfiguredTask(
       clock,
-      async () => {
-        await this.run();
-        this.#arm();
-      },
+      () => this.run(),
+      () => this.#secondsBetween(),
       failed,
     );
   }
 
   /** The database's record may have changed: reschedules the next run, if one is configured. */
   configure(): void {
-    this.#task.disarm();
-    this.#arm();
+    this.#task.configure();
   }
 
   /** Removes what is due now. @returns the number of documents concerned. Cost: O(documents with revisions). */
@@ -81,10 +76,8 @@ export class RevisionBin {
     await this.#task.close();
   }
 
-  #arm(): void {
-    const configuration = this.#configuration();
-    if (configuration === null) return;
-    this.#task.armIn(Math.min(configuration.intervalSeconds * 1000, timerMsMax));
+  #secondsBetween(): number | null {
+    return this.#configuration()?.intervalSeconds ?? null;
   }
 
   #configuration(): Configuration | null {

@@ -70,8 +70,12 @@ export const scriptWorkPerMs = 100_000;
 export const scriptBytesMax = 64 * 1024 * 1024;
 /** UTF-16 units of a string that a script creates. */
 export const scriptTextLengthMax = 16 * 1024 * 1024;
-/** Compiled scripts that are cached. */
-export const compiledScriptsMax = 2_048;
+/** Bytes of the compiled scripts that are cached, in the process. */
+export const compiledScriptBytesMax = 64 * 1024 * 1024;
+/** Bytes of the texts of queries' scripts whose syntax was found valid, in the process. */
+export const checkedScriptBytesMax = 8 * 1024 * 1024;
+/** Bytes of the syntax trees of queries that are cached, in one database. */
+export const queryTreeBytesMax = 16 * 1024 * 1024;
 /** Automatic indexes of one database: beyond that, the one not queried for longest is deleted. */
 export const automaticIndexesMax = 256;
 /** Fields of an automatic index: a query that needs more besides these gets another index. */
@@ -211,6 +215,12 @@ export const subscriptionPassedMs = 1_000;
 export const subscriptionRevisionsMax = 65_536;
 /** Workers of one subscription, including those waiting for it. */
 export const subscriptionWorkersMax = 256;
+/** Changes of documents that wait for a program's loop over them. */
+export const changesWaitingMax = 100_000;
+/** Rows of a query that wait for a program's loop over them. */
+export const rowsWaitingMax = 256;
+/** Bytes of such rows: beyond that, one waits at a time. */
+export const rowBytesWaitingMax = 1024 * 1024;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 

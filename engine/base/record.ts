@@ -21,6 +21,7 @@
 import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import { crcAround } from "./crc-combine.ts";
+import { whenCollecting } from "./garbage.ts";
 
 export const recordHeaderBytes = 24;
 
@@ -67,6 +68,12 @@ let viewed: ArrayBufferLike | undefined;
 /** The buffer used last: comparing it is a hundred times faster than getting a buffer's memory. */
 let viewer: Buffer | undefined;
 let words: Int32Array = new Int32Array(0);
+
+whenCollecting(() => {
+  viewed = undefined;
+  viewer = undefined;
+  words = new Int32Array(0);
+});
 
 /** The aligned words of the whole memory that contains `bytes`. */
 export function wordsOf(bytes: Buffer): Int32Array {

@@ -1,38 +1,12 @@
-/**
- * Time slicing of long work. Each turn of the event loop runs one slice, however much work is in progress, so that
- * incoming requests wait for one slice, not for one of each task.
- *
- * Invariants:
- * - Waiters get their turns first come, first served.
- */
-import { sliceMs } from "./limits.ts";
+/** Time slicing of long work: it shares the turns of one queue (turn-queue.ts), apart from queries, which have their own. */
+import { TurnQueue } from "./turn-queue.ts";
 import type { Work } from "./work-budget.ts";
 
-const waiting: (() => void)[] = [];
-let isScheduled = false;
-/** Start of sliced work in the present turn; undefined: there was none yet. */
-let turnStartMs: number | undefined;
-
-function schedule(): void {
-  if (isScheduled) return;
-  isScheduled = true;
-  setImmediate(() => {
-    isScheduled = false;
-    turnStartMs = undefined;
-    const resume = waiting.shift();
-    if (resume === undefined) return;
-    turnStartMs = performance.now();
-    schedule();
-    resume();
-  });
-}
+const turns = new TurnQueue();
 
 /** Resolves in a later turn of the event loop, in which no other waiting work resumes. */
 export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    waiting.push(resolve);
-    schedule();
-  });
+  return turns.next();
 }
 
 /**
@@ -40,13 +14,9 @@ export function nextTurn(): Promise<void> {
  * promise before going on. Cost: one reading of the clock.
  */
 export function turnIsOver(): Promise<void> | undefined {
-  const nowMs = performance.now();
-  if (turnStartMs === undefined) {
-    turnStartMs = nowMs;
-    schedule();
-    return waiting.length > 0 ? nextTurn() : undefined;
-  }
-  return nowMs - turnStartMs < sliceMs ? undefined : nextTurn();
+  // Work that begins while other work waits goes behind it.
+  const isBehind = turns.isFresh && turns.hasWaiters;
+  return turns.isOver() || isBehind ? turns.next() : undefined;
 }
 
 /** Runs work to its end; it may pause wherever it yields, and does when its turn is over. */

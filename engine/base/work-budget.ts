@@ -18,9 +18,9 @@ import {
   queryRequestBytesMax,
   queryTextLengthMax,
   queryWorkMax,
-  sliceMs,
 } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
+import { TurnQueue } from "./turn-queue.ts";
 
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
@@ -28,54 +28,8 @@ export type Work<Result> = Generator<undefined, Result, undefined>;
 /** Units of work between two readings of the clock. */
 const lookUnits = 1024;
 
-/** Shares turns of the event loop: one slice of work per turn. */
-export class WorkTurns {
-  readonly #nowMs: () => number;
-  readonly #waiters: (() => void)[] = [];
-  /** Start of the first work in this turn; negative: there was none yet. */
-  #startMs = -1;
-  #isScheduled = false;
-
-  constructor(nowMs: () => number = () => performance.now()) {
-    this.#nowMs = nowMs;
-  }
-
-  /** Is this turn's slice used up? The first caller in a turn starts it. */
-  isOver(): boolean {
-    const nowMs = this.#nowMs();
-    if (this.#startMs >= 0) return nowMs - this.#startMs >= sliceMs;
-    this.#startMs = nowMs;
-    this.#schedule();
-    return false;
-  }
-
-  /** Resolves in a later turn, with a full slice left. */
-  next(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiters.push(resolve);
-      this.#schedule();
-    });
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => this.#turn());
-  }
-
-  #turn(): void {
-    this.#isScheduled = false;
-    this.#startMs = -1;
-    const first = this.#waiters.shift();
-    if (first === undefined) return;
-    this.#startMs = this.#nowMs();
-    this.#schedule();
-    first();
-  }
-}
-
 /** The turns of this process, shared by all engines in it. */
-export const processTurns = new WorkTurns();
+export const processTurns = new TurnQueue();
 
 /** The limits of one request. */
 export interface WorkLimits {
@@ -106,7 +60,7 @@ export function setWorkLimits(limits: WorkLimits): void {
 }
 
 export class WorkBudget {
-  readonly #turns: WorkTurns;
+  readonly #turns: TurnQueue;
   readonly #signal: AbortSignal | undefined;
   readonly #unitsMax: number;
   #units = 0;

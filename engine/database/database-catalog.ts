@@ -24,7 +24,7 @@ import { reopeningsMax } from "../base/limits.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
-import { Database, type DatabaseOptions } from "./database.ts";
+import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
 import { Reopenings } from "./reopenings.ts";
 
 const creatingPrefix = ".creating-";
@@ -45,7 +45,7 @@ interface Slot {
   /** Its `servedCount` at the last check. */
   servedCount: number;
   /** Set while it is open. */
-  database: Database | undefined;
+  database: OpenDatabase | undefined;
   /** The last queued task for it: creating, opening or deleting. They run one after another. */
   turn: Promise<unknown> | undefined;
   /** It was deleted, or could not be created. */
@@ -127,7 +127,7 @@ export class DatabaseCatalog {
   }
 
   /** Databases that are open now. */
-  opened(): Database[] {
+  opened(): OpenDatabase[] {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
   }
 
@@ -135,7 +135,7 @@ export class DatabaseCatalog {
    * The database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
-  find(name: string): Database | undefined | Promise<Database | undefined> {
+  find(name: string): OpenDatabase | undefined | Promise<OpenDatabase | undefined> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return undefined;
     slot.usedMs = this.#environment.clock.monotonicMs();
@@ -149,7 +149,7 @@ export class DatabaseCatalog {
    * for that.
    * @throws EngineError database-name-invalid, database-exists
    */
-  async create(name: string, record: JsonObject): Promise<Database> {
+  async create(name: string, record: JsonObject): Promise<OpenDatabase> {
     checkDatabaseName(name);
     const key = name.toLowerCase();
     for (;;) {
@@ -260,24 +260,24 @@ export class DatabaseCatalog {
     return turn;
   }
 
-  async #open(slot: Slot): Promise<Database | undefined> {
+  async #open(slot: Slot): Promise<OpenDatabase | undefined> {
     if (slot.isGone || slot.database !== undefined) return slot.database;
     this.#assertOpen();
     const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
     const folder = `${this.#folder}/${slot.name}`;
-    const database = await Database.open(this.#environment, slot.name, folder, options);
+    const database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
     slot.database = this.#kept(slot, database);
     slot.stopCause = undefined;
     return slot.database;
   }
 
   /** Watches the database for stopping. */
-  #kept(slot: Slot, database: Database): Database {
+  #kept(slot: Slot, database: OpenDatabase): OpenDatabase {
     database.whenStopped = (error) => this.#stopped(slot, database, error);
     return database;
   }
 
-  #stopped(slot: Slot, database: Database, error: Error): void {
+  #stopped(slot: Slot, database: OpenDatabase, error: Error): void {
     if (slot.database !== database || this.#isClosed) return;
     if (this.#folder === null) {
       this.#report(
@@ -294,7 +294,7 @@ export class DatabaseCatalog {
   }
 
   /** Abandons a stopped database, and reopens it unless that has happened too often. */
-  async #reopen(slot: Slot, stopped: Database): Promise<void> {
+  async #reopen(slot: Slot, stopped: OpenDatabase): Promise<void> {
     if (slot.database !== stopped || slot.isLeaving) return;
     slot.database = undefined;
     await stopped
@@ -310,7 +310,7 @@ export class DatabaseCatalog {
     await this.#openAgain(slot);
   }
 
-  async #openAgain(slot: Slot): Promise<Database | undefined> {
+  async #openAgain(slot: Slot): Promise<OpenDatabase | undefined> {
     if (slot.isGone) return undefined;
     const beganMs = this.#nowMs();
     slot.reopenings.note(beganMs);
@@ -329,7 +329,7 @@ export class DatabaseCatalog {
    * For a database that is being reopened, or was reopened too often; once its waiting time is over, the next request
    * opens it.
    */
-  #findStopped(slot: Slot, cause: Error): Promise<Database | undefined> {
+  #findStopped(slot: Slot, cause: Error): Promise<OpenDatabase | undefined> {
     const waitMs = slot.reopenings.waitMs(this.#nowMs());
     if (slot.turn === undefined && waitMs === 0) {
       return this.#inTurn(slot, () => this.#openAgain(slot));
@@ -365,18 +365,18 @@ export class DatabaseCatalog {
     this.#slots.delete(slot.name.toLowerCase());
   }
 
-  async #make(name: string, record: JsonObject): Promise<Database> {
+  async #make(name: string, record: JsonObject): Promise<OpenDatabase> {
     const folder = this.#folder;
     if (folder === null) {
-      const database = await Database.open(this.#environment, name, null, this.#options);
+      const database = await OpenDatabase.open(this.#environment, name, null, this.#options);
       await database.putSettings(record);
       return database;
     }
     const { files } = this.#environment;
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
-    let database: Database | null = null;
+    let database: OpenDatabase | null = null;
     try {
-      database = await Database.open(this.#environment, name, making, this.#options);
+      database = await OpenDatabase.open(this.#environment, name, making, this.#options);
       await database.putSettings(record);
       await database.close();
       await files.rename(making, `${folder}/${name}`);
@@ -387,7 +387,7 @@ export class DatabaseCatalog {
     }
     try {
       await files.syncDirectory(folder);
-      return await Database.open(this.#environment, name, `${folder}/${name}`, this.#options);
+      return await OpenDatabase.open(this.#environment, name, `${folder}/${name}`, this.#options);
     } catch (error) {
       await files.rename(`${folder}/${name}`, making).catch(() => undefined);
       await files.removeTree(making).catch(() => undefined);

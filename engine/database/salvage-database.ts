@@ -30,10 +30,10 @@ import { ShapeTable } from "../documents/shapes.ts";
 import { DocumentTable } from "../keyspaces/document-table.ts";
 import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
+import { stateKinds } from "../keyspaces/state-kinds.ts";
 import { timeOfKey } from "../keyspaces/time-series.ts";
 import { BlobStore } from "../log/blob-store.ts";
-import type { FileLog } from "../log/file-log.ts";
-import type { Position } from "../log/log.ts";
+import type { CommitLog, Position } from "../log/log.ts";
 import { readManifest } from "../log/manifest.ts";
 import { type SalvageLoss, salvage } from "../log/salvage.ts";
 import { decodeSegmentHeader, segmentHeaderBytes, segmentNumberOf } from "../log/segment.ts";
@@ -99,12 +99,11 @@ export async function salvageDatabase(
 }
 
 /** Entries of a document or a revision, whose keys begin with its id. */
-const ownedKinds: ReadonlySet<number> = new Set([
-  recordKinds.counter,
-  recordKinds.attachment,
-  recordKinds.timeSeries,
-  recordKinds.timeSeriesSegment,
-]);
+const ownedKinds: ReadonlySet<number> = new Set(
+  Object.values(stateKinds)
+    .filter(({ isPartOfDocument }) => isPartOfDocument)
+    .map(({ record }) => record),
+);
 
 /** A lost commit makes `flush` reject. */
 const ignoreCommits = { durable: () => undefined, lost: () => undefined, stopped: () => undefined };
@@ -179,12 +178,12 @@ class Copy {
   readonly renamedCollections: string[] = [];
   readonly #newest: NewestRecords;
   readonly #state: DatabaseState;
-  readonly #log: FileLog;
+  readonly #log: CommitLog;
   readonly #scratch = new Scratch();
   readonly #fields = new DocumentFields();
   readonly #named = new Set<number>([0]);
 
-  constructor(newest: NewestRecords, state: DatabaseState, log: FileLog) {
+  constructor(newest: NewestRecords, state: DatabaseState, log: CommitLog) {
     this.#newest = newest;
     this.#state = state;
     this.#log = log;
@@ -219,14 +218,14 @@ class Copy {
     const { parser } = this.#state;
     const fields = this.#fields;
     const bodyStart = bodyStartOf(bytes, start);
-    parser.parse(bytes, bodyStart, bodyStart + bodyLengthOf(bytes, start));
+    const parsed = parser.parse(bytes, bodyStart, bodyStart + bodyLengthOf(bytes, start));
     fields.setAllButBody(bytes, start);
-    fields.setBody(parser);
+    fields.setBody(parsed);
+    if (fields.kind === recordKinds.document) this.documents++;
+    else this.revisions++;
     const at = this.#scratch.reserve(documentRecordLength(fields));
     this.#scratch.length += encodeDocumentRecord(this.#scratch.bytes, at, fields);
     sealRecord(this.#scratch.bytes, at);
-    if (fields.kind === recordKinds.document) this.documents++;
-    else this.revisions++;
   }
 
   #copyEntry(bytes: Buffer, start: number, length: number): void {

@@ -6,8 +6,9 @@
 import { sliceMs } from "../base/limits.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { emptyCollectionId } from "../keyspaces/collections.ts";
+import type { StateKindName } from "../keyspaces/state-kinds.ts";
 import { seriesKey } from "../keyspaces/time-series.ts";
-import type { Database } from "./database.ts";
+import type { OpenDatabase } from "./open-database.ts";
 
 /** Counts that several replies share, in their order. */
 export interface DatabaseCounts {
@@ -22,19 +23,41 @@ export interface DatabaseCounts {
   readonly CountOfTimeSeriesSegments: number;
 }
 
-/** Cost: constant. */
-export function databaseCounts({ state, queries }: Database): DatabaseCounts {
-  const { documents, keyspaces } = state;
+/** Numbers of items of each kind of state. Cost: constant. */
+export function stateCounts({ state }: OpenDatabase): Readonly<Record<StateKindName, number>> {
+  const { documents, keyspaces, shapes } = state;
   return {
-    CountOfIndexes: queries.indexes.all().length,
-    CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: keyspaces.revisions.count,
-    CountOfTombstones: keyspaces.tombstones.count,
+    documents: documents.documentCount,
+    shapes: shapes.count,
+    collections: keyspaces.collections.count,
+    revisions: keyspaces.revisions.count,
+    tombstones: keyspaces.tombstones.count,
+    counters: keyspaces.counters.count,
+    attachments: keyspaces.attachments.count,
+    timeSeries: keyspaces.timeSeries.count,
+    timeSeriesSegments: keyspaces.timeSeriesSegments.count,
+    identities: keyspaces.identities.count,
+    compareExchange: keyspaces.compareExchange.count,
+    indexDefinitions: keyspaces.indexDefinitions.count,
+    indexHistories: keyspaces.indexHistories.count,
+    subscriptions: keyspaces.subscriptions.count,
+    values: keyspaces.values.count,
+  };
+}
+
+/** Cost: constant. */
+export function databaseCounts(database: OpenDatabase): DatabaseCounts {
+  const counts = stateCounts(database);
+  return {
+    CountOfIndexes: database.queries.indexes.all().length,
+    CountOfDocuments: counts.documents,
+    CountOfRevisionDocuments: counts.revisions,
+    CountOfTombstones: counts.tombstones,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,
-    CountOfAttachments: keyspaces.attachments.count,
-    CountOfCounterEntries: keyspaces.counterOwners.count,
-    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
+    CountOfAttachments: counts.attachments,
+    CountOfCounterEntries: database.state.keyspaces.counterOwners.count,
+    CountOfTimeSeriesSegments: counts.timeSeriesSegments,
   };
 }
 
@@ -48,7 +71,7 @@ export interface CollectionCounts {
 }
 
 /** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
-export function collectionCounts({ state }: Database): CollectionCounts[] {
+export function collectionCounts({ state }: OpenDatabase): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;
   const deleted = new Map<string, number>();
@@ -80,7 +103,7 @@ export interface CollectionFigures {
 
 /** Yields to the event loop. Cost: O(documents of the collection). */
 export async function collectionFigures(
-  database: Database,
+  database: OpenDatabase,
   collectionId: number,
 ): Promise<CollectionFigures> {
   const { timeSeriesSegments } = database.state.keyspaces;

@@ -5,7 +5,7 @@
 
 import { systemDatabaseName } from "../base/database-name.ts";
 import type { Environment } from "../base/environment.ts";
-import { Database, type DatabaseOptions } from "./database.ts";
+import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
 import { Reopenings } from "./reopenings.ts";
 
 /** A disk error may be transient. */
@@ -16,7 +16,7 @@ export class SystemDatabase {
   readonly #folder: string | null;
   readonly #options: DatabaseOptions;
   readonly #reopenings = new Reopenings();
-  #current: Database;
+  #current: OpenDatabase;
   /** The last reopening; never rejects. */
   #turn: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -25,7 +25,7 @@ export class SystemDatabase {
     environment: Environment,
     folder: string | null,
     options: DatabaseOptions,
-    current: Database,
+    current: OpenDatabase,
   ) {
     this.#environment = environment;
     this.#folder = folder;
@@ -40,11 +40,11 @@ export class SystemDatabase {
     folder: string | null,
     options: DatabaseOptions = {},
   ): Promise<SystemDatabase> {
-    const current = await Database.open(environment, systemDatabaseName, folder, options);
+    const current = await OpenDatabase.open(environment, systemDatabaseName, folder, options);
     return new SystemDatabase(environment, folder, options, current);
   }
 
-  get current(): Database {
+  get current(): OpenDatabase {
     return this.#current;
   }
 
@@ -54,7 +54,7 @@ export class SystemDatabase {
     await this.#current.close();
   }
 
-  #keep(database: Database): void {
+  #keep(database: OpenDatabase): void {
     this.#current = database;
     database.whenStopped = (error) => {
       this.#turn = this.#turn.then(() => this.#reopen(error));
@@ -76,7 +76,9 @@ export class SystemDatabase {
     try {
       await this.#current.abandon();
       const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
-      this.#keep(await Database.open(this.#environment, systemDatabaseName, this.#folder, options));
+      this.#keep(
+        await OpenDatabase.open(this.#environment, systemDatabaseName, this.#folder, options),
+      );
       report("The server's own database is open again");
     } catch (error) {
       report("The server's own database could not be opened again", error);

@@ -15,7 +15,6 @@ import {
   wordsOf,
 } from "../base/record.ts";
 import { appendBytes, byteObjectClose, copyBytes } from "../json/bytes.ts";
-import type { DocumentParser } from "./document-parser.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -41,6 +40,7 @@ import {
   shapeIdOf,
   tableStartOf,
 } from "./document-record.ts";
+import type { ParsedDocument } from "./parsed-document.ts";
 import type { Shape } from "./shapes.ts";
 
 // Aliases: V8 folds a module's own constants into the code, but loads imported ones from their cells each time.
@@ -85,9 +85,21 @@ const shortTextMax = 64;
 
 const emptyBody = Buffer.from("{}");
 
+/** The parts of a record, which each record is given anew. */
+const idPart = 1;
+const changeVectorPart = 2;
+const metadataPart = 4;
+const bodyPart = 8;
+const allParts = idPart | changeVectorPart | metadataPart | bodyPart;
+
 /**
- * The content of a document's record. Created once and reused: the parts are views, so the sources must not change
- * before the record is encoded.
+ * The content of one document's record: filled, and encoded once. Reused for the next: the parts are views, so the
+ * sources must not change before the record is encoded.
+ *
+ * Invariants:
+ * - A record is encoded only when each part was set since the last one: what was set for another record, also by
+ *   somebody called in between, is never in it.
+ * - What is encoded is released: it retains nobody's memory.
  */
 export class DocumentFields {
   kind: number = recordKinds.document;
@@ -113,7 +125,8 @@ export class DocumentFields {
   isAscii = true;
   shapeId = 0;
   fieldCount = 0;
-  fieldOffsets = new Uint32Array(0);
+  fieldOffsets: Uint32Array = new Uint32Array(0);
+  #parts = 0;
 
   readonly #idScratch = Buffer.alloc(nameBytesMax);
   #changeVectorScratch = Buffer.alloc(256);
@@ -121,6 +134,7 @@ export class DocumentFields {
 
   /** @param id at most `nameBytesMax` bytes of UTF-8, checked by the caller. */
   setId(id: string): void {
+    this.#parts |= idPart;
     this.idSource = this.#idScratch;
     this.idStart = 0;
     this.idLength = writeShortText(this.#idScratch, id);
@@ -130,6 +144,7 @@ export class DocumentFields {
   /** @param text the change vector; empty = the default one. */
   setChangeVector(text: string): void {
     assert(text.length <= changeVectorBytesMax, "a change vector fits into its length field");
+    this.#parts |= changeVectorPart;
     this.changeVectorLength = 0;
     if (text === "") return;
     if (this.#changeVectorScratch.length < text.length) {
@@ -142,24 +157,49 @@ export class DocumentFields {
 
   /** @param length of the stored members' text in `source` at `start`; 0 = only the collection's member. */
   setMetadata(source: Buffer, start: number, length: number): void {
+    this.#parts |= metadataPart;
     this.metadataSource = source;
     this.metadataStart = start;
     this.metadataLength = length;
   }
 
-  /** Takes body, shape and offsets from the document last parsed. */
-  setBody(parser: DocumentParser): void {
-    this.bodySource = parser.source;
-    this.bodyStart = parser.sourceStart;
-    this.bodyLength = parser.bodyLength;
-    this.isAscii = parser.isAscii;
-    this.shapeId = parser.shapeId;
-    this.fieldCount = parser.fieldCount;
-    this.fieldOffsets = parser.fieldOffsets;
+  /** Takes body, shape and offsets from a document that was parsed. */
+  setBody({ found, placed }: ParsedDocument): void {
+    this.#parts |= bodyPart;
+    this.bodySource = placed === null ? found.source : placed.bytes;
+    this.bodyStart = placed === null ? found.sourceStart : placed.bodyStart;
+    this.bodyLength = found.bodyLength;
+    this.isAscii = found.isAscii;
+    this.shapeId = found.shapeId;
+    this.fieldCount = found.fieldCount;
+    this.fieldOffsets = found.fieldOffsets;
+  }
+
+  /**
+   * Takes a body in stored form: `length` bytes at the start of `source`.
+   * @param fieldOffsets of its top-level values, `fieldCount` of them
+   */
+  setBodyText(
+    source: Buffer,
+    length: number,
+    isAscii: boolean,
+    shapeId: number,
+    fieldCount: number,
+    fieldOffsets: Uint32Array,
+  ): void {
+    this.#parts |= bodyPart;
+    this.bodySource = source;
+    this.bodyStart = 0;
+    this.bodyLength = length;
+    this.isAscii = isAscii;
+    this.shapeId = shapeId;
+    this.fieldCount = fieldCount;
+    this.fieldOffsets = fieldOffsets;
   }
 
   /** Takes body, shape and offsets from a record: for writing the same body with other metadata. */
   setBodyOf(bytes: Buffer, start: number): void {
+    this.#parts |= bodyPart;
     this.bodySource = bytes;
     this.bodyStart = bodyStartOf(bytes, start);
     this.bodyLength = bodyLengthOf(bytes, start);
@@ -177,16 +217,12 @@ export class DocumentFields {
 
   /** Takes an empty body, with which a record only carries metadata. */
   setEmptyBody(): void {
-    this.bodySource = emptyBody;
-    this.bodyStart = 0;
-    this.bodyLength = emptyBody.length;
-    this.isAscii = true;
-    this.shapeId = 0;
-    this.fieldCount = 0;
+    this.setBodyText(emptyBody, emptyBody.length, true, 0, 0, this.#offsetsScratch);
   }
 
   /** Takes everything but the body from a record: for writing the same document with another body. */
   setAllButBody(bytes: Buffer, start: number): void {
+    this.#parts |= idPart | changeVectorPart;
     this.kind = bytes[start + kindAt] as number;
     this.etag = etagOf(bytes, start);
     this.lastModified = lastModifiedOf(bytes, start);
@@ -199,6 +235,17 @@ export class DocumentFields {
     this.changeVectorStart = changeVectorStartOf(bytes, start);
     this.changeVectorLength = changeVectorLengthOf(bytes, start);
     this.setMetadata(bytes, metadataStartOf(bytes, start), metadataLengthOf(bytes, start));
+  }
+
+  /** The record has been encoded. @throws InvariantError when a part was not set for it */
+  end(): void {
+    assert(this.#parts === allParts, "each part of a record is set for it alone");
+    this.#parts = 0;
+    this.kind = recordKinds.document;
+    this.idSource = noBytes;
+    this.changeVectorSource = noBytes;
+    this.metadataSource = noBytes;
+    this.bodySource = noBytes;
   }
 }
 
@@ -229,8 +276,9 @@ export function documentRecordLength(fields: DocumentFields): number {
 }
 
 /**
- * Encodes a document's record at `at`, a multiple of 4 in memory, except for its checksum; `target` must have room for
- * `documentRecordLength(fields)` bytes. Of the parts only the body may be in `target` beyond `at`.
+ * Encodes a document's record at `at`, a multiple of 4 in memory, except for its checksum, and releases the fields;
+ * `target` must have room for `documentRecordLength(fields)` bytes. Of the parts only the body may be in `target`, beyond
+ * `at`.
  * @returns the length in bytes.
  */
 export function encodeDocumentRecord(target: Buffer, at: number, fields: DocumentFields): number {
@@ -238,6 +286,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   const bodyStart = at + headerBytes + parts;
   if (fields.bodySource === target) {
+    assert(fields.bodyStart >= at, "a body in the target is behind what was written there");
     // It may be where other parts go: it is moved first.
     if (fields.bodyStart !== bodyStart) {
       target.copyWithin(bodyStart, fields.bodyStart, fields.bodyStart + fields.bodyLength - 1);
@@ -264,6 +313,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
     }
   }
   zero(target, next, at + length);
+  fields.end();
   return length;
 }
 

@@ -11,7 +11,8 @@ import { assert } from "../base/assert.ts";
 import { byteBackslash, byteComma, byteQuote, bytesEqual, copyBytes } from "../json/bytes.ts";
 import { quoteString, simpleEscape } from "../json/escape.ts";
 import { decodeString, skipString, skipValue } from "../json/field-access.ts";
-import { type DocumentParser, metadataSpanSlots } from "./document-parser.ts";
+import { metadataSpanSlots } from "./document-parser.ts";
+import type { ParsedDocument, ParseResults } from "./parsed-document.ts";
 
 /** Keys of `@metadata` that a client cannot set. */
 export const managedKeys: readonly string[] = [
@@ -47,48 +48,92 @@ interface Member {
   readonly valueTo: number;
 }
 
-/** Composes stored metadata. Its result is in fields that the next call overwrites. */
-export class MetadataWriter {
-  /** The members without braces. */
+/** The text that a writer composed last. */
+class WriterMemory {
   text: Buffer = Buffer.allocUnsafeSlow(1024);
-  length = 0;
+  /** Incremented when `text` is overwritten. */
+  version = 0;
+}
+
+/** Stored metadata that was composed: a value that is good until its writer composes another. */
+export class ComposedMetadata {
+  readonly length: number;
   /** The collection in the members; `@empty` when `@collection` is absent or not a string. */
-  collection: string = emptyCollection;
-  /** Is `text` exactly one member, sent by a client? Then also the parser and the version of its text. */
-  #isOneSent = false;
-  #parser: DocumentParser | null = null;
-  #version = 0;
+  readonly collection: string;
+  readonly #memory: WriterMemory;
+  readonly #version: number;
   /** The collection member that `isOnly` last found to be the whole metadata. */
   #only: Buffer | null = null;
 
+  constructor(memory: WriterMemory, length: number, collection: string) {
+    this.#memory = memory;
+    this.#version = memory.version;
+    this.length = length;
+    this.collection = collection;
+  }
+
+  /** The members without braces: `length` bytes from 0. @throws InvariantError when the writer has composed others */
+  get text(): Buffer {
+    assert(this.#memory.version === this.#version, "metadata is used before other is composed");
+    return this.#memory.text;
+  }
+
+  /** Are the members just this one, so that none need be stored? */
+  isOnly(collectionMember: Buffer): boolean {
+    const { text, length } = this;
+    if (collectionMember === this.#only) return true;
+    const isOnly =
+      length === collectionMember.length && bytesEqual(text, 0, collectionMember, 0, length);
+    if (isOnly) this.#only = collectionMember;
+    return isOnly;
+  }
+}
+
+/** Composes stored metadata, always in the same memory. */
+export class MetadataWriter {
+  readonly #memory = new WriterMemory();
+  /** What is in the memory, if it is exactly one member, sent by a client; then also the version of its text. */
+  #sent: ComposedMetadata | null = null;
+  #source: ParseResults | null = null;
+  #version = 0;
+
   /**
    * Composes the stored members from those of a client.
-   * @param parser holds the document just parsed.
    * @param serverMembers replace members of the same key, managed or not.
    */
-  fromParser(parser: DocumentParser, serverMembers: readonly ServerMember[]): void {
-    const text = parser.metadata;
-    const spans = parser.metadataSpans;
-    const isOne = parser.metadataCount === 1 && serverMembers.length === 0;
-    if (isOne && this.#isOneSent && parser === this.#parser) {
+  fromParsed(parsed: ParsedDocument, serverMembers: readonly ServerMember[]): ComposedMetadata {
+    const { found } = parsed;
+    const { metadata: text, metadataSpans: spans, metadataCount } = found;
+    const isOne = metadataCount === 1 && serverMembers.length === 0;
+    const sent = this.#sent;
+    if (isOne && sent !== null && found === this.#source) {
       // Usually it is the same `@collection` as in the previous document: then the result is already there.
-      if (parser.metadataVersion === this.#version) return;
-      this.#version = parser.metadataVersion;
+      if (found.metadataVersion === this.#version) return sent;
+      this.#version = found.metadataVersion;
       const from = spans[0] as number;
       const length = (spans[3] as number) - from;
-      if (length === this.length && bytesEqual(text, from, this.text, 0, length)) return;
+      if (length === sent.length && bytesEqual(text, from, sent.text, 0, length)) return sent;
     }
     const members: Member[] = [];
-    for (let at = 0; at < parser.metadataCount * metadataSpanSlots; at += metadataSpanSlots) {
+    for (let at = 0; at < metadataCount * metadataSpanSlots; at += metadataSpanSlots) {
       const keyFrom = spans[at] as number;
       const keyTo = spans[at + 1] as number;
       if (isManaged(text, keyFrom, keyTo)) continue;
       members.push({ text, keyFrom, keyTo, valueTo: spans[at + 3] as number });
     }
-    this.#write(members, serverMembers);
-    this.#isOneSent = isOne && members.length === 1;
-    this.#parser = parser;
-    this.#version = parser.metadataVersion;
+    const composed = this.#write(members, serverMembers);
+    // The parser of a large document parses no other, and has the memory of that one.
+    const isRemembered = parsed.placed === null;
+    this.#sent = isRemembered && isOne && members.length === 1 ? composed : null;
+    this.#source = isRemembered ? found : null;
+    this.#version = found.metadataVersion;
+    return composed;
+  }
+
+  /** Keeps no reference to what was composed last, nor to its parser. */
+  forget(): void {
+    this.#sent = null;
+    this.#source = null;
   }
 
   /**
@@ -101,7 +146,7 @@ export class MetadataWriter {
     start: number,
     length: number,
     serverMembers: readonly ServerMember[],
-  ): void {
+  ): ComposedMetadata {
     const members: Member[] = [];
     const end = start + length;
     for (let keyFrom = start; keyFrom < end; ) {
@@ -111,22 +156,13 @@ export class MetadataWriter {
       members.push({ text, keyFrom, keyTo, valueTo });
       keyFrom = valueTo + 1;
     }
-    this.#write(members, serverMembers);
+    return this.#write(members, serverMembers);
   }
 
-  /** Are the members just this one, so that none need be stored? */
-  isOnly(collectionMember: Buffer): boolean {
-    if (collectionMember === this.#only) return true;
-    const isOnly =
-      this.length === collectionMember.length &&
-      bytesEqual(this.text, 0, collectionMember, 0, this.length);
-    if (isOnly) this.#only = collectionMember;
-    return isOnly;
-  }
-
-  #write(members: Member[], serverMembers: readonly ServerMember[]): void {
-    this.#isOneSent = false;
-    this.#only = null;
+  #write(members: Member[], serverMembers: readonly ServerMember[]): ComposedMetadata {
+    const memory = this.#memory;
+    memory.version++;
+    this.#sent = null;
     let kept = members;
     for (const { key, valueText } of serverMembers) {
       const name = quoteString(key);
@@ -138,19 +174,20 @@ export class MetadataWriter {
     if (kept.length > 1) kept.sort(compareKeys);
     let needed = 0;
     for (const member of kept) needed += member.valueTo - member.keyFrom + 1;
-    if (this.text.length < needed) this.text = Buffer.allocUnsafeSlow(2 * needed);
-    this.collection = emptyCollection;
+    if (memory.text.length < needed) memory.text = Buffer.allocUnsafeSlow(2 * needed);
+    const target = memory.text;
+    let collection = emptyCollection;
     let at = 0;
     for (const { text, keyFrom, keyTo, valueTo } of kept) {
-      assert(text !== this.text, "metadata is not written over its own source");
-      if (at > 0) this.text[at++] = byteComma;
-      copyBytes(this.text, at, text, keyFrom, valueTo);
+      assert(text !== target, "metadata is not written over its own source");
+      if (at > 0) target[at++] = byteComma;
+      copyBytes(target, at, text, keyFrom, valueTo);
       at += valueTo - keyFrom;
       if (text[keyTo + 1] === byteQuote && isKey(text, keyFrom, keyTo, collectionText)) {
-        this.collection = decodeString(text, keyTo + 1, valueTo);
+        collection = decodeString(text, keyTo + 1, valueTo);
       }
     }
-    this.length = at;
+    return new ComposedMetadata(memory, at, collection);
   }
 }
 

@@ -24,10 +24,12 @@
  * Invariants:
  * - No call is recursive: nesting uses an explicit stack, at most `documentDepthMax` high.
  * - The output is never longer than the input.
- * - The results of a parse are valid until the next one.
+ * - The results of a parse are a value that is good until the next one: see parsed-document.ts.
  */
+import { assert } from "../base/assert.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { documentBytesMax, documentDepthMax, shapeFieldCountMax } from "../base/limits.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import {
   bytesEqual,
@@ -43,6 +45,7 @@ import {
   removeRepeatedKeys,
   type Shortened,
 } from "../json/repeated-keys.ts";
+import { ParsedDocument, ParsedValue, ParserMemory, type PlacedBody } from "./parsed-document.ts";
 import type { ShapeNode, ShapeTable } from "./shapes.ts";
 
 // Declared here, not imported: V8 folds a module's own constants into the code, but loads an imported
@@ -123,50 +126,23 @@ interface Paused {
   readonly isToBeChecked: boolean;
 }
 
+const busy = "a parser that has paused in a text parses no other meanwhile";
+/** Bytes in which lines are counted for an error: some milliseconds. */
+const countedBytesMax = 4 * 1024 * 1024;
+
 /** What the loop expects at the present position. */
 const expectValue = 0;
 const expectValueOrClose = 1;
 const expectKey = 2;
 const expectKeyOrClose = 3;
 
-/** Parses documents and other JSON text. Its results are fields, overwritten by the next call. */
+/** Parses documents and other JSON text, one after the other: each parse overwrites what the last one found. */
 export class DocumentParser {
-  /**
-   * The stored text: `bodyLength` bytes of `source` from `sourceStart`, except that the last byte of a document's text
-   * is a brace, whatever the buffer contains there. It is the input itself when nothing in it needed a change before
-   * its `@metadata`, which most often comes last.
-   */
-  source: Buffer;
-  sourceStart = 0;
-  bodyLength = 0;
-  /** Is every byte of the body below 0x80? */
-  isAscii = true;
-  /** 0 = none: an empty document, too many fields, or no room in the shape table. */
-  shapeId = 0;
-  /** Number of offsets: the shape's field count, or 0 without a shape. */
-  fieldCount = 0;
-  /** Offset of each top-level value from the start of the body, in the order of the shape. */
-  fieldOffsets = new Uint32Array(shapeFieldCountMax);
-  /** The minified text of the `@metadata` object; its length is 0 when the document has none. */
-  metadata: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
-  metadataLength = 0;
-  /**
-   * The members of `@metadata`, `metadataSpanSlots` numbers each: start and end (exclusive) of the key with its quotes,
-   * start and end of the value, as positions in `metadata`.
-   */
-  metadataSpans = new Int32Array(64);
-  metadataCount = 0;
-  /** Incremented when `metadata` changes; metadata equal to that of the previous document does not change it. */
-  metadataVersion = 0;
-  /** Position after the value in the input. */
-  endAt = 0;
-
+  readonly #found = new ParserMemory(scratchBytesMin, shapeFieldCountMax);
   /** Length and member count of the text in `metadata`, if it is a whole object; else 0. */
   #keptLength = 0;
   #keptCount = 0;
   readonly #shapes: ShapeTable | null;
-  /** The buffer for stored text that differs from the input. */
-  #own: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
   readonly #frames = new Int32Array(documentDepthMax + 1);
   #members = new Int32Array(membersMin);
   /** Bytes of input until the next pause; 0: the parse is not in slices. */
@@ -178,20 +154,6 @@ export class DocumentParser {
   /** @param shapes the table of document shapes; null = documents get none. */
   constructor(shapes: ShapeTable | null) {
     this.#shapes = shapes;
-    this.source = this.#own;
-  }
-
-  /** The stored text in `[0, bodyLength)`: a document's body without `@metadata`, or the minified value. */
-  get body(): Buffer {
-    if (this.source !== this.#own) {
-      this.#reserve(this.bodyLength);
-      const last = this.bodyLength - 1;
-      copyBytes(this.#own, 0, this.source, this.sourceStart, this.sourceStart + last);
-      this.#own[last] = byteObjectClose;
-      this.source = this.#own;
-      this.sourceStart = 0;
-    }
-    return this.#own;
   }
 
   /**
@@ -200,26 +162,30 @@ export class DocumentParser {
    *   `json-escape`, `json-invalid` (with line and column), `too-large` (size or depth),
    *   `invalid-format` (`@metadata` is not an object).
    */
-  parse(bytes: Buffer, start: number, end: number): void {
-    this.parseFirst(bytes, start, end);
+  parse(bytes: Buffer, start: number, end: number): ParsedDocument {
+    assert(this.#sliceBytes === 0, busy);
+    this.#run(bytes, start, end, true);
+    this.#requireMetadataObject();
     this.#requireEnd(bytes, start, end);
+    return new ParsedDocument(this.#found);
   }
 
   /**
    * As `parse`, in slices: it pauses after every `pauseBytes` bytes, and copies what it has scanned to `target`, which
-   * in the end contains the whole stored text. The parser must not be used meanwhile; `bytes` must not change.
+   * in the end contains the whole stored text. The parser must not be used meanwhile, which is asserted; `bytes` must
+   * not change.
    * @param target has room for `end - start` bytes. @throws as `parse`
    */
   *parseInSlices(
-    bytes: Buffer,
+    bytes: KeptBytes,
     start: number,
     end: number,
     target: Buffer,
     pauseBytes = sliceBytes,
-  ): Work<void> {
-    this.#own = target;
+  ): Work<ParsedDocument> {
+    assert(this.#sliceBytes === 0, busy);
+    this.#found.own = target;
     this.#sliceBytes = pauseBytes;
-    this.#paused = null;
     try {
       for (;;) {
         this.#run(bytes, start, end, true);
@@ -238,54 +204,65 @@ export class DocumentParser {
     }
     this.#requireMetadataObject();
     this.#requireEnd(bytes, start, end);
+    return new ParsedDocument(this.#found);
   }
 
   #pausedAt(): Paused | null {
     return this.#paused;
   }
 
-  /** The output of `parseInSlices` was moved: it is now at the start of `target`. */
-  setMoved(target: Buffer): void {
-    this.#own = target;
-    this.source = target;
-    this.sourceStart = 0;
+  /** The body of `parsed`, the last document of this parser, was moved to `placed`. @returns it, as a new value */
+  moved(parsed: ParsedDocument, placed: PlacedBody): ParsedDocument {
+    const found = this.#found;
+    assert(parsed.found === found, "what was moved is a text of this parser");
+    found.own = placed.bytes.subarray(placed.bodyStart, placed.bodyStart + found.bodyLength);
+    found.source = found.own;
+    found.sourceStart = 0;
+    found.version++;
+    return new ParsedDocument(found, placed);
   }
 
   /** As `parse`, but other text may follow: `endAt` is the end of the document. */
-  parseFirst(bytes: Buffer, start: number, end: number): void {
+  parseFirst(bytes: Buffer, start: number, end: number): ParsedDocument {
+    assert(this.#sliceBytes === 0, busy);
     this.#run(bytes, start, end, true);
     this.#requireMetadataObject();
+    return new ParsedDocument(this.#found);
   }
 
   #requireMetadataObject(): void {
-    if (this.metadataLength > 0 && this.metadata[0] !== byteObjectOpen) {
-      const text = this.metadata.toString("utf8", 0, Math.min(this.metadataLength, 100));
+    const { metadata, metadataLength } = this.#found;
+    if (metadataLength > 0 && metadata[0] !== byteObjectOpen) {
+      const text = metadata.toString("utf8", 0, Math.min(metadataLength, 100));
       throw new EngineError("invalid-format", `@metadata must be an object, not ${text}`);
     }
   }
 
   /**
-   * Parses any JSON value in `bytes[start, end)`: its minified text is `body`. `@metadata` is an ordinary key, and
-   * there is no shape.
+   * Parses any JSON value in `bytes[start, end)`. `@metadata` is an ordinary key, and there is no shape.
    * @throws EngineError as `parse`, without `json-not-object` and `invalid-format`.
    */
-  parseValue(bytes: Buffer, start: number, end: number): void {
-    this.parseFirstValue(bytes, start, end);
+  parseValue(bytes: Buffer, start: number, end: number): ParsedValue {
+    const value = this.parseFirstValue(bytes, start, end);
     this.#requireEnd(bytes, start, end);
+    return value;
   }
 
   /** As `parseValue`, but other text may follow: `endAt` is the end of the value. */
-  parseFirstValue(bytes: Buffer, start: number, end: number): void {
+  parseFirstValue(bytes: Buffer, start: number, end: number): ParsedValue {
+    assert(this.#sliceBytes === 0, busy);
     this.#run(bytes, start, end, false);
+    return new ParsedValue(this.#found);
   }
 
   #requireEnd(bytes: Buffer, start: number, end: number): void {
-    const at = skipSpace(bytes, this.endAt, end);
+    const at = skipSpace(bytes, this.#found.endAt, end);
     if (at < end) throw jsonError(bytes, start, end, at, "text behind the value");
   }
 
   // biome-ignore lint/complexity/noExcessiveLinesPerFunction: the hot loop; its state is in locals
   #run(bytes: Buffer, start: number, end: number, isDocument: boolean): void {
+    const found = this.#found;
     const paused = this.#paused;
     if (paused === null) this.#prepare(start, end);
     else this.#paused = null;
@@ -297,7 +274,7 @@ export class DocumentParser {
     let depth = 0;
     /** Start of the innermost object's members on the member stack, or -1 in an array. */
     let base = -1;
-    let out = this.#own;
+    let out = found.own;
     let isAscii = true;
     let node: ShapeNode | null = null;
     if (isDocument && this.#shapes !== null) node = this.#shapes.root;
@@ -451,8 +428,8 @@ export class DocumentParser {
             if (this.#isMetadataAt(bytes, i, end)) {
               i += this.#keptLength;
               runStart = i;
-              out = this.metadata;
-              this.metadataCount = this.#keptCount;
+              out = found.metadata;
+              found.metadataCount = this.#keptCount;
             } else out = this.#prepareMetadata(end - i);
           }
           expect = expectValue;
@@ -545,10 +522,10 @@ export class DocumentParser {
         if (bodyKept >= 0 && depth === 1) {
           // That was the value of `@metadata`; back to the body.
           copyBytes(out, runStart - shift, bytes, runStart, i);
-          this.metadataLength = i - shift;
-          this.#keptLength = out[0] === byteObjectOpen ? this.metadataLength : 0;
-          this.#keptCount = this.metadataCount;
-          out = this.#own;
+          found.metadataLength = i - shift;
+          this.#keptLength = out[0] === byteObjectOpen ? found.metadataLength : 0;
+          this.#keptCount = found.metadataCount;
+          out = found.own;
           if (isBodyInInput && byte !== byteObjectClose) {
             copyBytes(out, 0, bytes, textFrom, textFrom + bodyKept);
             isBodyInInput = false;
@@ -642,17 +619,19 @@ export class DocumentParser {
       };
       return;
     }
-    this.bodyLength = i - shift;
-    this.endAt = i;
-    this.isAscii = isAscii;
+    found.bodyLength = i - shift;
+    found.endAt = i;
+    found.isAscii = isAscii;
     if (isDocument && !isSliced && (isBodyInInput || runStart === textFrom)) {
-      this.source = bytes;
-      this.sourceStart = textFrom;
+      found.source = bytes;
+      found.sourceStart = textFrom;
     } else copyBytes(out, runStart - shift, bytes, runStart, i);
     if (isDocument) this.#setFields(node, fieldCount);
   }
 
   #prepare(start: number, end: number): void {
+    const found = this.#found;
+    found.version++;
     const length = Math.max(end - start, 0);
     if (length > documentBytesMax) {
       throw new EngineError(
@@ -661,21 +640,22 @@ export class DocumentParser {
       );
     }
     if (this.#sliceBytes === 0) this.#reserve(length);
-    this.source = this.#own;
-    this.sourceStart = 0;
-    this.bodyLength = 0;
-    this.shapeId = 0;
-    this.fieldCount = 0;
-    this.metadataLength = 0;
-    this.metadataCount = 0;
+    found.source = found.own;
+    found.sourceStart = 0;
+    found.bodyLength = 0;
+    found.shapeId = 0;
+    found.fieldCount = 0;
+    found.metadataLength = 0;
+    found.metadataCount = 0;
   }
 
   /** Makes room for a text of `length` bytes, and releases the memory that a much longer one needed. */
   #reserve(length: number): void {
-    if (this.#own.length < length) {
-      this.#own = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#own.length));
-    } else if (this.#own.length > scratchBytesKept && length <= scratchBytesKept) {
-      this.#own = Buffer.allocUnsafeSlow(Math.max(length, scratchBytesMin));
+    const found = this.#found;
+    if (found.own.length < length) {
+      found.own = Buffer.allocUnsafeSlow(Math.max(length, 2 * found.own.length));
+    } else if (found.own.length > scratchBytesKept && length <= scratchBytesKept) {
+      found.own = Buffer.allocUnsafeSlow(Math.max(length, scratchBytesMin));
       this.#members = new Int32Array(membersMin);
     }
   }
@@ -683,17 +663,19 @@ export class DocumentParser {
   /** Does the text at `at` begin with the metadata of the previous document? Most often it does. */
   #isMetadataAt(bytes: Buffer, at: number, end: number): boolean {
     const length = this.#keptLength;
-    return length > 0 && length <= end - at && bytesEqual(bytes, at, this.metadata, 0, length);
+    const { metadata } = this.#found;
+    return length > 0 && length <= end - at && bytesEqual(bytes, at, metadata, 0, length);
   }
 
   #prepareMetadata(length: number): Buffer {
+    const found = this.#found;
     this.#keptLength = 0;
-    this.metadataVersion++;
-    this.metadataCount = 0;
-    if (this.metadata.length < length || this.metadata.length > 2 * length + scratchBytesKept) {
-      this.metadata = Buffer.allocUnsafeSlow(length + scratchBytesMin);
+    found.metadataVersion++;
+    found.metadataCount = 0;
+    if (found.metadata.length < length || found.metadata.length > 2 * length + scratchBytesKept) {
+      found.metadata = Buffer.allocUnsafeSlow(length + scratchBytesMin);
     }
-    return this.metadata;
+    return found.metadata;
   }
 
   #growMembers(): Int32Array<ArrayBuffer> {
@@ -705,31 +687,33 @@ export class DocumentParser {
 
   /** Stores the spans of the members of `@metadata`; `textEnd` is the position of its closing brace. */
   #keepMetadata(base: number, memberTop: number, textEnd: number): void {
+    const found = this.#found;
     const members = this.#members;
-    this.metadataCount = (memberTop - base) / memberSlots;
-    const slots = this.metadataCount * metadataSpanSlots;
-    if (this.metadataSpans.length < slots) this.metadataSpans = new Int32Array(2 * slots);
+    found.metadataCount = (memberTop - base) / memberSlots;
+    const slots = found.metadataCount * metadataSpanSlots;
+    if (found.metadataSpans.length < slots) found.metadataSpans = new Int32Array(2 * slots);
     let to = 0;
     for (let at = base; at < memberTop; at += memberSlots) {
       const next = at + memberSlots;
-      this.metadataSpans[to++] = members[at] as number;
-      this.metadataSpans[to++] = members[at + 1] as number;
-      this.metadataSpans[to++] = (members[at + 1] as number) + 1;
-      this.metadataSpans[to++] = next < memberTop ? (members[next] as number) - 1 : textEnd;
+      found.metadataSpans[to++] = members[at] as number;
+      found.metadataSpans[to++] = members[at + 1] as number;
+      found.metadataSpans[to++] = (members[at + 1] as number) + 1;
+      found.metadataSpans[to++] = next < memberTop ? (members[next] as number) - 1 : textEnd;
     }
   }
 
   #setFields(node: ShapeNode | null, fieldCount: number): void {
     if (this.#shapes === null) return;
+    const found = this.#found;
     const members = this.#members;
-    this.shapeId =
+    found.shapeId =
       node !== null && node.shapeId !== 0
         ? node.shapeId
-        : this.#shapes.define(this.body, members, 0, memberSlots, fieldCount);
-    if (this.shapeId === 0) return;
-    this.fieldCount = fieldCount;
+        : this.#shapes.define(found.body(), members, 0, memberSlots, fieldCount);
+    if (found.shapeId === 0) return;
+    found.fieldCount = fieldCount;
     for (let k = 0; k < fieldCount; k++) {
-      this.fieldOffsets[k] = (members[k * memberSlots + 1] as number) + 1;
+      found.fieldOffsets[k] = (members[k * memberSlots + 1] as number) + 1;
     }
   }
 }
@@ -789,8 +773,9 @@ function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   return i === end;
 }
 
-/** `line:column` of a position, both from 1; a column is a byte. */
+/** `line:column` of a position, both from 1; a column is a byte. Far into a large text, where it would take long: `byte`. */
 function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
+  if (at - start > countedBytesMax) return `byte ${at - start + 1}`;
   let line = 1;
   let lineStart = start;
   for (let i = start; i < at; i++) {

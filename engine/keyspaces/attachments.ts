@@ -5,7 +5,7 @@
  * Names are compared case-insensitively, and a put in another spelling renames.
  */
 import { recordKinds } from "../base/record.ts";
-import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import { compositeKey, documentKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export interface Attachment {
@@ -23,10 +23,8 @@ export function makeAttachments(dead: DeadRecordListener): EntryKeyspace<Attachm
   return new EntryKeyspace<Attachment>("attachments", recordKinds.attachment, dead);
 }
 
-/** Key of one attachment; `attachmentKey(id, "")` is the prefix of all of a document's. */
-export function attachmentKey(documentId: string, name: string): string {
-  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
-}
+/** Key of one attachment. */
+export const attachmentKey = documentKey;
 
 /**
  * Key under which a revision refers to a content; with "" the prefix of all of a revision's. Its first character occurs

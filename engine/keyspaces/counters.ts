@@ -7,7 +7,7 @@
 import { EngineError } from "../base/errors.ts";
 import { recordKinds } from "../base/record.ts";
 import { CounterChanges } from "./counter-changes.ts";
-import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import { documentKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 /** `value` is the integer as decimal text: JSON numbers are not exact above 2^53. */
@@ -54,10 +54,8 @@ export class CounterOwners {
   }
 }
 
-/** Key of one counter; `counterKey(id, "")` is the prefix of all counters of a document. */
-export function counterKey(documentId: string, name: string): string {
-  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
-}
+/** Key of one counter. */
+export const counterKey = documentKey;
 
 /** The nearest 64-bit integer: RavenDB 7.2.7 clamps a request's delta that is out of range. */
 export function clampInt64(value: bigint): bigint {

@@ -71,6 +71,27 @@ export function compositeKey(first: string, second: string): string {
   return `${first}\u0000${second}`;
 }
 
+/**
+ * Key of what a document has under a name: a counter, an attachment, a series. `documentKey(id, "")` is the prefix of all of
+ * a document's.
+ */
+export function documentKey(documentId: string, name: string): string {
+  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
+}
+
+/** A number as part of a key: keys sort as the numbers do. */
+export function numberKey(number: number): string {
+  return number.toString().padStart(numberDigits, "0");
+}
+
+/** The number at the end of a key. */
+export function numberOfKey(key: string): number {
+  return Number(key.slice(-numberDigits));
+}
+
+/** Digits of the largest safe integer. */
+const numberDigits = 16;
+
 export class EntryKeyspace<Value> implements Keyspace {
   readonly name: string;
   readonly kind: RecordKind;

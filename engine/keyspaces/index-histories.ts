@@ -5,7 +5,7 @@
 
 import { recordKinds } from "../base/record.ts";
 import type { JsonObject } from "../json/json-object.ts";
-import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import { compositeKey, EntryKeyspace, numberKey, numberOfKey } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export function makeIndexHistories(dead: DeadRecordListener): EntryKeyspace<JsonObject> {
@@ -18,10 +18,8 @@ export function indexHistoryPrefix(name: string): string {
 }
 
 export function indexHistoryKey(name: string, number: number): string {
-  return indexHistoryPrefix(name) + String(number).padStart(16, "0");
+  return indexHistoryPrefix(name) + numberKey(number);
 }
 
 /** The number in a key. */
-export function indexHistoryNumber(key: string): number {
-  return Number(key.slice(-16));
-}
+export const indexHistoryNumber = numberOfKey;

@@ -19,6 +19,7 @@ import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
 import type { Segment } from "./series-segment.ts";
+import { type KeyspaceName, stateKinds } from "./state-kinds.ts";
 import { makeSubscriptions, type SubscriptionTask } from "./subscriptions.ts";
 import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
@@ -81,22 +82,25 @@ export class KeyspaceTable {
         this.idSeparator = idSeparatorOf(value);
       } else if (key === clusterCountKey) this.clusterCount = Number(value);
     });
-    this.all = [
-      this.collections.records,
-      this.tombstones.records,
-      this.counters,
-      this.attachments,
-      this.identities,
-      this.compareExchange,
-      this.indexDefinitions,
-      this.indexHistories,
-      this.subscriptions,
-      this.values,
-      this.timeSeries,
-      this.timeSeriesSegments,
-      this.revisions,
-    ];
-    for (const keyspace of this.all) {
+    const byName: Readonly<Record<KeyspaceName, Keyspace>> = {
+      collections: this.collections.records,
+      tombstones: this.tombstones.records,
+      counters: this.counters,
+      attachments: this.attachments,
+      identities: this.identities,
+      compareExchange: this.compareExchange,
+      indexDefinitions: this.indexDefinitions,
+      indexHistories: this.indexHistories,
+      subscriptions: this.subscriptions,
+      values: this.values,
+      timeSeries: this.timeSeries,
+      timeSeriesSegments: this.timeSeriesSegments,
+      revisions: this.revisions,
+    };
+    this.all = Object.values(byName);
+    for (const name of Object.keys(byName) as KeyspaceName[]) {
+      const keyspace = byName[name];
+      assert(keyspace.kind === stateKinds[name].record, "a keyspace has the records of its kind");
       assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");
       this.#byKind[keyspace.kind] = keyspace;
     }

@@ -11,7 +11,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { recordKinds } from "../base/record.ts";
-import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import { documentKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 import { type Segment, segmentCodec } from "./series-segment.ts";
 
@@ -40,10 +40,8 @@ export function makeTimeSeriesSegments(dead: DeadRecordListener): EntryKeyspace<
   return new EntryKeyspace<Segment>("timeSeriesSegments", timeSeriesSegment, dead, segmentCodec);
 }
 
-/** Key of one series; `seriesKey(id, "")` is the prefix of all series of a document. */
-export function seriesKey(documentId: string, name: string): string {
-  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
-}
+/** Key of one series. */
+export const seriesKey = documentKey;
 
 /** The prefix of the keys of a series' segments. */
 export function segmentPrefix(documentId: string, name: string): string {

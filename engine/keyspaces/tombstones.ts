@@ -7,7 +7,7 @@
  */
 
 import { recordKinds } from "../base/record.ts";
-import { EntryKeyspace } from "./entry-keyspace.ts";
+import { EntryKeyspace, numberKey } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 /** One deletion. `collection` is the name of the document's collection. */
@@ -26,10 +26,8 @@ export interface Tombstone {
 /** Key among the values of the database: tombstones up to this etag are purged. */
 export const purgedThroughKey = "tombstones-purged-through";
 
-/** Keys sort as etags do. */
-export function tombstoneKey(etag: number): string {
-  return etag.toString().padStart(16, "0");
-}
+/** Key of one tombstone. */
+export const tombstoneKey = numberKey;
 
 export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;

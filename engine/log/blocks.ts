@@ -16,6 +16,7 @@
  */
 import { setImmediate } from "node:timers";
 import { verifyRecord } from "../base/record.ts";
+import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
@@ -27,7 +28,7 @@ const poison = 0xdb;
 
 /** The place of a record in memory. */
 export interface RecordPlace {
-  bytes: Buffer;
+  bytes: TransientBytes;
   /** Offset of the record in `bytes`. */
   start: number;
   /** To be held by a reader that uses the record for longer than a turn; null: nothing to hold. */
@@ -38,7 +39,7 @@ export function newPlace(): RecordPlace {
   return { bytes: nothing, start: 0, block: null };
 }
 
-const nothing = Buffer.alloc(0);
+const nothing = lent(Buffer.alloc(0));
 
 /** Recycles the memory of blocks. */
 export class BlockPool implements BlockKeeper {

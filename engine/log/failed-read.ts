@@ -4,6 +4,7 @@
  * transient, and is not recorded.
  */
 import { EngineError } from "../base/errors.ts";
+import { nextTurn } from "../base/turns.ts";
 
 /** Number of attempts of a read, a turn of the event loop apart: descriptors soon become free. */
 export const readTriesMax = 3;
@@ -59,7 +60,7 @@ export async function triedRead<Result>(
     } catch (error) {
       if (isMissing(error)) return missing;
       if (error instanceof EngineError || tries === readTriesMax) throw readFailed(path, error);
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
   }
 }

@@ -18,6 +18,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { diskReserveBytes, rivalNumbers, sliceMs } from "../base/limits.ts";
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
@@ -26,6 +27,7 @@ import { diskFull, Health, isDiskFull } from "./health.ts";
 import type {
   CommitLog,
   LogListener,
+  LogMetrics,
   Pin,
   Position,
   RecordOwner,
@@ -84,20 +86,6 @@ export interface LogOptions {
 const leastSegments = 16;
 /** While compaction lags, writers are limited to its speed divided by this and by the brake. */
 const brakeFactor = 4;
-
-/** Sizes, all in bytes but the counts. Exact, also after recovery. */
-export interface LogMetrics {
-  readonly segments: number;
-  /** Bytes of the segments' files (or images, in memory), including those that a pin still holds. */
-  readonly segmentBytes: number;
-  /** Bytes of segment images in memory. */
-  readonly imageBytes: number;
-  /** Bytes of all records, live and dead. */
-  readonly recordBytes: number;
-  readonly deadBytes: number;
-  readonly snapshots: number;
-  readonly unsyncedBytes: number;
-}
 
 /** The findings of opening. */
 export interface ReplayReport {
@@ -207,7 +195,6 @@ export class FileLog implements CommitLog {
     store.nextSnapshotNumber = Math.max(store.nextSnapshotNumber, snapshot + 1) + rivalNumbers;
   }
 
-  /** 16 bytes, constant for the life of the database. */
   get databaseId(): Buffer {
     return this.#store.databaseId;
   }
@@ -383,7 +370,6 @@ export class FileLog implements CommitLog {
     return this.#ready.append(payload, length, evenIfFull, isGiven, summed);
   }
 
-  /** Stops the log for a reason of its owner: nothing more is written, and everything not yet being written is lost. */
   stop(cause: unknown): void {
     this.#health.stop(cause);
   }
@@ -396,17 +382,14 @@ export class FileLog implements CommitLog {
     return this.#writer?.durableCount ?? 0;
   }
 
-  /** Bytes of transactions that are not durable yet. */
   get unsyncedBytes(): number {
     return this.#writer?.unsyncedBytes ?? 0;
   }
 
-  /** Resolves when `unsyncedBytes` is at most `bytes`; rejects when the log stops. */
   whenUnsyncedBelow(bytes: number): Promise<void> {
     return this.#ready.whenUnsyncedBelow(bytes);
   }
 
-  /** Are all writes but deletions refused because the device is full? */
   get isDiskFull(): boolean {
     return this.#space.isFull();
   }
@@ -415,16 +398,20 @@ export class FileLog implements CommitLog {
     return this.#ready.flush();
   }
 
-  peek(position: Position, length: number): Buffer | null {
+  peek(position: Position, length: number): TransientBytes | null {
     return this.#store.peek(position, length);
   }
 
-  read(position: Position, length: number): Promise<Buffer> {
+  read(position: Position, length: number): Promise<KeptBytes> {
     return this.#store.read(position, length);
   }
 
   place(position: Position, length: number, target: RecordPlace, isWalk = false): boolean {
     return this.#store.place(position, length, target, isWalk);
+  }
+
+  lend(position: Position, length: number, target: RecordPlace): boolean {
+    return this.#store.lend(position, length, target);
   }
 
   extentAt(position: Position): Extent | null {
@@ -460,10 +447,6 @@ export class FileLog implements CommitLog {
     if (segment !== undefined) this.#addDead(segment, length);
   }
 
-  /**
-   * As `markDead`, for a record that is never needed again, whatever else is kept or lost: not a deletion. A segment in
-   * which all records were replaced is reclaimed without being read. Hot: adjacent records die one after another.
-   */
   markReplaced(position: Position, length: number): void {
     const number = Math.floor(position / positionSegmentFactor);
     let segment = this.#replacedIn;
@@ -483,11 +466,6 @@ export class FileLog implements CommitLog {
     if (segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
   }
 
-  /**
-   * Postpones compaction until `release`, for work that is about to replace most of the log: half-dead segments would
-   * be copied, and then die. Segments in which every record was replaced are reclaimed all the same, and the hold is
-   * overridden when there are `deadShareMax` times as many dead bytes as live ones.
-   */
   holdCompaction(): Pin {
     let isHeld = true;
     this.#compactionHolds++;
@@ -501,7 +479,6 @@ export class FileLog implements CommitLog {
     };
   }
 
-  /** The file and byte offset of a position, for messages. In memory there is no file. */
   placeOf(position: Position): { readonly file: string; readonly offset: number } {
     const number = Math.floor(position / positionSegmentFactor);
     const segment = this.#store.find(number);
@@ -527,10 +504,6 @@ export class FileLog implements CommitLog {
     return segment !== undefined && this.#compactor?.canDrop(segment) === true;
   }
 
-  /**
-   * Compacts everything worth it, see compaction.ts; first waits for a running compaction.
-   * @throws EngineError disk-full, database-stopped
-   */
   async compact(
     options: CompactionOptions = { bytesPerSecond: Number.POSITIVE_INFINITY },
   ): Promise<CompactionReport> {
@@ -555,7 +528,6 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Resolves when none is running: records are not moved before the next turn. */
   async compactionEnded(): Promise<void> {
     while (this.#compaction !== null) await this.#compaction;
   }
@@ -606,11 +578,6 @@ export class FileLog implements CommitLog {
     return this.#brakes.spend(bytes * this.#brake);
   }
 
-  /**
-   * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
-   * bytes must not change before it resolves. One at a time. In memory it does nothing.
-   * @returns bytes of the file. @throws EngineError disk-full, database-stopped
-   */
   async writeSnapshot(
     sections: readonly SnapshotSection[],
     bytesPerSecond = Number.POSITIVE_INFINITY,
@@ -622,7 +589,6 @@ export class FileLog implements CommitLog {
     return bytes;
   }
 
-  /** Bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost: O(segments). */
   deletionBytesBeyondSnapshots(): number {
     const cut = Math.min(...(this.#snapshots?.cuts() ?? []));
     let bytes = 0;
@@ -632,15 +598,10 @@ export class FileLog implements CommitLog {
     return bytes;
   }
 
-  /** Bytes of needed records. Cost: O(segments). */
   get liveBytes(): number {
     return this.#store.liveBytes();
   }
 
-  /**
-   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts. `onDamage` must not
-   * throw.
-   */
   scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport> {
     const { clock } = this.#options;
     return scrub(this.#store, clock, bytesPerSecond, onDamage, this.#hurry.signal);
@@ -669,12 +630,10 @@ export class FileLog implements CommitLog {
     return this.#store.pin();
   }
 
-  /** Bytes of the newest snapshot's file; 0 when there was none. */
   get lastSnapshotBytes(): number {
     return this.#store.lastSnapshotBytes;
   }
 
-  /** The log will be closed: running compactions, snapshots and scrubs end quickly. */
   hurry(): void {
     this.#hurry.abort();
     this.#brakes.hurry();
@@ -682,11 +641,6 @@ export class FileLog implements CommitLog {
     this.#snapshots?.finish().catch(() => undefined);
   }
 
-  /**
-   * Makes everything durable, ends the log, and releases its folder; also after a failure. With `sections` it writes a
-   * final snapshot. Call it after `flush`, so that they contain everything. `sections` is called when a running
-   * compaction has ended: until then it moves records.
-   */
   close(sections?: () => readonly SnapshotSection[]): Promise<void> {
     this.#closed ??= this.#close(sections);
     return this.#closed;

@@ -14,19 +14,16 @@
  * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are kept, and none when no
  *   image was taken for a while.
  */
-import { setImmediate, setTimeout } from "node:timers";
+import { countDropped, startCollection } from "../base/garbage.ts";
+import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;
 const idleBytesMax = 128 * 1024 * 1024;
+/** Larger images, of single large transactions, are not kept. */
+const pooledBytesMax = 64 * 1024 * 1024;
 /** Milliseconds without a new image after which all idle memory is dropped. */
 const idleMs = 5_000;
-/**
- * V8 starts a collection when external memory has grown by 64 MiB. A smaller allocation has no effect: it is freed, and
- * subtracted, before V8 checks. And freeing a block of up to 32 MiB raises the size from which on the C library returns
- * memory to the system.
- */
-const pressureBytes = 72 * 1024 * 1024;
 /** Dropped bytes after which a collection is requested. It costs some 10 ms, most of them on other threads. */
 const garbageBytesMax = 16 * 1024 * 1024;
 /** Tests overwrite released memory with this byte, to detect late reads. */
@@ -95,6 +92,10 @@ export class ImagePool implements BlockKeeper {
 
   #keep(memory: ArrayBufferLike): void {
     if (this.poisons) new Uint8Array(memory).fill(poison);
+    if (memory.byteLength > pooledBytesMax) {
+      countDropped(memory.byteLength);
+      return;
+    }
     const next = this.#idle.findIndex(({ byteLength }) => byteLength >= memory.byteLength);
     this.#idle.splice(next < 0 ? this.#idle.length : next, 0, memory);
     this.#idleBytes += memory.byteLength;
@@ -108,7 +109,7 @@ export class ImagePool implements BlockKeeper {
     if (!this.#isTaken) {
       this.#idle.length = 0;
       this.#idleBytes = 0;
-      collectSoon(pressureBytes);
+      collectSoon(garbageBytesMax);
       return;
     }
     this.#isTaken = false;
@@ -123,6 +124,17 @@ export class ImagePool implements BlockKeeper {
       letGo(dropped);
     }
   }
+}
+
+/**
+ * For tests: what a reader gets instead of recycled memory, a copy that is overwritten when the turn of the event loop
+ * ends. So a late read is detected whether or not the memory was in fact recycled.
+ */
+export function poisonedLater(bytes: TransientBytes): TransientBytes {
+  const copy = Buffer.allocUnsafeSlow(bytes.length); // aligned, as records are
+  bytes.copy(copy);
+  setImmediate(() => copy.fill(poison));
+  return lent(copy);
 }
 
 /** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */
@@ -142,18 +154,11 @@ export function letGo(memory: ArrayBufferLike): void {
 
 let letGoBytes = 0;
 
-/**
- * Makes V8 collect garbage when enough memory was dropped, by allocating an array buffer that is garbage at once. It
- * takes no physical memory, because it is never written.
- */
+/** Makes V8 collect garbage when enough memory was dropped. */
 function collectSoon(bytes: number): void {
   letGoBytes += bytes;
   if (letGoBytes < garbageBytesMax) return;
-  try {
-    new ArrayBuffer(pressureBytes);
-  } catch {
-    // When even this allocation fails, V8 has already collected.
-  }
+  startCollection();
   letGoBytes = 0;
 }
 

@@ -96,6 +96,9 @@ export interface WriterOptions {
   slowDown(bytes: number): Promise<void> | null;
 }
 
+/** Bytes of a segment for one transaction from which on it is read from its file afterwards, not kept in memory. */
+const oversizedBytesMin = 32 * 1024 * 1024;
+
 export class LogWriter {
   appendedCount = 0;
   durableCount = 0;
@@ -342,7 +345,9 @@ export class LogWriter {
   #newSegment(needed: number): Segment {
     const planned = this.#space.isFull() ? this.#segmentBytesMin : this.#plannedSize;
     if (needed <= planned) this.#planNext(planned);
-    return this.#store.newSegment("log", Math.max(planned, needed));
+    const segment = this.#store.newSegment("log", Math.max(planned, needed));
+    segment.isOversized = needed > planned && needed >= oversizedBytesMin;
+    return segment;
   }
 
   /**
@@ -517,7 +522,8 @@ export class LogWriter {
     }
     if (this.#store.disk !== null) {
       if (segment.image !== null) extendSums(segment, segment.image);
-      this.#store.cache.add(segment);
+      if (segment.isOversized) this.#store.cache.remove(segment);
+      else this.#store.cache.add(segment);
       this.#store.keepOpen(segment);
     }
     this.#store.onSealed?.();
@@ -635,11 +641,14 @@ export class LogWriter {
   }
 
   async #writeBarrier(): Promise<void> {
-    const segment = this.#active;
+    let segment = this.#active;
     this.#lastIsEmpty = true;
+    if (segment === null || this.#openTransactions > 0) return;
+    // Then its image can be dropped: all of its room is used, and the empty frame goes to the next segment.
+    if (segment.isOversized && !this.#space.isFull()) segment = this.#roll(0);
+    else if (segment.file === null) return;
     // It leaves room for the frame that closes the log.
-    if (segment === null || this.#frameStart + 2 * frameHeaderBytes > segment.size) return;
-    if (segment.file === null || this.#openTransactions > 0) return;
+    if (this.#frameStart + 2 * frameHeaderBytes > segment.size) return;
     const frame = this.#seal(segment, 0);
     try {
       await this.#write(frame);

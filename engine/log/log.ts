@@ -5,7 +5,10 @@
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
+import type { CompactionOptions, CompactionReport } from "./compaction.ts";
+import type { Damage, ScrubReport } from "./scrub.ts";
 
 /** A position in the log: segment number * 2^32 + byte offset in the segment. */
 export type Position = number;
@@ -18,7 +21,7 @@ export interface RecordOwner {
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /**
    * Is the record at `position` still needed? Called by compaction; must not change anything. A deletion is needed
-   * unless `FileLog.canDropDeletion` allows to drop it.
+   * unless `canDropDeletion` allows to drop it.
    */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /**
@@ -55,6 +58,20 @@ export interface SummedBytes {
   readonly crc: number;
 }
 
+/** Sizes, all in bytes but the counts. Exact, also after recovery. */
+export interface LogMetrics {
+  readonly segments: number;
+  /** Bytes of the segments' files (or images, in memory), including those that a pin still holds. */
+  readonly segmentBytes: number;
+  /** Bytes of segment images in memory. */
+  readonly imageBytes: number;
+  /** Bytes of all records, live and dead. */
+  readonly recordBytes: number;
+  readonly deadBytes: number;
+  readonly snapshots: number;
+  readonly unsyncedBytes: number;
+}
+
 export interface CommitLog {
   /**
    * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
@@ -79,13 +96,15 @@ export interface CommitLog {
   /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
   flush(): Promise<void>;
   /** The bytes at `position` if they are in memory, else null. No copy: valid until the next turn of the event loop. */
-  peek(position: Position, length: number): Buffer | null;
+  peek(position: Position, length: number): TransientBytes | null;
   /**
    * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next turn of the event
    * loop; longer while the place's block is held, or, if it has none, while a pin is. With `isWalk` it does not count
    * as a use of an extent. @returns whether it was found
    */
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
+  /** As `place`, for a reader that holds neither block nor pin: valid until the next turn of the event loop. */
+  lend(position: Position, length: number, target: RecordPlace): boolean;
   /** Would `place` find every record now? Cost: O(segments). */
   isInMemory(): boolean;
   /** For scans: the extent of `position`, if it is in memory as such. Hold it. Does not count as a use. */
@@ -98,15 +117,73 @@ export interface CommitLog {
   readonly extentBytes: number;
   /** Bytes from the start of an extent to where a record that begins in it must end. */
   readonly blockBytes: number;
-  /** The bytes at `position`, from memory or disk, with verified checksum. @throws EngineError record-damaged */
-  read(position: Position, length: number): Promise<Buffer>;
+  /**
+   * The bytes at `position`, from memory or disk, with verified checksum: a copy, as turns pass until the caller gets
+   * it. @throws EngineError record-damaged
+   */
+  read(position: Position, length: number): Promise<KeptBytes>;
   /**
    * The record there is no longer needed, as whatever supersedes it is durable. Once per record; counts toward
    * compaction.
    */
   markDead(position: Position, length: number): void;
+  /**
+   * As `markDead`, for a record that is never needed again, whatever else is kept or lost: not a deletion. A segment in
+   * which all records were replaced is reclaimed without being read. Hot: adjacent records die one after another.
+   */
+  markReplaced(position: Position, length: number): void;
   pin(): Pin;
-  close(): Promise<void>;
+  /** 16 bytes, constant for the life of the database. */
+  readonly databaseId: Buffer;
+  /** Bytes of transactions that are not durable yet. */
+  readonly unsyncedBytes: number;
+  /** Resolves when `unsyncedBytes` is at most `bytes`; rejects when the log stops. */
+  whenUnsyncedBelow(bytes: number): Promise<void>;
+  /** Are all writes but deletions refused because the device is full? */
+  readonly isDiskFull: boolean;
+  metrics(): LogMetrics;
+  /** The file and byte offset of a position, for messages. In memory there is no file. */
+  placeOf(position: Position): { readonly file: string; readonly offset: number };
+  /**
+   * Compacts everything worth it, see compaction.ts; first waits for a running compaction.
+   * @throws EngineError disk-full, database-stopped
+   */
+  compact(options?: CompactionOptions): Promise<CompactionReport>;
+  /** Resolves when none is running: records are not moved before the next turn. */
+  compactionEnded(): Promise<void>;
+  /**
+   * Postpones compaction until `release`, for work that is about to replace most of the log: half-dead segments would
+   * be copied, and then die. Segments in which every record was replaced are reclaimed all the same, and the hold is
+   * overridden when there are `deadShareMax` times as many dead bytes as live ones.
+   */
+  holdCompaction(): Pin;
+  /**
+   * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
+   * bytes must not change before it resolves. One at a time. In memory it does nothing.
+   * @returns bytes of the file. @throws EngineError disk-full, database-stopped
+   */
+  writeSnapshot(sections: readonly SnapshotSection[], bytesPerSecond?: number): Promise<number>;
+  /** Bytes of the newest snapshot's file; 0 when there was none. */
+  readonly lastSnapshotBytes: number;
+  /** Bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost: O(segments). */
+  deletionBytesBeyondSnapshots(): number;
+  /** Bytes of needed records. Cost: O(segments). */
+  readonly liveBytes: number;
+  /**
+   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts. `onDamage` must not
+   * throw.
+   */
+  scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport>;
+  /** The log will be closed: running compactions, snapshots and scrubs end quickly. */
+  hurry(): void;
+  /** Stops the log for a reason of its owner: nothing more is written, and everything not yet being written is lost. */
+  stop(cause: unknown): void;
+  /**
+   * Makes everything durable, ends the log, and releases its folder; also after a failure. With `sections` it writes a
+   * final snapshot. Call it after `flush`, so that they contain everything. `sections` is called when a running
+   * compaction has ended: until then it moves records.
+   */
+  close(sections?: () => readonly SnapshotSection[]): Promise<void>;
 }
 
 /** Called by the log, in order, in a separate turn of the event loop. */

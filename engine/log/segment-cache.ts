@@ -14,6 +14,7 @@
  * - Cached data takes at most `bytesMax` bytes.
  */
 import { MemoryBudget } from "../base/memory-budget.ts";
+import { lent } from "../base/transient-bytes.ts";
 import {
   Block,
   BlockPool,
@@ -245,7 +246,7 @@ export class SegmentCache {
       if (singles.find(offset, found)) {
         const block = this.#slots[found.slot] as GatheredBlock; // the table refers only to cached blocks
         block.usedAt = ++this.#ticks;
-        target.bytes = block.bytes;
+        target.bytes = lent(block.bytes);
         target.start = found.start;
         target.block = block;
         return true;
@@ -260,7 +261,7 @@ export class SegmentCache {
       if (extent.uses < usesMax) extent.uses++;
       extent.usedAt = ++this.#ticks;
     }
-    target.bytes = extent.bytes;
+    target.bytes = lent(extent.bytes);
     target.start = offset - extent.start;
     target.block = extent;
     return true;

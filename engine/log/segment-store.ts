@@ -10,9 +10,11 @@ import { assert } from "../base/assert.ts";
 import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { verifyRecord } from "../base/record.ts";
+import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
+import { poisonedLater } from "./image-pool.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
 import {
@@ -257,7 +259,7 @@ export class SegmentStore {
     if (image === null) return this.cache.place(segment, start, length, target, isWalk);
     this.cache.touch(segment);
     segment.late?.finish(start, start + length);
-    target.bytes = image;
+    target.bytes = lent(image);
     target.start = start;
     target.block = segment.imageBlock;
     return true;
@@ -286,10 +288,21 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.peek`. */
-  peek(position: Position, length: number): Buffer | null {
+  peek(position: Position, length: number): TransientBytes | null {
     const place = this.#place;
-    if (!this.place(position, length, place)) return null;
+    if (!this.lend(position, length, place)) return null;
     return place.bytes.subarray(place.start, place.start + length);
+  }
+
+  /** See `CommitLog.lend`. */
+  lend(position: Position, length: number, target: RecordPlace): boolean {
+    if (!this.place(position, length, target)) return false;
+    if (this.cache.images.poisons) {
+      target.bytes = poisonedLater(target.bytes.subarray(target.start, target.start + length));
+      target.start = 0;
+      target.block = null;
+    }
+    return true;
   }
 
   /** Estimated bytes of all snapshot files. */
@@ -327,9 +340,9 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.read`. */
-  async read(position: Position, length: number): Promise<Buffer> {
+  async read(position: Position, length: number): Promise<KeptBytes> {
     const inMemory = this.peek(position, length);
-    if (inMemory !== null) return inMemory;
+    if (inMemory !== null) return kept(inMemory);
     const number = Math.floor(position / positionSegmentFactor);
     const start = position - number * positionSegmentFactor;
     const segment = this.#byNumber.get(number);

@@ -58,6 +58,8 @@ export class Segment {
   readonly size: number;
   /** The bytes while they are in memory, in an ArrayBuffer of their own, from offset 0. */
   image: Buffer | null = null;
+  /** It was made for one large transaction: its image is dropped as soon as that is durable. */
+  isOversized = false;
   /** The owner of the image's memory; null in an in-memory log. */
   imageBlock: Block | null = null;
   /** Pending copies into the image; null: none. */

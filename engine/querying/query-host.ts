@@ -25,6 +25,8 @@ import {
   executeQuery,
   type QueryRequest,
 } from "../rql/execute.ts";
+import { isRandomOrder } from "../rql/execute-order.ts";
+import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
 import { QueryCompiler } from "../rql/query.ts";
@@ -399,8 +401,7 @@ class EtagMarker implements IndexProvider {
   /** @throws NotModified */
   mark(index: OpenIndex | null): void {
     const fingerprint = this.#queries.fingerprintOf(this.#query, index);
-    const isRandom = this.#query.orderBy.some(({ kind }) => kind === "random");
-    if (isRandom || index?.isStale === true) {
+    if (isRandomOrder(this.#query.orderBy) || index?.isStale === true) {
       this.etag = safeHash(fingerprint, -this.#nextStale());
       return;
     }
@@ -426,19 +427,8 @@ class NumberRows extends QueryRows {
 
 /** Whether a field is compared with the value of a compare-exchange key. */
 function readsCompareExchange(condition: Condition): boolean {
-  switch (condition.kind) {
-    case "and":
-    case "or":
-    case "intersect":
-      return condition.operands.some(readsCompareExchange);
-    case "not":
-    case "boost":
-      return readsCompareExchange(condition.operand);
-    case "comparison":
-      return condition.value.type === "compare-exchange";
-    default:
-      return false;
-  }
+  if (condition.kind === "comparison") return condition.value.type === "compare-exchange";
+  return operandsOf(condition).some(readsCompareExchange);
 }
 
 /** Documents of a collection, all or by an id condition, in the order of the query's rows. */

@@ -5,6 +5,7 @@
 
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { Position } from "../log/log.ts";
 import type {
@@ -56,7 +57,7 @@ import { RecordNotResident } from "../store/transaction.ts";
 const rowName = "__document";
 
 /** Reads the record that a script missed, into its own buffer. */
-export type FetchRecord = (missing: RecordNotResident) => Promise<Buffer>;
+export type FetchRecord = (missing: RecordNotResident) => Promise<KeptBytes>;
 
 /** Fetched records that scripts keep from row to row. */
 const fetchedMax = 64;
@@ -365,7 +366,7 @@ export class ReadingScriptHost implements ScriptHost {
   readonly #state: DatabaseState;
   readonly #source: RowSource;
   /** Records that a run missed, fetched for the next run, by position. */
-  readonly fetched = new Map<Position, Buffer>();
+  readonly fetched = new Map<Position, KeptBytes>();
 
   constructor(state: DatabaseState, source: RowSource) {
     this.#state = state;

@@ -11,6 +11,7 @@
  * - The bytes of a row remain unchanged until the row is placed again.
  */
 
+import { type KeptBytes, kept, lent } from "../base/transient-bytes.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { Extent, newPlace, type RecordPlace } from "../log/blocks.ts";
 import type { CommitLog, Position } from "../log/log.ts";
@@ -68,8 +69,8 @@ export class RecordReader implements RecordSource {
   /** Extents being read, by their number in the whole log. */
   readonly #coming = new Map<number, Promise<void>>();
   /** Records of the present `gather` that were read individually. */
-  #gathered = new Map<Position, Buffer>();
-  readonly #singles = new Map<Position, Buffer>();
+  #gathered = new Map<Position, KeptBytes>();
+  readonly #singles = new Map<Position, KeptBytes>();
   /** Incremented by each `rest`. */
   #rests = 0;
 
@@ -127,7 +128,7 @@ export class RecordReader implements RecordSource {
     }
     const bytes = this.#gathered.get(position) ?? this.#singles.get(position);
     if (bytes === undefined) return false;
-    place.bytes = bytes;
+    place.bytes = lent(bytes);
     place.start = 0;
     place.block = null;
     return true;
@@ -137,7 +138,7 @@ export class RecordReader implements RecordSource {
     const offset = position - extent.segment.number * positionSegmentFactor;
     if (!extent.has(offset, length)) return false;
     const place = this.#place;
-    place.bytes = extent.bytes;
+    place.bytes = lent(extent.bytes);
     place.start = offset - extent.start;
     place.block = extent;
     return true;
@@ -212,9 +213,9 @@ export class RecordReader implements RecordSource {
   }
 
   /** As a copy. */
-  async #read(document: number, position: Position, length: number): Promise<Buffer> {
+  async #read(document: number, position: Position, length: number): Promise<KeptBytes> {
     const read = this.#database.recordAt(document, position, length);
-    return read instanceof Promise ? await read : Buffer.from(read);
+    return read instanceof Promise ? await read : kept(read);
   }
 
   /**
@@ -266,7 +267,7 @@ export class RecordReader implements RecordSource {
   /** The missing records, in order; drops gathered records that are not among the documents. */
   #wantedOf(table: RecordTable, numbers: Uint32Array, from: number, to: number): Wanted[] {
     const wanted: Wanted[] = [];
-    const kept = new Map<Position, Buffer>();
+    const stillWanted = new Map<Position, KeptBytes>();
     let bytes = 0;
     for (let i = from; i < to; i++) {
       const number = numbers[i] as number; // i < to
@@ -274,7 +275,7 @@ export class RecordReader implements RecordSource {
       if (length === 0) continue;
       const position = table.positionOf(number);
       const known = this.#gathered.get(position);
-      if (known !== undefined) kept.set(position, known);
+      if (known !== undefined) stillWanted.set(position, known);
       else if (!this.#find(position, length, false)) {
         bytes += length;
         if (wanted.length > 0 && bytes > gatherBytesMax) break;
@@ -283,7 +284,7 @@ export class RecordReader implements RecordSource {
         wanted.push({ document, position, length, key });
       }
     }
-    this.#gathered = kept;
+    this.#gathered = stillWanted;
     return wanted;
   }
 

@@ -12,9 +12,16 @@ import type {
   DefinitionField,
   IndexDefinition,
 } from "../indexing/index-definition.ts";
-import { summedField } from "./analyze-select.ts";
-import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
+import type {
+  AnalyzedQuery,
+  Condition,
+  FieldReference,
+  OrderKey,
+  ProjectedValue,
+} from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
+import { functionNamed, orderUseOf } from "./functions/function-table.ts";
+import { type MeantFieldCondition, meaningOf, operandsOf } from "./meaning-of.ts";
 import { invalid, type QueryScope } from "./query-scope.ts";
 import { scriptAggregates } from "./script-syntax.ts";
 
@@ -41,8 +48,8 @@ export function automaticIndexDefinition(
   };
   if (where !== null) visitFields(where, add);
   for (const key of orderBy) {
-    if (key.kind === "field" || key.kind === "custom") add(key.field, "plain");
-    if (key.kind === "id" && groupBy !== null) throw idOfGroup(scope);
+    const field = orderFieldOf(key);
+    if (field !== null) add(field, "plain");
   }
   for (const { field } of include.highlights) {
     if (!uses.has(field.name)) add(field, "search");
@@ -112,12 +119,11 @@ function aggregatesOf(
   const addSum = ({ name, path, isQuoted }: FieldReference): void => {
     found.set(name, { kind: "sum", name, path, isQuoted });
   };
-  if (projection.kind === "fields") {
-    for (const { value } of projection.fields) {
-      if (value.kind === "count") addCount();
-      if (value.kind === "sum") addSum(value.field);
-    }
-  }
+  const add = (value: ProjectedValue): void => {
+    if (value.kind === "count") addCount();
+    if (value.kind === "sum") addSum(value.field);
+  };
+  if (projection.kind === "fields") for (const { value } of projection.fields) add(value);
   if (projection.kind === "script") {
     for (const aggregate of scriptAggregates(projection.script.text)) {
       if (aggregate.kind === "count") addCount();
@@ -129,8 +135,8 @@ function aggregatesOf(
   }
   query.orderBy.forEach(({ expression }, i) => {
     if (expression.kind !== "call" || orderBy[i]?.kind !== "field") return;
-    if (expression.name.toLowerCase() === "count") addCount();
-    else addSum(summedField(scope, expression));
+    const aggregate = functionNamed(expression.name)?.aggregate ?? null;
+    if (aggregate !== null) add(aggregate(scope, expression).value);
   });
   return [...found.values()];
 }
@@ -140,23 +146,17 @@ export function visitFields(
   condition: Condition,
   visit: (field: FieldReference, use: Use) => void,
 ): void {
-  switch (condition.kind) {
-    case "true":
-      return;
-    case "and":
-    case "or":
-    case "intersect":
-      for (const operand of condition.operands) visitFields(operand, visit);
-      return;
-    case "not":
-    case "boost":
-      visitFields(condition.operand, visit);
-      return;
-    case "search":
-    case "proximity":
-      visit(condition.field, "search");
-      return;
-    default:
-      visit(condition.field, "isExact" in condition && condition.isExact ? "exact" : "plain");
-  }
+  for (const operand of operandsOf(condition)) visitFields(operand, visit);
+  if (!("field" in condition)) return;
+  visit(condition.field, condition.kind === "none" ? "plain" : useOf(condition));
+}
+
+function useOf(condition: MeantFieldCondition): Use {
+  const isExact = "isExact" in condition && condition.isExact;
+  return isExact ? "exact" : meaningOf(condition).indexUse;
+}
+
+/** The field that a sort key needs in the index; null: none. */
+export function orderFieldOf(key: OrderKey): FieldReference | null {
+  return key.kind === "field" ? key.field : orderUseOf(key).fieldOf(key);
 }

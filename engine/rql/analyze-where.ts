@@ -12,7 +12,6 @@ import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Bound, ComparisonValue, Condition, FieldReference } from "./analyzed-query.ts";
 import type {
-  Argument,
   Between,
   Call,
   Comparison,
@@ -22,12 +21,11 @@ import type {
   In,
   Value,
 } from "./ast.ts";
-import { type MethodKey, methodKey, methodNames } from "./functions/method-table.ts";
+import { notLeft } from "./functions/arguments.ts";
+import { functionNamed, requireMethod } from "./functions/function-table.ts";
 import { describeArgument, literalTypeName } from "./print.ts";
-import { momentName, momentOf } from "./query-moment.ts";
 import {
   jsonText,
-  number,
   type ParameterValue,
   plainText,
   type Scalar,
@@ -35,7 +33,6 @@ import {
 } from "./query-parameters.ts";
 import {
   fieldReference,
-  idField,
   invalid,
   notSupported,
   type QueryScope,
@@ -151,20 +148,9 @@ function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | n
 /** The left side of an operator: a path, `id()`, or an aggregate of a group. */
 function comparedField(scope: QueryScope, left: Field | Call): FieldReference {
   if (left.kind === "field") return fieldReference(scope, left);
-  const moment = momentName(left);
-  if (moment !== undefined) throw notLeft(moment);
-  const key = requireMethod(left.name);
-  if (key === "id") return idField;
-  if (key === "count") return { ...idField, name: "Count", path: [{ name: "Count", arrays: 0 }] };
-  if (key === "sum") return fieldArgument(scope, left, 0);
-  throw notLeft(methodNames[key]);
-}
-
-function notLeft(name: string): EngineError {
-  return new EngineError(
-    "invalid-argument",
-    `The method ${name} on the left side inside the WHERE clause is not supported.`,
-  );
+  const compared = functionNamed(left.name)?.compared ?? null;
+  if (compared !== null) return compared(scope, left);
+  throw notLeft(requireMethod(left.name).shownName);
 }
 
 function comparedValue(scope: QueryScope, right: Comparison["right"]): ComparisonValue | null {
@@ -172,17 +158,10 @@ function comparedValue(scope: QueryScope, right: Comparison["right"]): Compariso
     throw invalid(scope, `Expected value, but got: ${describeArgument(right)}`);
   }
   if (right.kind !== "call") return scalarOrNone(scope, right);
-  if (momentName(right) !== undefined) return momentOf(scope, right);
-  const key = requireMethod(right.name);
-  if (key !== "cmpxchg") {
-    throw new EngineError("invalid-argument", `Unknown method ${right.name}`);
-  }
-  const [argument, ...more] = right.args;
-  const isValue = argument?.kind === "literal" || argument?.kind === "parameter";
-  if (!isValue || more.length > 0) {
-    throw invalid(scope, "Method cmpxchg() expects only one argument to be provided");
-  }
-  return { type: "compare-exchange", key: plainText(resolveValue(scope, argument)) };
+  const value = functionNamed(right.name)?.value ?? null;
+  if (value !== null) return value(scope, right);
+  requireMethod(right.name);
+  throw new EngineError("invalid-argument", `Unknown method ${right.name}`);
 }
 
 function analyzeBetween(scope: QueryScope, expression: Between, isExact: boolean): Condition {
@@ -301,235 +280,12 @@ function incompatible(
 
 /** A method call that is itself a condition. */
 function analyzeMethod(scope: QueryScope, call: Call, isExact: boolean): Condition {
-  const key = requireMethod(call.name);
-  switch (key) {
-    case "search":
-      return analyzeSearch(scope, call);
-    case "startswith":
-    case "endswith": {
-      const kind = key === "startswith" ? "startsWith" : "endsWith";
-      return { kind, ...fieldAndText(scope, call, true), isExact };
-    }
-    case "regex":
-      return { kind: "regex", ...fieldAndText(scope, call, true) };
-    case "lucene":
-      return { kind: "lucene", ...fieldAndText(scope, call, false) };
-    case "exists":
-      return analyzeExists(scope, call);
-    case "exact":
-      if (call.args.length !== 1) {
-        throw invalid(scope, `Method exact() expects one argument, got ${call.args.length}`);
-      }
-      return conditionArgument(scope, call, 0, true);
-    case "boost":
-      return analyzeBoost(scope, call, isExact);
-    case "fuzzy":
-      return analyzeFuzzy(scope, call);
-    case "proximity":
-      return analyzeProximity(scope, call);
-    case "intersect": {
-      const operands = call.args.map((_, i) => conditionArgument(scope, call, i, isExact));
-      return { kind: "intersect", operands };
-    }
-    default:
-      return refuseMethod(scope, call, key);
-  }
-}
-
-/** Refuses methods that are no conditions, or are not implemented. */
-function refuseMethod(scope: QueryScope, call: Call, key: MethodKey): never {
-  switch (key) {
-    case "id":
-    case "cmpxchg":
-    case "count":
-    case "sum":
-    case "spatial.circle":
-    case "spatial.wkt":
-    case "spatial.point":
-      throw invalid(scope, `A 'where' clause cannot contain just a '${call.name}' method`);
-    case "spatial.within":
-    case "spatial.contains":
-    case "spatial.disjoint":
-    case "spatial.intersects":
-      if (call.args[0]?.kind !== "call" || call.args.length < 2) {
-        const complaint = "expects first argument to be a method expression";
-        throw invalid(scope, `Method ${call.name}() ${complaint}`);
-      }
-      throw notSupported(`Clause '${call.name}' is not supported by this server.`);
-    case "morelikethis":
-    case "vector.search":
-      if (key === "morelikethis" && scope.isDynamic) {
-        throw invalid(scope, "Method moreLikeThis() cannot be used in dynamic queries");
-      }
-      throw notSupported(`Clause '${call.name}' is not supported by this server.`);
-    default:
-      throw invalid(scope, `Method '${methodNames[key]}' is not supported.`);
-  }
-}
-
-function requireMethod(name: string): MethodKey {
-  const key = methodKey(name);
-  if (key === null) throw notSupported(`Method '${name}' is not supported.`);
-  return key;
-}
-
-function analyzeSearch(scope: QueryScope, call: Call): Condition {
-  const { field, text } = fieldAndText(scope, call, true);
-  const operator = call.args[2];
-  if (operator === undefined) return { kind: "search", field, text, isAll: false };
-  const written =
-    operator.kind === "field" && operator.path.length === 1 ? operator.path[0]?.name : undefined;
-  const word = written?.toLowerCase();
-  if (word === "and" || word === "or")
-    return { kind: "search", field, text, isAll: word === "and" };
-  const shown = written ?? describeArgument(operator);
-  throw invalid(
-    scope,
-    `Supported operators in search() method are 'OR' or 'AND' but was '${shown}'`,
-  );
-}
-
-function analyzeExists(scope: QueryScope, call: Call): Condition {
-  const field = fieldArgument(scope, call, 0);
-  return { kind: "exists", field };
-}
-
-function analyzeBoost(scope: QueryScope, call: Call, isExact: boolean): Condition {
-  const [, factor] = call.args;
-  if (call.args.length !== 2 || factor === undefined) {
-    throw invalid(
-      scope,
-      `Boost(expression, boostVal) requires two arguments, but was called with ${call.args.length}`,
-    );
-  }
-  const operand = conditionArgument(scope, call, 0, isExact);
-  if (factor.kind === "parameter") {
-    const value = resolveValue(scope, factor);
-    if (value.type === "long" || value.type === "double") {
-      return { kind: "boost", operand, factor: Number(value.value) };
-    }
-    const shown = plainText(value);
-    throw invalid(scope, `The boost value must be a valid float, but was called with ${shown}`);
-  }
-  const value = numberLiteral(factor);
-  if (value !== null) return { kind: "boost", operand, factor: value };
-  throw invalid(scope, `Unable to find boost value: ${describeArgument(factor)}`);
-}
-
-function analyzeFuzzy(scope: QueryScope, call: Call): Condition {
-  const [compared, similarity] = call.args;
-  if (call.args.length !== 2 || compared === undefined || similarity === undefined) {
-    throw invalid(scope, "Method fuzzy() expects to have two arguments");
-  }
-  const complaint = "Method fuzzy() expects that first argument will be a binary expression";
-  if (compared.kind !== "comparison") throw invalid(scope, complaint);
-  if (compared.operator !== "=") throw invalid(scope, `${complaint} with equals operator`);
-  const value = numberArgument(scope, similarity);
-  if (value === null) {
-    throw invalid(scope, "Method fuzzy() expects that second argument will be a number");
-  }
-  const field = comparedField(scope, compared.left);
-  const operand = comparedValue(scope, compared.right);
-  if (operand === null || operand.type === "compare-exchange") return { kind: "none", field };
-  return { kind: "fuzzy", field, text: plainText(operand), similarity: value };
-}
-
-function analyzeProximity(scope: QueryScope, call: Call): Condition {
-  const [searched, distance] = call.args;
-  if (call.args.length !== 2 || searched === undefined || distance === undefined) {
-    throw invalid(scope, "Method proximity() expects to have two arguments");
-  }
-  if (searched.kind !== "call" || methodKey(searched.name) !== "search") {
-    const complaint = "expects that first argument will be a method expression";
-    throw invalid(scope, `Method proximity() ${complaint}`);
-  }
-  const value = numberArgument(scope, distance);
-  if (value === null || !Number.isInteger(value) || value < 0) {
-    throw invalid(scope, "Method proximity() expects that second argument will be a number");
-  }
-  const { field, text } = fieldAndText(scope, searched, true);
-  if (text.includes("*")) {
-    throw invalid(scope, "Proximity search works only on simple string terms, not wildcard");
-  }
-  if (!/\S\s+\S/.test(text)) {
-    throw invalid(scope, "Proximity search works only on multiple search terms");
-  }
-  return { kind: "proximity", field, text, distance: value };
-}
-
-/** An argument that must be a condition. */
-function conditionArgument(
-  scope: QueryScope,
-  call: Call,
-  position: number,
-  isExact: boolean,
-): Condition {
-  const argument = call.args[position];
-  if (argument === undefined || argument.kind === "field") {
-    throw invalid(scope, "Unable to understand query");
-  }
-  if (argument.kind === "literal" || argument.kind === "parameter") {
-    throw invalid(scope, `Expected binary expression, but got ${describeArgument(argument)}`);
-  }
-  return analyzeCondition(scope, argument, isExact);
-}
-
-/** The first argument as a field and the second as text. `isStrict`: it must be a string or boolean. */
-function fieldAndText(
-  scope: QueryScope,
-  call: Call,
-  isStrict: boolean,
-): { field: FieldReference; text: string } {
-  const field = fieldArgument(scope, call, 0);
-  const second = call.args[1];
-  const method = `Method ${call.name}()`;
-  if (second === undefined)
-    throw invalid(scope, `${method} expects second argument to be provided`);
-  if (second.kind !== "literal" && second.kind !== "parameter") {
-    throw invalid(
-      scope,
-      `${method} expects value token as second argument, got ${describeArgument(second)} type`,
-    );
-  }
-  const value = scalarOrNone(scope, second) ?? { type: "null", value: null };
-  const isAccepted = value.type === "string" || value.type === "boolean" || !isStrict;
-  if (isAccepted) return { field, text: plainText(value) };
-  throw invalid(
-    scope,
-    `${method} expects to get an argument of type String while it got ${typeName(value)}`,
-  );
-}
-
-/** An argument that names a field: a path, a name in quotes, or `id()`. */
-function fieldArgument(scope: QueryScope, call: Call, position: number): FieldReference {
-  const argument = call.args[position];
-  const method = `Method ${call.name}()`;
-  if (argument === undefined) {
-    const complaint = "expects a field name as its first argument but no arguments were passed";
-    throw invalid(scope, `${method} ${complaint}`);
-  }
-  if (argument.kind === "field") return fieldReference(scope, argument);
-  if (argument.kind === "call" && methodKey(argument.name) === "id") return idField;
-  if (argument.kind === "literal") {
-    const path = [{ name: argument.text, arrays: 0 }];
-    const isQuoted = argument.type === "string";
-    return fieldReference(scope, { kind: "field", offset: argument.offset, path, isQuoted });
-  }
-  if (argument.kind === "parameter") {
-    const path = [{ name: plainText(resolveValue(scope, argument)), arrays: 0 }];
-    return fieldReference(scope, { kind: "field", offset: argument.offset, path, isQuoted: false });
-  }
-  throw invalid(scope, `${method} expects a field name as its argument`);
-}
-
-function numberLiteral(argument: Argument): number | null {
-  if (argument.kind !== "literal") return null;
-  if (argument.type !== "long" && argument.type !== "double") return null;
-  return Number(number(argument.text).value);
-}
-
-function numberArgument(scope: QueryScope, argument: Argument): number | null {
-  if (argument.kind !== "parameter") return numberLiteral(argument);
-  const value = resolveValue(scope, argument);
-  return value.type === "long" || value.type === "double" ? Number(value.value) : null;
+  const { where, shownName } = requireMethod(call.name);
+  if (where === null) throw invalid(scope, `Method '${shownName}' is not supported.`);
+  return where.analyze(scope, call, {
+    isExact,
+    condition: (expression, isInside) => analyzeCondition(scope, expression, isInside),
+    comparedField: (left) => comparedField(scope, left),
+    comparedValue: (right) => comparedValue(scope, right),
+  });
 }

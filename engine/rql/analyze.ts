@@ -10,13 +10,7 @@ import { analyzeInclude } from "./analyze-include.ts";
 import { automaticIndexDefinition } from "./analyze-index.ts";
 import { analyzeOrderBy } from "./analyze-order.ts";
 import { analyzePaging, type RequestPaging } from "./analyze-paging.ts";
-import {
-  analyzeSelect,
-  checkDeclarations,
-  checkUpdate,
-  isFilterMethod,
-  summedField,
-} from "./analyze-select.ts";
+import { analyzeSelect, checkDeclarations, checkUpdate } from "./analyze-select.ts";
 import { analyzeCondition } from "./analyze-where.ts";
 import type {
   Access,
@@ -29,12 +23,12 @@ import type {
   LoadStep,
   QueryKind,
 } from "./analyzed-query.ts";
-import type { Argument, Call, Expression, Query } from "./ast.ts";
+import type { Argument, Expression, Query } from "./ast.ts";
 import { automaticIndexName } from "./auto-index-name.ts";
-import { methodKey, methodNames } from "./functions/method-table.ts";
+import { functionNamed, requireMethod } from "./functions/function-table.ts";
+import { meaningOf } from "./meaning-of.ts";
 import { fieldText, printArgument } from "./print.ts";
-import { momentName } from "./query-moment.ts";
-import { plainText, type QueryParameters } from "./query-parameters.ts";
+import type { QueryParameters } from "./query-parameters.ts";
 import {
   fieldReference,
   invalid,
@@ -160,10 +154,11 @@ function checkSubscription(query: Query): void {
     if (!isCall) throw notSupported("Subscription select clause must specify an object literal");
   }
   for (const item of include) {
-    const key = item.kind === "call" ? methodKey(item.name) : null;
-    if (key === null || key === "counters" || key === "timeseries") continue;
+    const method = item.kind === "call" ? functionNamed(item.name) : undefined;
+    const name = method?.shownName ?? null;
+    if (name === null || method?.include?.isForSubscriptions === true) continue;
     const complaint = "Subscription include expected to get Counters or TimeSeries but got";
-    throw notSupported(`${complaint} ${methodNames[key]}`);
+    throw notSupported(`${complaint} ${name}`);
   }
 }
 
@@ -211,16 +206,11 @@ function analyzeGroupBy(scope: QueryScope, query: Query): AnalyzedGroupBy | null
     if (expression.kind !== "call") {
       throw invalid(scope, `GROUP BY expects a field but got ${printArgument(expression)}`);
     }
-    const key = methodKey(expression.name);
-    if (key === null) throw notSupported(`Method '${expression.name}' is not supported.`);
-    if (key !== "array") {
-      throw invalid(scope, `Unsupported method '${expression.name}' in GROUP BY`);
+    const { groupKey } = requireMethod(expression.name);
+    if (groupKey !== null) {
+      return { field: groupKey(scope, expression), isWholeArray: true, alias };
     }
-    const [path] = expression.args;
-    if (path?.kind !== "field") {
-      throw invalid(scope, "Method array() expects a field name as its argument");
-    }
-    return { field: fieldReference(scope, path), isWholeArray: true, alias };
+    throw invalid(scope, `Unsupported method '${expression.name}' in GROUP BY`);
   });
   return { keys };
 }
@@ -232,10 +222,8 @@ function computedNames(scope: QueryScope, query: Query): Map<string, FieldRefere
   if (query.groupBy.length === 0 || body === null || "kind" in body) return names;
   for (const { expression, alias } of body) {
     if (expression.kind !== "call" || alias === null) continue;
-    const method = expression.name.toLowerCase();
-    const path = [{ name: "Count", arrays: 0 }];
-    if (method === "count") names.set(alias, { name: "Count", path, isQuoted: false, alias: null });
-    if (method === "sum") names.set(alias, summedField(scope, expression));
+    const aggregate = functionNamed(expression.name)?.aggregate ?? null;
+    if (aggregate !== null) names.set(alias, aggregate(scope, expression).field);
   }
   return names;
 }
@@ -255,24 +243,9 @@ function collectionIds(query: Query, condition: Condition | null): IdCondition |
   if (condition === null || condition.kind === "true") return null;
   if (!("field" in condition) || condition.field.name !== "id()") return undefined;
   if ("isExact" in condition && condition.isExact) return undefined;
-  switch (condition.kind) {
-    case "none":
-      return { kind: "ids", ids: [] };
-    case "comparison": {
-      const { operator, value } = condition;
-      if (operator !== "=" || value.type === "compare-exchange") return undefined;
-      return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
-    }
-    case "in": {
-      const ids = condition.values.filter(({ type }) => type !== "null").map(plainText);
-      const isOneOfAll = condition.isAll && new Set(ids.map((id) => id.toLowerCase())).size > 1;
-      return { kind: "ids", ids: isOneOfAll ? [] : ids };
-    }
-    case "startsWith":
-      return { kind: "prefix", prefix: condition.text };
-    default:
-      return undefined;
-  }
+  return condition.kind === "none"
+    ? { kind: "ids", ids: [] }
+    : meaningOf(condition).idsOf(condition);
 }
 
 function accessOf(
@@ -290,20 +263,6 @@ function accessOf(
   const definition = automaticIndexDefinition(scope, query, checked);
   return { kind: "automatic-index", name: automaticIndexName(definition), definition };
 }
-
-const filterRefused: ReadonlySet<string> = new Set([
-  "search",
-  "exact",
-  "boost",
-  "lucene",
-  "fuzzy",
-  "proximity",
-  "intersect",
-  "count",
-  "sum",
-  "morelikethis",
-  "vector.search",
-]);
 
 /** Conditions evaluated on documents support fewer methods, but also functions declared in the query. */
 function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
@@ -323,25 +282,14 @@ function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
     else if (node.kind === "comparison") open.push(node.left, node.right);
     else if (node.kind === "between" || node.kind === "in") open.push(node.left);
     else if (node.kind === "call") {
-      checkNoMoment(scope, node);
       checkFilterMethod(scope, node.name);
       open.push(...node.args);
     }
   }
 }
 
-function checkNoMoment(scope: QueryScope, call: Call): void {
-  if (momentName(call) === undefined || scope.functions.has(call.name)) return;
-  throw notSupported(
-    `'${call.name}()' function is not supported in filter or subscription expressions`,
-  );
-}
-
 function checkFilterMethod(scope: QueryScope, name: string): void {
-  // A name that is no query method is left to the script, which skips calls of undefined names.
-  if (methodKey(name) === null || scope.functions.has(name) || isFilterMethod(name)) return;
-  if (filterRefused.has(name.toLowerCase())) {
-    throw notSupported(`'${name}' query method is not supported for this type of query`);
-  }
-  throw notSupported(`Method '${name}' is not supported.`);
+  // A name that is no method is left to the script, which skips calls of undefined names.
+  const refusal = functionNamed(name)?.filter.refusal ?? null;
+  if (refusal !== null && !scope.functions.has(name)) throw notSupported(refusal(name));
 }

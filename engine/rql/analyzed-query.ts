@@ -17,6 +17,7 @@ import type {
   PathPart,
   Script,
 } from "./ast.ts";
+import type { MadeCondition, MadeOrderKey } from "./functions/function-table.ts";
 import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
 
 /** The kind of request: a query, a patch or a delete by query, or a subscription. */
@@ -90,63 +91,44 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
-/** `isExact`: terms are compared case-sensitively. */
-export type Condition =
+/** Those that methods make are listed by functions/function-table.ts. */
+export type Condition = StructuralCondition | FieldCondition | MadeCondition;
+
+export type StructuralCondition =
   | { readonly kind: "true" }
   /** Matches no document: a field compared with an object. */
   | { readonly kind: "none"; readonly field: FieldReference }
-  | { readonly kind: "and" | "or" | "intersect"; readonly operands: readonly Condition[] }
-  | { readonly kind: "not"; readonly operand: Condition }
-  | { readonly kind: "boost"; readonly operand: Condition; readonly factor: number }
-  | {
-      readonly kind: "comparison";
-      readonly field: FieldReference;
-      readonly operator: ComparisonOperator;
-      readonly value: ComparisonValue;
-      readonly isExact: boolean;
-    }
-  | {
-      readonly kind: "between";
-      readonly field: FieldReference;
-      readonly low: Bound;
-      readonly high: Bound;
-      readonly isExact: boolean;
-    }
-  | {
-      readonly kind: "in";
-      readonly field: FieldReference;
-      /** May be empty: nothing matches. */
-      readonly values: readonly Scalar[];
-      readonly isAll: boolean;
-      readonly isExact: boolean;
-    }
-  | {
-      readonly kind: "startsWith" | "endsWith";
-      readonly field: FieldReference;
-      readonly text: string;
-      readonly isExact: boolean;
-    }
-  /** `isAll`: all terms are required, otherwise any. */
-  | {
-      readonly kind: "search";
-      readonly field: FieldReference;
-      readonly text: string;
-      readonly isAll: boolean;
-    }
-  | { readonly kind: "regex" | "lucene"; readonly field: FieldReference; readonly text: string }
-  | { readonly kind: "exists"; readonly field: FieldReference }
-  | {
-      readonly kind: "fuzzy";
-      readonly field: FieldReference;
-      readonly text: string;
-      readonly similarity: number;
-    }
-  | {
-      readonly kind: "proximity";
-      readonly field: FieldReference;
-      readonly text: string;
-      readonly distance: number;
-    };
+  | { readonly kind: "and" | "or"; readonly operands: readonly Condition[] }
+  | { readonly kind: "not"; readonly operand: Condition };
+
+/** A field with an operator. */
+export type FieldCondition = ComparisonCondition | BetweenCondition | InCondition;
+
+/** `isExact`, here and in what methods make: terms are compared case-sensitively. */
+export interface ComparisonCondition {
+  readonly kind: "comparison";
+  readonly field: FieldReference;
+  readonly operator: ComparisonOperator;
+  readonly value: ComparisonValue;
+  readonly isExact: boolean;
+}
+
+export interface BetweenCondition {
+  readonly kind: "between";
+  readonly field: FieldReference;
+  readonly low: Bound;
+  readonly high: Bound;
+  readonly isExact: boolean;
+}
+
+export interface InCondition {
+  readonly kind: "in";
+  readonly field: FieldReference;
+  /** May be empty: nothing matches. */
+  readonly values: readonly Scalar[];
+  readonly isAll: boolean;
+  readonly isExact: boolean;
+}
 
 export interface AnalyzedGroupBy {
   readonly keys: readonly {
@@ -157,16 +139,17 @@ export interface AnalyzedGroupBy {
   }[];
 }
 
-export type OrderKey = {
+export interface OrderKeyBase {
   readonly isDescending: boolean;
   readonly nulls: "first" | "last" | null;
-} & (
-  | { readonly kind: "field"; readonly field: FieldReference; readonly type: OrderType }
-  | { readonly kind: "id"; readonly type: "string" | "alphaNumeric" }
-  | { readonly kind: "score" }
-  | { readonly kind: "random"; readonly seed: string | null }
-  | { readonly kind: "custom"; readonly field: FieldReference; readonly sorter: string }
-);
+}
+
+/** Those that methods make are listed by functions/function-table.ts. */
+export type OrderKey = OrderKeyBase &
+  (
+    | { readonly kind: "field"; readonly field: FieldReference; readonly type: OrderType }
+    | MadeOrderKey
+  );
 
 /** Loads a document, or with `isArray` a list of them, under an alias. */
 export interface LoadStep {

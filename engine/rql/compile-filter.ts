@@ -9,7 +9,7 @@
  */
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../documents/document-record.ts";
+import { bodyStartOf, fieldStartOf, shapeIdOf } from "../documents/document-record.ts";
 import type { Shape } from "../documents/shapes.ts";
 import { byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
@@ -31,14 +31,12 @@ import type {
   Operand,
   Value,
 } from "./ast.ts";
+import { functionNamed } from "./functions/function-table.ts";
+import type { FilterCompiler, ReadValue, RowTest, Seen } from "./functions/rql-function.ts";
 import { type ParameterValue, type QueryParameters, scalarOf } from "./query-parameters.ts";
 import type { RowSource, StoredRow } from "./row-source.ts";
 
-/** A test of a row's document; `body` is the offset of its JSON text. */
-export type RowTest = (row: StoredRow, body: number) => boolean;
-
-/** A value as scripts see it: a JSON value or undefined. */
-type Seen = JsonValue | undefined;
+export type { RowTest };
 
 /** What the compiler needs besides the expression. */
 export interface FilterContext {
@@ -48,17 +46,6 @@ export interface FilterContext {
   textTest(pattern: string): (text: string) => boolean;
 }
 
-const plainCalls = new Set(["id", "startswith", "endswith", "regex", "exists", "intersect"]);
-const refusedCalls = new Set([
-  ...["search", "exact", "boost", "lucene", "fuzzy", "proximity", "count", "sum", "morelikethis"],
-  ...[
-    "spatial.within",
-    "spatial.contains",
-    "spatial.disjoint",
-    "spatial.intersects",
-    "vector.search",
-  ],
-]);
 const noExtra = Buffer.alloc(0);
 
 /** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
@@ -96,9 +83,10 @@ function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boo
 }
 
 function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
-  const name = call.name.toLowerCase();
-  if (refusedCalls.has(name)) return true;
-  if (!plainCalls.has(name)) return false;
+  const compiled = compilerOf(call);
+  if (compiled === null) return false;
+  // It is refused when it is compiled.
+  if (compiled.test === null && compiled.read === null) return true;
   return call.args.every((argument) =>
     argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter"
       ? isPlainOperand(argument, loadAliases)
@@ -174,9 +162,6 @@ function compileAny(tests: readonly RowTest[]): RowTest {
   };
 }
 
-/** Reads a value of the row, for comparisons. */
-type Read = (row: StoredRow, body: number) => Seen;
-
 function compileComparison(expression: Comparison, context: FilterContext): RowTest {
   const { operator, left } = expression;
   if (expression.right.kind === "field" || expression.right.kind === "call") {
@@ -245,46 +230,19 @@ function compileIn(expression: In, context: FilterContext): RowTest {
 }
 
 function compileCondition(call: Call, context: FilterContext): RowTest {
-  const name = call.name.toLowerCase();
-  const [first, second] = call.args;
-  if (name === "exists" && first?.kind === "field") {
-    const read = compileRead(first, context);
-    return (row, body) => read(row, body) !== undefined;
-  }
-  if (name === "intersect") {
-    const tests = call.args.map((argument) => compileFilter(argument as Expression, context));
-    return (row, body) => tests.every((test) => test(row, body));
-  }
-  const isTextCall = name === "startswith" || name === "endswith" || name === "regex";
-  if (!isTextCall || first === undefined || second === undefined) throw notSupported(call.name);
-  const read = compileRead(first as Field | Call, context);
-  const text = seenValueOf(second as Value, context);
-  if (typeof text !== "string") throw needsTexts(call.name);
-  const test = textTestOf(name, text, context);
-  return function filterText(row, body) {
-    const value = read(row, body);
-    if (typeof value !== "string") throw needsTexts(call.name);
-    return test(value);
-  };
+  const test = compilerOf(call)?.test?.(call, {
+    filter: (expression) => compileFilter(expression, context),
+    read: (operand) => compileRead(operand, context),
+    value: (value) => seenValueOf(value, context),
+    textTest: (pattern) => context.textTest(pattern),
+  });
+  if (test === undefined || test === null) throw notSupported(call.name);
+  return test;
 }
 
-function textTestOf(
-  name: string,
-  text: string,
-  context: FilterContext,
-): (value: string) => boolean {
-  if (name === "regex") return context.textTest(text);
-  const lower = text.toLowerCase();
-  if (name === "startswith") return (value) => value.toLowerCase().startsWith(lower);
-  return (value) => value.toLowerCase().endsWith(lower);
-}
-
-function needsTexts(name: string): EngineError {
-  const second = name.toLowerCase() === "regex" ? "regex" : "contained";
-  return new EngineError(
-    "invalid-operation",
-    `${name}(text, ${second}) must be called with two string parameters`,
-  );
+function compilerOf({ name }: Call): FilterCompiler | null {
+  const { compiled = "script" } = functionNamed(name)?.filter ?? {};
+  return compiled === "script" ? null : compiled;
 }
 
 function notSupported(name: string): EngineError {
@@ -294,10 +252,11 @@ function notSupported(name: string): EngineError {
   );
 }
 
-function compileRead(operand: Field | Call, context: FilterContext): Read {
+function compileRead(operand: Field | Call, context: FilterContext): ReadValue {
   if (operand.kind === "call") {
-    if (operand.name.toLowerCase() !== "id") throw notSupported(operand.name);
-    return (row) => idOf(row.bytes, row.start);
+    const read = compilerOf(operand)?.read ?? null;
+    if (read === null) throw notSupported(operand.name);
+    return read();
   }
   const path = pathOf(operand, context);
   if (path.some((part) => part.arrays > 0)) return () => undefined;
@@ -316,7 +275,7 @@ function compileRead(operand: Field | Call, context: FilterContext): Read {
 function compileMetadataRead(
   path: readonly { readonly name: string }[],
   context: FilterContext,
-): Read {
+): ReadValue {
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
   return function readMetadata(row) {

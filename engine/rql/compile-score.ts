@@ -9,8 +9,11 @@ import { standardWords } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
-import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
-import { findEntries, type WhereContext } from "./compile-where.ts";
+import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
+import { findEntries } from "./compile-where.ts";
+import { orderUseOf } from "./functions/function-table.ts";
+import type { ScorePart, Scoring, WhereContext } from "./functions/rql-function.ts";
+import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 
 /** BM25's usual constants k1 and b: saturation of the term frequency, and weight of the length. */
 const saturation = 1.2;
@@ -18,34 +21,26 @@ const lengthShare = 0.75;
 
 /** Whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
-  if (orderBy.some((key) => key.kind === "score")) return true;
+  if (orderBy.some((key) => key.kind !== "field" && orderUseOf(key).needsScores)) return true;
   return orderBy.length === 0 && where !== null && (boosts !== undefined || hasBoost(where));
 }
 
 function hasBoost(condition: Condition): boolean {
   switch (condition.kind) {
-    case "boost":
-      return true;
+    case "true":
+    case "not":
+      return false;
     case "and":
     case "or":
-    case "intersect":
       return condition.operands.some(hasBoost);
     default:
-      return false;
+      if ("field" in condition) return false;
+      return compositeMeaningOf(condition).boosts || operandsOf(condition).some(hasBoost);
   }
 }
 
-/** A part of a condition and its score for each entry. */
-interface ScorePart {
-  /** The condition in the words of the query; for a sum of parts, `sum of`. */
-  readonly label: string;
-  /** By position in the list of entries. */
-  readonly scores: Float64Array;
-  readonly parts: readonly ScorePart[];
-}
-
-/** Scoring of some entries under one condition, as work that pauses. */
-interface Scoring {
+/** What `Scoring` needs besides the condition. */
+interface ScoredEntries {
   readonly entries: Uint32Array;
   readonly context: WhereContext;
   /** Whether parts are kept, to explain the sum. */
@@ -59,8 +54,8 @@ export function* scoreEntries(
   context: WhereContext,
 ): Work<Float64Array> {
   if (where === null) return ones(entries);
-  const scoring = { entries, context, isExplained: false };
-  return (yield* scored(where, 1, scoring)).scores;
+  return (yield* new EntryScoring({ entries, context, isExplained: false }).scored(where, 1))
+    .scores;
 }
 
 /** The scores of entries and their explanations. */
@@ -80,7 +75,7 @@ export function* explainEntries(
   const root: ScorePart =
     where === null
       ? { label: "every entry is found", scores: ones(entries), parts: [] }
-      : yield* scored(where, 1, { entries, context, isExplained });
+      : yield* new EntryScoring({ entries, context, isExplained }).scored(where, 1);
   return {
     scores: root.scores,
     textOf: (position) => (isExplained ? explanation(root, position, "") : ""),
@@ -106,45 +101,61 @@ function explanation(
   return `${head}${inner.length === 0 ? "" : ", of:"}\n${inner.join("")}`;
 }
 
-function* scored(condition: Condition, factor: number, scoring: Scoring): Work<ScorePart> {
-  const { entries, context } = scoring;
-  switch (condition.kind) {
-    case "and":
-    case "or":
-    case "intersect": {
-      const scores = newScores(scoring);
-      const parts: ScorePart[] = [];
-      for (const operand of condition.operands) {
-        yield* addPart(yield* scored(operand, factor, scoring), scores, parts, scoring);
+class EntryScoring implements Scoring {
+  readonly #scored: ScoredEntries;
+
+  constructor(scored: ScoredEntries) {
+    this.#scored = scored;
+  }
+
+  *scored(condition: Condition, factor: number): Work<ScorePart> {
+    switch (condition.kind) {
+      case "and":
+      case "or":
+        return yield* this.sumOf(condition.kind, condition.operands, factor);
+      case "true":
+      case "none":
+      case "not": {
+        const scores = newScores(this.#scored);
+        return { label: `${condition.kind}: weighs nothing`, scores, parts: [] };
       }
-      return { label: `sum (${condition.kind})`, scores, parts };
+      default:
+        return yield* "field" in condition
+          ? meaningOf(condition).score(condition, factor, this)
+          : compositeMeaningOf(condition).score(condition, factor, this);
     }
-    case "boost": {
-      const inner = yield* scored(condition.operand, factor * condition.factor, scoring);
-      return { label: `boosted ${condition.factor} times`, scores: inner.scores, parts: [inner] };
+  }
+
+  *sumOf(kind: string, operands: readonly Condition[], factor: number): Work<ScorePart> {
+    const scores = newScores(this.#scored);
+    const parts: ScorePart[] = [];
+    for (const operand of operands) {
+      yield* addPart(yield* this.scored(operand, factor), scores, parts, this.#scored);
     }
-    case "search": {
-      const { name } = condition.field;
-      const label = `search(${name}, ${JSON.stringify(condition.text)})`;
-      return { label, ...(yield* wordScores(name, condition.text, factor, scoring)) };
+    return { label: `sum (${kind})`, scores, parts };
+  }
+
+  *byRarity(
+    condition: Condition & { readonly field: FieldReference },
+    factor: number,
+  ): Work<ScorePart> {
+    const { entries, context } = this.#scored;
+    const found = yield* findEntries(condition, context);
+    const total = context.reader.store.liveCount;
+    const weight = factor * rarity(total, found.count);
+    const scores = newScores(this.#scored);
+    for (let i = 0; i < entries.length; i++) {
+      if (found.has(entries[i] as number)) scores[i] = weight;
+      if ((i & (stride - 1)) === 0) yield* pause(context);
     }
-    case "true":
-    case "none":
-    case "not":
-      return { label: `${condition.kind}: weighs nothing`, scores: newScores(scoring), parts: [] };
-    default: {
-      const found = yield* findEntries(condition, context);
-      const total = context.reader.store.liveCount;
-      const weight = factor * rarity(total, found.count);
-      const scores = newScores(scoring);
-      for (let i = 0; i < entries.length; i++) {
-        if (found.has(entries[i] as number)) scores[i] = weight;
-        if ((i & (stride - 1)) === 0) yield* pause(context);
-      }
-      boost(scores, condition.field.name, entries, context);
-      const label = `${condition.kind} on ${condition.field.name}: found in ${found.count} of ${total} entries`;
-      return { label, scores, parts: [] };
-    }
+    const { kind, field } = condition;
+    boost(scores, field.name, entries, context);
+    const label = `${kind} on ${field.name}: found in ${found.count} of ${total} entries`;
+    return { label, scores, parts: [] };
+  }
+
+  *byWords(label: string, field: string, text: string, factor: number): Work<ScorePart> {
+    return { label, ...(yield* wordScores(field, text, factor, this.#scored)) };
   }
 }
 
@@ -157,7 +168,7 @@ function* pause({ reader: { budget } }: WhereContext): Work<void> {
   if (budget.isDue) yield;
 }
 
-function newScores({ entries, context }: Scoring): Float64Array {
+function newScores({ entries, context }: ScoredEntries): Float64Array {
   context.reader.budget.hold(entries.length * Float64Array.BYTES_PER_ELEMENT);
   return new Float64Array(entries.length);
 }
@@ -167,7 +178,7 @@ function* addPart(
   part: ScorePart,
   sums: Float64Array,
   parts: ScorePart[],
-  { context, isExplained }: Scoring,
+  { context, isExplained }: ScoredEntries,
 ): Work<void> {
   addAll(sums, part.scores);
   if (isExplained) parts.push(part);
@@ -197,7 +208,7 @@ function* wordScores(
   field: string,
   text: string,
   factor: number,
-  scoring: Scoring,
+  scoring: ScoredEntries,
 ): Work<Pick<ScorePart, "scores" | "parts">> {
   const { entries, context } = scoring;
   const sums = newScores(scoring);

@@ -27,10 +27,11 @@ import {
   type RowTest,
 } from "./compile-filter.ts";
 import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
-import { findEntries, type WhereContext } from "./compile-where.ts";
+import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
+import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";

@@ -6,6 +6,7 @@
 import type { WorkBudget } from "../base/work-budget.ts";
 import { standardAnalyzer } from "../indexing/analyzer.ts";
 import type { AnalyzedInclude, Condition } from "./analyzed-query.ts";
+import { meaningOf, operandsOf } from "./meaning-of.ts";
 import type { ParameterValue } from "./query-parameters.ts";
 
 type Highlight = AnalyzedInclude["highlights"][number];
@@ -101,39 +102,12 @@ function wordTest(where: Condition | null, field: string, budget: WorkBudget): W
   };
 }
 
+/** What is under a `not` is not searched for. */
 function addSought(condition: Condition, field: string, sought: SoughtWords): void {
-  switch (condition.kind) {
-    case "and":
-    case "or":
-    case "intersect":
-      for (const operand of condition.operands) addSought(operand, field, sought);
-      return;
-    case "boost":
-      addSought(condition.operand, field, sought);
-      return;
-    case "search":
-    case "proximity":
-    case "fuzzy":
-    case "lucene":
-      if (condition.field.name === field) addWords(condition.text, sought);
-      return;
-    case "startsWith":
-      if (condition.field.name === field) addWords(`${condition.text}*`, sought);
-      return;
-    case "comparison": {
-      const { value } = condition;
-      const isSought = condition.operator === "=" && condition.field.name === field;
-      if (isSought && value.type === "string") addWords(value.value, sought);
-      return;
-    }
-    case "in":
-      if (condition.field.name !== field) return;
-      for (const { value } of condition.values) {
-        if (typeof value === "string") addWords(value, sought);
-      }
-      return;
-    default:
-  }
+  if (condition.kind === "not" || condition.kind === "none") return;
+  for (const operand of operandsOf(condition)) addSought(operand, field, sought);
+  if (!("field" in condition) || condition.field.name !== field) return;
+  for (const text of meaningOf(condition).soughtTexts(condition)) addWords(text, sought);
 }
 
 /**

@@ -3,7 +3,7 @@
  * fields that the index can have.
  */
 import { EngineError } from "../base/errors.ts";
-import { visitFields } from "./analyze-index.ts";
+import { orderFieldOf, visitFields } from "./analyze-index.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import type { QueryIndex } from "./row-source.ts";
 
@@ -24,7 +24,7 @@ export function refuseUnfit(query: AnalyzedQuery, index: QueryIndex): void {
   };
   if (query.where !== null) visitFields(query.where, ({ name }) => check(name));
   for (const key of query.orderBy) {
-    if (key.kind === "field" || key.kind === "custom") check(key.field.name);
-    if (key.kind === "id") check("id()");
+    const field = orderFieldOf(key);
+    if (field !== null) check(field.name);
   }
 }

@@ -112,3 +112,10 @@ export function scalarOrNone(scope: QueryScope, value: Value): Scalar | null {
     `Parameter value '${jsonText(given)}' of type Sparrow.Json.BlittableJsonReaderArray is not supported`,
   );
 }
+
+/** The alias that a path consists of, or null: it is then the whole document. */
+export function wholeAlias(scope: QueryScope, field: Field): string | null {
+  const [root] = field.path;
+  const isAlone = root !== undefined && field.path.length === 1 && root.arrays === 0;
+  return isAlone && scope.aliases.includes(root.name) ? root.name : null;
+}

@@ -2,6 +2,8 @@
  * From text to a checked query: parse and analyze, with a cache of the syntax trees of recent texts. Clients send few
  * texts with many parameters, so each text is parsed once; analysis, which needs the parameters, runs each time.
  */
+import { queryTreeBytesMax } from "../base/limits.ts";
+import { RecentCache } from "../base/recent-cache.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
@@ -13,16 +15,16 @@ import { type QueryParameters, readQueryParameters } from "./query-parameters.ts
 /** Base cost of a query, and cost of parsing and analyzing a character. */
 const queryUnits = 1024;
 const textUnits = 8;
-/** Cached trees, and maximum characters of a cached text. */
-const keptMax = 512;
+/** Maximum characters of a text whose tree is cached, and about what a tree takes for each, measured. */
 const keptLengthMax = 16_384;
+const bytesPerCharacter = 64;
 /** Characters of a text with its parameters above which each step gets a turn of its own. */
 const longLengthMin = 4_096;
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
-  /** By kind and text; least recently used first. */
-  readonly #trees = new Map<string, Query>();
+  /** By kind and text. */
+  readonly #trees = new RecentCache<Query>(queryTreeBytesMax);
   /** The last large text, between parsing and analysis. */
   #large: { readonly key: string; readonly tree: Query } | null = null;
 
@@ -72,19 +74,10 @@ export class QueryCompiler {
       return tree;
     }
     const known = this.#trees.get(key);
-    if (known !== undefined) {
-      this.#trees.delete(key);
-      this.#trees.set(key, known);
-      return known;
-    }
+    if (known !== undefined) return known;
     const tree = isPatch ? parsePatchQuery(text) : parseQuery(text);
     this.#large = text.length > keptLengthMax ? { key, tree } : null;
-    if (text.length > keptLengthMax) return tree;
-    this.#trees.set(key, tree);
-    if (this.#trees.size > keptMax) {
-      const oldest = this.#trees.keys().next();
-      if (!oldest.done) this.#trees.delete(oldest.value);
-    }
+    if (this.#large === null) this.#trees.set(key, tree, bytesPerCharacter * text.length);
     return tree;
   }
 }

@@ -1,12 +1,15 @@
 /**
  * JavaScript inside queries: syntax checks, and the aggregates that projections of groups compute.
  *
- * The only place in this folder that uses a JavaScript parser. It runs nothing.
+ * The only place in this folder that uses a JavaScript parser. It runs nothing. A query is analyzed again for each request,
+ * its scripts are parsed once: what was found of a valid text is cached, by the text.
  *
  * Invariants:
  * - Lines count from 1 and columns from 0, as in messages about scripts.
  */
 import { parse } from "acorn";
+import { checkedScriptBytesMax } from "../base/limits.ts";
+import { RecentCache } from "../base/recent-cache.ts";
 
 /** The properties read from nodes of a script's syntax tree; the ESTree standard defines which node has which. */
 interface Node {
@@ -34,9 +37,28 @@ const prefixes = { select: "return ", update: "function patch()", function: "" }
 
 /** Checks the syntax of a script in braces, or of a whole function. @returns null when it is valid. */
 export function scriptFault(kind: "update" | "function", text: string): ScriptFault | null {
+  return checked(kind, text, () => null);
+}
+
+/** The texts that were valid, with the rules that they were checked by. */
+const valid = new RecentCache<true>(checkedScriptBytesMax);
+
+/**
+ * Checks a script by the parser, and then by `rule`, which depends on nothing but the tree and `names`. Faults are not
+ * cached.
+ */
+function checked(
+  kind: keyof typeof prefixes,
+  text: string,
+  rule: (tree: Node) => ScriptFault | null,
+  names: readonly string[] = [],
+): ScriptFault | null {
+  const key = JSON.stringify([kind, text, ...names]);
+  if (valid.get(key) !== undefined) return null;
   try {
-    parseScript(prefixes[kind] + text);
-    return null;
+    const fault = rule(parseScript(prefixes[kind] + text));
+    if (fault === null) valid.set(key, true, 0);
+    return fault;
   } catch (error) {
     return { place: placeIn(error) };
   }
@@ -51,13 +73,10 @@ const projectionRoots = ["Object", "Array", "Math", "Number", "Date", "console",
  * spread; declarations may not destructure.
  * @returns null when it is valid. Cost: O(nodes).
  */
-export function projectionFault(text: string, roots: Iterable<string>): ScriptFault | null {
+export function projectionFault(text: string, roots: readonly string[]): ScriptFault | null {
   const known = new Set([...projectionRoots, ...roots]);
-  try {
-    return isProjection(parseScript(prefixes.select + text), known) ? null : { place: null };
-  } catch (error) {
-    return { place: placeIn(error) };
-  }
+  const rule = (tree: Node) => (isProjection(tree, known) ? null : { place: null });
+  return checked("select", text, rule, roots);
 }
 
 /** Walks in text order. A parameter's name stays known after its function, as in the reference server. */
@@ -91,8 +110,21 @@ export type ScriptAggregate =
   | { readonly kind: "count" }
   | { readonly kind: "sum"; readonly path: readonly string[] };
 
-/** The aggregations in a well-formed `select { … }`. Cost: O(nodes). */
-export function scriptAggregates(text: string): ScriptAggregate[] {
+const aggregates = new RecentCache<readonly ScriptAggregate[]>(checkedScriptBytesMax);
+
+/** The aggregations in a well-formed `select { … }`. Cost: O(nodes) when the text is new. */
+export function scriptAggregates(text: string): readonly ScriptAggregate[] {
+  const known = aggregates.get(text);
+  if (known !== undefined) return known;
+  const found = aggregatesIn(text);
+  aggregates.set(text, found, found.length * aggregateBytes);
+  return found;
+}
+
+/** About what an aggregation takes. */
+const aggregateBytes = 256;
+
+function aggregatesIn(text: string): ScriptAggregate[] {
   const found: ScriptAggregate[] = [];
   const open: unknown[] = [parseScript(prefixes.select + text)];
   while (open.length > 0) {

@@ -1,35 +1,28 @@
-/**
- * A cache of compiled scripts by text and use: a repeated script is compiled once. The least recently used ones are
- * evicted first.
- */
-import { compiledScriptsMax } from "../base/limits.ts";
+/** A cache of compiled scripts by text and use: a repeated script is compiled once. */
+import { compiledScriptBytesMax } from "../base/limits.ts";
+import { RecentCache } from "../base/recent-cache.ts";
 import { type CompiledScript, compileScript, type ScriptOptions } from "./script.ts";
 
-export class ScriptCache {
-  readonly #scripts = new Map<string, CompiledScript>();
+/** About what a compiled script takes, measured: its closures are a hundred times its text. */
+const scriptBytes = 8 * 1024;
+const bytesPerCharacter = 128;
 
-  /** @throws EngineError script-syntax */
+export class ScriptCache {
+  readonly #scripts: RecentCache<CompiledScript>;
+
+  constructor(bytesMax = compiledScriptBytesMax) {
+    this.#scripts = new RecentCache(bytesMax);
+  }
+
+  /** @throws EngineError script-syntax, each time: errors are not cached */
   get(source: string, options: ScriptOptions): CompiledScript {
-    const key = JSON.stringify([
-      options.kind,
-      source,
-      options.parameters ?? [],
-      options.functions ?? [],
-      options.name ?? "",
-    ]);
+    const { kind, parameters = [], functions = [], name = "" } = options;
+    // Unambiguous, whatever the texts contain: they are those of all databases.
+    const key = JSON.stringify([kind, source, parameters, functions, name]);
     const known = this.#scripts.get(key);
-    if (known !== undefined) {
-      // Maps keep insertion order: the first key is the least recently used.
-      this.#scripts.delete(key);
-      this.#scripts.set(key, known);
-      return known;
-    }
+    if (known !== undefined) return known;
     const compiled = compileScript(source, options);
-    this.#scripts.set(key, compiled);
-    if (this.#scripts.size > compiledScriptsMax) {
-      const [oldest] = this.#scripts.keys();
-      if (oldest !== undefined) this.#scripts.delete(oldest);
-    }
+    this.#scripts.set(key, compiled, scriptBytes + bytesPerCharacter * key.length);
     return compiled;
   }
 }

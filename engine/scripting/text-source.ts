@@ -18,6 +18,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
+import { whenCollecting } from "../base/garbage.ts";
 import {
   LAZY,
   ScriptArray,
@@ -47,6 +48,11 @@ const zero = 0x30;
 
 let viewedBytes: Buffer | null = null;
 let view: DataView | null = null;
+
+whenCollecting(() => {
+  viewedBytes = null;
+  view = null;
+});
 
 /** A view of a whole buffer; cached for the most recent buffer. */
 export function viewOf(bytes: Buffer): DataView {

@@ -16,6 +16,7 @@
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
+import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   changeVectorOf,
@@ -24,16 +25,17 @@ import {
   idOf,
   metadataTextOf,
 } from "../documents/document-record.ts";
-import { ReplyText } from "../documents/reply-text.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { type IndexSet, replacementPrefix } from "../indexing/index-set.ts";
+import { JsonText } from "../json/json-text.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Counter } from "../keyspaces/counters.ts";
 import { allCollections, type NumberHold } from "../keyspaces/document-table.ts";
 import type { Entry } from "../keyspaces/entry-keyspace.ts";
 import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
+import type { DumpSection } from "../keyspaces/state-kinds.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
@@ -56,6 +58,18 @@ const documentsPerBatch = 256;
 const noBytes = Buffer.alloc(0);
 /** Counters of one document in one item. */
 const countersPerItem = 1024;
+
+/** Sections of RavenDB's dumps that have nothing of ours. */
+type EmptySection =
+  | "Conflicts"
+  | "CompareExchangeTombstones"
+  | "TimeSeriesDeletedRanges"
+  | "ReplicationHubCertificates";
+type WrittenSection = DumpSection | EmptySection;
+type SectionWriter = (
+  run: DumpExport,
+  counts: ItemCounts,
+) => AsyncIterable<Buffer> | Iterable<Buffer>;
 
 type Tree<Value> = BTree<string, Readonly<Entry<Value>>>;
 
@@ -163,7 +177,7 @@ class DumpExport {
   readonly #progress: (figures: OperationFigures) => void;
   readonly #signal: AbortSignal | undefined;
   readonly #rewriter: DocumentRewriter;
-  readonly #text = new ReplyText(pieceBytes + 4096);
+  readonly #text = new JsonText(pieceBytes + 4096);
   /** Hashes of the contents already written. */
   readonly #written = new Set<string>();
   readonly #reader: RecordReader;
@@ -193,34 +207,35 @@ class DumpExport {
 
   async *text(): AsyncGenerator<Buffer> {
     this.#text.addText(`{"BuildVersion":${buildVersion}`);
-    yield* this.#section("DatabaseRecord", null, () => this.#record());
     try {
-      yield* this.#section("Documents", "Docs", (counts) => this.#documents(counts));
-      yield* this.#section("RevisionDocuments", null, (counts) => this.#revisions(counts));
+      for (const type in DumpExport.#writers) yield* this.#section(type as WrittenSection);
     } finally {
       this.#reader.close();
     }
-    yield* this.#section("Tombstones", null, (counts) => this.#tombstones(counts));
-    yield* this.#section("Conflicts", null, () => none());
-    yield* this.#section("Indexes", null, (counts) => this.#indexes(counts));
-    yield* this.#section("Identities", null, (counts) => this.#identities(counts));
-    yield* this.#section("CompareExchange", null, (counts) => this.#compareExchange(counts));
-    yield* this.#section("CompareExchangeTombstones", null, () => none());
-    yield* this.#section("CounterGroups", null, (counts) => this.#counters(counts));
-    yield* this.#section("Subscriptions", null, (counts) => this.#subscriptions(counts));
-    yield* this.#section("TimeSeriesDeletedRanges", null, () => none());
-    yield* this.#section("TimeSeries", null, (counts) => this.#series(counts));
-    yield* this.#section("ReplicationHubCertificates", null, () => none());
     this.#text.addText("}");
     yield this.#text.take();
   }
 
-  /** Writes one section: an array, except for the record. `key`: its key in the dump. */
-  async *#section(
-    type: DumpItemType,
-    key: string | null,
-    write: (counts: ItemCounts) => AsyncIterable<Buffer> | Iterable<Buffer>,
-  ): AsyncGenerator<Buffer> {
+  /** In the order of the dump. */
+  static readonly #writers: Readonly<Record<WrittenSection, SectionWriter>> = {
+    DatabaseRecord: (run) => run.#record(),
+    Documents: (run, counts) => run.#documents(counts),
+    RevisionDocuments: (run, counts) => run.#revisions(counts),
+    Tombstones: (run, counts) => run.#tombstones(counts),
+    Conflicts: none,
+    Indexes: (run, counts) => run.#indexes(counts),
+    Identities: (run, counts) => run.#identities(counts),
+    CompareExchange: (run, counts) => run.#compareExchange(counts),
+    CompareExchangeTombstones: none,
+    CounterGroups: (run, counts) => run.#counters(counts),
+    Subscriptions: (run, counts) => run.#subscriptions(counts),
+    TimeSeriesDeletedRanges: none,
+    TimeSeries: (run, counts) => run.#series(counts),
+    ReplicationHubCertificates: none,
+  };
+
+  /** Writes one section: an array, except for the record. */
+  async *#section(type: WrittenSection): AsyncGenerator<Buffer> {
     if (!this.#isWanted(type)) {
       this.#result.skip(type);
       return;
@@ -228,9 +243,10 @@ class DumpExport {
     const kind: ResultKind = type === "CounterGroups" ? "Counters" : (type as ResultKind);
     const counts = this.#result.start(kind, type);
     const isArray = type !== "DatabaseRecord";
-    this.#text.addText(`,"${key ?? type}":${isArray ? "[" : ""}`);
+    const key = type === "Documents" ? "Docs" : type;
+    this.#text.addText(`,"${key}":${isArray ? "[" : ""}`);
     this.#hasItem = false;
-    yield* write(counts);
+    yield* DumpExport.#writers[type](this, counts);
     if (isArray) this.#text.addText("]");
     this.#result.finish(kind, type);
     this.#tell();
@@ -346,11 +362,11 @@ class DumpExport {
   #addDocument(record: Buffer, counts: ItemCounts): void {
     this.#comma();
     const before = this.#text.length;
-    this.#text.addDocument(this.#database.state, record, 0);
+    addDocument(this.#text, this.#database.state, record, 0);
     counts.sizeBytes += this.#text.length - before;
   }
 
-  /** The source's view keeps the record that `pieces` references in place. */
+  /** The row, which is not placed again meanwhile, holds the record that `pieces` references. */
   async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
     this.#comma();
     yield this.#text.take();

@@ -4,12 +4,13 @@
  */
 
 import { largeRecordBytes } from "../base/limits.ts";
+import { piecesOf } from "../documents/document-composing.ts";
 import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
 } from "../documents/document-encoding.ts";
-import type { ServerMember } from "../documents/document-metadata.ts";
+import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
@@ -23,14 +24,13 @@ import {
   metadataTextOf,
 } from "../documents/document-record.ts";
 import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
-import { piecesOf } from "../documents/reply-text.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DumpOptions } from "./dump-options.ts";
 import type { DocumentTransform } from "./transform.ts";
 
 const { FromClusterTransaction, HasAttachments, HasCounters, HasRevisions, HasTimeSeries } =
   documentFlags;
-/** Records up to this size are rewritten as a whole. A larger one stays in place while a view pins its segment. */
+/** Records up to this size are rewritten as a whole. A larger one stays in place while the reader's row holds it. */
 const rewrittenBytesMax = 4 * largeRecordBytes;
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
@@ -90,11 +90,11 @@ export class DocumentRewriter {
     if (text === null) return null;
     const lists = this.#keptLists(record);
     const bytes = Buffer.from(text);
-    this.#parser.parse(bytes, 0, bytes.length);
-    state.metadata.fromParser(this.#parser, lists);
+    const parsed = this.#parser.parse(bytes, 0, bytes.length);
+    const metadata = state.metadata.fromParsed(parsed, lists);
     this.#fields.setAllButBody(record, 0);
-    this.#fields.setBody(this.#parser);
-    return this.#encode(flags & this.#shownFlags);
+    this.#fields.setBody(parsed);
+    return this.#encode(flags & this.#shownFlags, metadata);
   }
 
   /** As `document`, for a revision: its flags are kept, and no script runs. */
@@ -125,16 +125,15 @@ export class DocumentRewriter {
     const state = this.#state;
     const members = dropped.map((key) => ({ key, valueText: null }));
     const length = metadataLengthOf(record, 0);
-    if (length > 0) {
-      state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
-    } else {
-      const member = state.collectionMember(collectionIdOf(record, 0));
-      state.metadata.fromStored(member, 0, member.length, members);
-    }
+    const member = state.collectionMember(collectionIdOf(record, 0));
+    const metadata =
+      length > 0
+        ? state.metadata.fromStored(record, metadataStartOf(record, 0), length, members)
+        : state.metadata.fromStored(member, 0, member.length, members);
     this.#fields.setAllButBody(record, 0);
     if (hasBody) this.#fields.setBodyOf(record, 0);
     else this.#fields.setEmptyBody();
-    return this.#encode(flags);
+    return this.#encode(flags, metadata);
   }
 
   /** The exported lists of a document: the script cannot change them. */
@@ -161,10 +160,10 @@ export class DocumentRewriter {
     return metadata.utf8Slice(metadataOpen, length);
   }
 
-  /** Encodes `#fields` with the metadata in the writer. */
-  #encode(flags: number): Buffer {
+  /** Encodes `#fields` with this metadata. */
+  #encode(flags: number, metadata: ComposedMetadata): Buffer {
     const fields = this.#fields;
-    const { metadata, keyspaces } = this.#state;
+    const { keyspaces } = this.#state;
     fields.flags = flags;
     fields.setMetadata(metadata.text, 0, metadata.length);
     // Without any member the collection's own would be composed.

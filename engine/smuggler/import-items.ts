@@ -14,6 +14,7 @@ import {
 import { parseTimestamp } from "../base/timestamp.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentFlags } from "../documents/document-record.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
@@ -21,7 +22,7 @@ import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
-import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { bindAttachment } from "../writes/attachments.ts";
 import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
@@ -31,8 +32,8 @@ import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../wri
 import {
   type DocumentText,
   isPrepared,
+  parsedOf,
   prepareDocument,
-  withParsed,
 } from "../writes/prepared-document.ts";
 import { importRevision } from "../writes/revisions.ts";
 import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
@@ -178,7 +179,7 @@ export class DocumentItem implements ImportItem {
   readonly #bytes: Buffer;
   readonly #fate: DocumentFate;
   readonly prepare: ImportItem["prepare"];
-  #prepared: PreparedDocument | null = null;
+  #prepared: ParsedDocument | null = null;
 
   /** `bytes`: the document's text. */
   constructor(counts: ItemCounts, bytes: Buffer, fate: DocumentFate) {
@@ -209,10 +210,9 @@ export class DocumentItem implements ImportItem {
       checkAttachmentName(attachment.name);
       bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
     }
-    withParsed(state, this.#text, this.#prepared, () => {
-      if (isGuarded) putGuarded(transaction, id, options);
-      else putParsed(transaction, id, undefined, undefined, options);
-    });
+    const parsed = parsedOf(state, this.#text, this.#prepared);
+    if (isGuarded) putGuarded(transaction, id, parsed, options);
+    else putParsed(transaction, id, parsed, undefined, undefined, options);
   }
 }
 
@@ -221,7 +221,7 @@ export class RevisionItem implements ImportItem {
   readonly counts: ItemCounts;
   readonly #bytes: Buffer;
   readonly prepare: ImportItem["prepare"];
-  #prepared: PreparedDocument | null = null;
+  #prepared: ParsedDocument | null = null;
   readonly #metadata: DumpedMetadata;
   readonly #attachments: readonly ImportedAttachment[];
 
@@ -248,14 +248,13 @@ export class RevisionItem implements ImportItem {
 
   apply(transaction: Transaction): void {
     const { id, changeVector, lastModified, flags } = this.#metadata;
-    withParsed(transaction.state, this.#text, this.#prepared, () =>
-      importRevision(transaction, id, {
-        changeVector,
-        lastModified: lastModified ?? transaction.state.nextModified(),
-        flags,
-        attachments: this.#attachments,
-      }),
-    );
+    const parsed = parsedOf(transaction.state, this.#text, this.#prepared);
+    importRevision(transaction, id, parsed, {
+      changeVector,
+      lastModified: lastModified ?? transaction.state.nextModified(),
+      flags,
+      attachments: this.#attachments,
+    });
   }
 
   get #text(): DocumentText {
@@ -352,8 +351,7 @@ export function isGuardKey(key: string): boolean {
 function minifiedObject(text: string): string {
   const bytes = Buffer.from(text);
   valueParser.parse(bytes, 0, bytes.length); // verifies that it is an object
-  valueParser.parseValue(bytes, 0, bytes.length);
-  return valueParser.body.utf8Slice(0, valueParser.bodyLength);
+  return valueParser.parseValue(bytes, 0, bytes.length).body.utf8Slice();
 }
 
 export class CountersItem implements ImportItem {

@@ -22,6 +22,7 @@ import { turnIsOver } from "../base/turns.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import type { DumpSection } from "../keyspaces/state-kinds.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import type { OperationFigures } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
@@ -66,6 +67,15 @@ export interface ImportSettings {
   nextIndex(): Promise<number>;
 }
 
+/** Keys of the sections that have state of ours, and of those that are read besides. */
+type StateKey = Exclude<DumpSection, "Documents"> | "Docs";
+type OtherKey =
+  | "Conflicts"
+  | "CompareExchangeTombstones"
+  | "Counters"
+  | "TimeSeriesDeletedRanges"
+  | "ReplicationHubCertificates";
+
 /** Handlers of sections, by their keys in the dump. */
 type SectionReader = (run: DumpImport, counts: ItemCounts) => Promise<void>;
 
@@ -76,7 +86,7 @@ interface Section {
   readonly read?: SectionReader;
 }
 
-const sections: Readonly<Record<string, Section>> = {
+const sections: Readonly<Record<StateKey | OtherKey, Section>> = {
   DatabaseRecord: { type: "DatabaseRecord", kind: "DatabaseRecord" },
   Docs: { type: "Documents", kind: "Documents", read: (run, counts) => run.documents(counts) },
   RevisionDocuments: {
@@ -132,6 +142,10 @@ const sections: Readonly<Record<string, Section>> = {
     kind: "ReplicationHubCertificates",
   },
 };
+
+function sectionOf(key: string): Section | undefined {
+  return Object.hasOwn(sections, key) ? sections[key as keyof typeof sections] : undefined;
+}
 
 /** A store, with the services that import definitions. */
 export type ImportedStore = Store & {
@@ -239,7 +253,7 @@ class DumpImport {
       return;
     }
     await this.#reader.openArray();
-    const section = Object.hasOwn(sections, key) ? sections[key] : undefined;
+    const section = sectionOf(key);
     if (section === undefined) {
       this.#result.add(
         "WARNING",
@@ -390,8 +404,7 @@ class DumpImport {
     if (this.#transform === undefined && !isOld) return bytes;
     const metadataText = isOld ? presentMetadata(metadata.text) : metadata.text;
     const { parser } = this.#database.state;
-    parser.parse(bytes, 0, bytes.length);
-    const body = parser.body.utf8Slice(0, parser.bodyLength);
+    const body = parser.parse(bytes, 0, bytes.length).body.utf8Slice();
     if (this.#transform !== undefined) {
       const text = this.#transform.run(body, metadataText, metadata.id);
       return text === null ? null : Buffer.from(text);

@@ -52,6 +52,15 @@ export function transformOf(
   return new DocumentTransform(transformScript, scriptStepsMax, nowMicros);
 }
 
+/**
+ * Compiles the script of the options, if they have one.
+ * @returns whether it may take more steps than other scripts may @throws EngineError script-syntax
+ */
+export function checkTransform(options: DumpOptions): boolean {
+  const isScript = transformOf(options, () => 0) !== undefined;
+  return isScript && options.scriptStepsMax > defaultLimits.stepsMax;
+}
+
 /** The host of a script that runs outside of a database: only the clock and random numbers. */
 function detachedHost(nowMicros: () => number): ScriptHost {
   const refuse = (what: string) => (): never => {

@@ -19,7 +19,7 @@ import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import { BlobStore } from "../log/blob-store.ts";
 import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
-import type { LogListener, Position, SnapshotSection } from "../log/log.ts";
+import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
 import { SegmentCache } from "../log/segment-cache.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
@@ -39,7 +39,7 @@ export interface StoreOptions {
 export interface DatabaseParts {
   readonly name: string;
   readonly environment: Environment;
-  readonly log: FileLog;
+  readonly log: CommitLog;
   readonly state: DatabaseState;
   readonly blobs: BlobStore;
   readonly isInMemory: boolean;

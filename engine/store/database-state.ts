@@ -11,23 +11,13 @@ import {
 import { MetadataWriter } from "../documents/document-metadata.ts";
 import type { DocumentParser } from "../documents/document-parser.ts";
 import { collectionMemberOf } from "../documents/document-text.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
 import { TextInput } from "../json/text-input.ts";
 import type { DocumentTable } from "../keyspaces/document-table.ts";
 import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import type { CommitLog } from "../log/log.ts";
 import type { ChangeFeed } from "./changes.ts";
-
-/** A large document that was parsed before its transaction: see writes/prepared-document.ts. */
-export interface PreparedDocument {
-  /** Has parsed the document, and nothing since. */
-  readonly parser: DocumentParser;
-  readonly bytes: Buffer;
-  /** The body is in `bytes[bodyStart, bodyStart + parser.bodyLength)`. */
-  readonly bodyStart: number;
-  /** CRC-32 of the body. */
-  readonly bodyCrc: number;
-}
 
 export class DatabaseState {
   readonly name: string;
@@ -42,12 +32,11 @@ export class DatabaseState {
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
-  /** Holds the document to be stored; for the use of another parser see `withParsed` (writes/prepared-document.ts). */
-  parser: DocumentParser;
-  /** The document in `parser`, when it was parsed before the transaction. */
-  prepared: PreparedDocument | null = null;
+  /** Parses one document after the other: what it returns is good until the next one. */
+  readonly parser: DocumentParser;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
+  /** Likewise for metadata. */
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
   readonly #collectionMembers: (Buffer | undefined)[] = [];
@@ -153,8 +142,8 @@ export class DatabaseState {
   }
 
   /** Parses a document's text with `parser`. @throws EngineError json-…, too-large */
-  parseText(text: string): void {
+  parseText(text: string): ParsedDocument {
     const length = this.#input.set(text);
-    this.parser.parse(this.#input.bytes, 0, length);
+    return this.parser.parse(this.#input.bytes, 0, length);
   }
 }

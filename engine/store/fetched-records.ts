@@ -2,6 +2,7 @@
  * Records read from disk for one transaction, so that each of its runs finds them: those that a run missed one by one,
  * and those that a scan's reader has fetched.
  */
+import { type KeptBytes, lent } from "../base/transient-bytes.ts";
 import type { RecordPlace } from "../log/blocks.ts";
 import type { Position } from "../log/log.ts";
 
@@ -12,15 +13,15 @@ export interface RecordSource {
 
 export class FetchedRecords implements RecordSource {
   readonly #base: RecordSource | null;
-  #own: Map<Position, Buffer> | null = null;
+  #own: Map<Position, KeptBytes> | null = null;
 
   /** `base` is searched first. */
   constructor(base: RecordSource | null) {
     this.#base = base;
   }
 
-  /** Keeps a record, whose bytes must not change. */
-  set(position: Position, bytes: Buffer): void {
+  /** Keeps a record, over the turns of a transaction in slices. */
+  set(position: Position, bytes: KeptBytes): void {
     this.#own ??= new Map();
     this.#own.set(position, bytes);
   }
@@ -30,7 +31,7 @@ export class FetchedRecords implements RecordSource {
     if (this.#base?.locate(position, length, target)) return true;
     const bytes = this.#own === null ? undefined : this.#own.get(position);
     if (bytes === undefined) return false;
-    target.bytes = bytes;
+    target.bytes = lent(bytes);
     target.start = 0;
     target.block = null;
     return true;

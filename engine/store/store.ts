@@ -21,6 +21,7 @@ import {
   unsyncedShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
@@ -32,8 +33,14 @@ import { checkSeries } from "../keyspaces/time-series.ts";
 import type { BlobStore } from "../log/blob-store.ts";
 import { newPlace } from "../log/blocks.ts";
 import type { CompactionReport } from "../log/compaction.ts";
-import type { FileLog, LogMetrics } from "../log/file-log.ts";
-import type { LogListener, Pin, Position, SnapshotSection } from "../log/log.ts";
+import type {
+  CommitLog,
+  LogListener,
+  LogMetrics,
+  Pin,
+  Position,
+  SnapshotSection,
+} from "../log/log.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
@@ -48,6 +55,8 @@ export interface WriteOptions {
   readonly isDeletion?: boolean;
   /** Records that the transaction will read and that are not in memory, by position. */
   readonly fetched?: FetchedRecords;
+  /** Called when the transaction is in the log, and will not be run again. For transactions in slices only. */
+  readonly whenAppended?: () => void;
 }
 
 /** How many entries of a keyspace a transaction has. */
@@ -75,6 +84,16 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
+/** A record that a reader holds. */
+export interface HeldRecord {
+  /** Valid until `release`. */
+  readonly bytes: Buffer;
+  release(): void;
+}
+
+/** A record that is only on disk. */
+type MissingRecord = Pick<RecordNotResident, "document" | "position" | "length">;
+
 /** A consistent view of all documents; it pins their records in the log. Release it. */
 export interface DatabaseView {
   readonly documents: DocumentReader;
@@ -84,6 +103,9 @@ export interface DatabaseView {
 }
 
 const maximumReruns = 10_000;
+/** Bytes of records, and reads in progress, of one `fetchAhead`. */
+const bytesAheadMax = 32 * 1024 * 1024;
+const readsAheadAtOnce = 8;
 /** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
@@ -109,7 +131,7 @@ export abstract class Store implements LogListener {
   servedCount = 0;
   /** Called once, when the store stops for a reason other than being closed. Set by its owner. */
   whenStopped: ((error: Error) => void) | null = null;
-  readonly #log: FileLog;
+  readonly #log: CommitLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
   /** Number of transactions removed from `#pending` so far: the sequence number of the first one left. */
@@ -198,6 +220,7 @@ export abstract class Store implements LogListener {
       while (this.#mustWait) await this.#mayWriteSoon();
       try {
         const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
+        options?.whenAppended?.();
         return await written;
       } catch (error) {
         if (!(error instanceof RecordNotResident)) throw error;
@@ -216,6 +239,42 @@ export abstract class Store implements LogListener {
   /** Resolves when `#mustWait` should be checked again. */
   #mayWriteSoon(): Promise<void> {
     return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
+  }
+
+  /**
+   * Reads those records of `documents` that are not in memory, to be passed to `write`: each that a transaction misses
+   * makes it run again from its beginning, and one in slices keeps other writers waiting meanwhile. Best effort: what
+   * cannot be read, or would take too much memory, is left to the transaction.
+   */
+  async fetchAhead(documents: Iterable<number>): Promise<FetchedRecords> {
+    const fetched = new FetchedRecords(null);
+    const missing = this.#missingOf(documents);
+    const readOn = async () => {
+      for (const one of missing) {
+        try {
+          fetched.set(one.position, await this.#readRecord(one.document, one.position, one.length));
+        } catch (error) {
+          if (!(error instanceof EngineError)) throw error;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: readsAheadAtOnce }, readOn));
+    return fetched;
+  }
+
+  /** The records of `documents` that are not in memory, up to a number of bytes in total. */
+  *#missingOf(numbers: Iterable<number>): Generator<MissingRecord> {
+    const { documents } = this.state;
+    const place = newPlace();
+    let bytes = 0;
+    for (const document of numbers) {
+      const length = documents.newestLength(document);
+      const position = documents.newestPosition(document);
+      if (length === 0 || this.#log.place(position, length, place, true)) continue;
+      bytes += length;
+      if (bytes > bytesAheadMax) return;
+      yield { document, position, length };
+    }
   }
 
   /** As `write`, but also accepted while the database is closing. */
@@ -302,8 +361,8 @@ export abstract class Store implements LogListener {
     });
     const lostBefore = this.#lostBy;
     let isKept = false;
+    const steps = this.#wholeTransaction(work, transaction);
     try {
-      const steps = this.#wholeTransaction(work(transaction), transaction);
       let result = slice(steps, transaction);
       while (result.done !== true) {
         await nextTurn();
@@ -317,6 +376,7 @@ export abstract class Store implements LogListener {
       isKept = !transaction.isEmpty;
       return { written };
     } finally {
+      this.#abandon(steps);
       this.#dropStagedAhead();
       this.#endTransaction(isKept);
       numbers.release();
@@ -325,14 +385,33 @@ export abstract class Store implements LogListener {
     }
   }
 
+  /** Lets work that will not be continued run its `finally` blocks. No effect on work that has ended. */
+  #abandon(steps: Work<unknown>): void {
+    try {
+      steps.return(undefined);
+    } catch (error) {
+      // The error to report is the one that it was abandoned for.
+      this.report(`Database '${this.name}' could not clean up after a transaction`, error);
+    }
+  }
+
   /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
-  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+  *#wholeTransaction<Result>(
+    begin: (transaction: Transaction) => Work<Result>,
+    transaction: Transaction,
+  ): Work<Result> {
     const { scratch } = transaction;
-    let step = work.next();
-    while (step.done !== true) {
-      if (scratch.isTight) yield* scratch.grow();
-      yield;
+    const work = begin(transaction);
+    let step: IteratorResult<undefined, Result>;
+    try {
       step = work.next();
+      while (step.done !== true) {
+        if (scratch.isTight) yield* scratch.grow();
+        yield;
+        step = work.next();
+      }
+    } finally {
+      (work as Work<unknown>).return(undefined);
     }
     yield* this.completeInTurns(transaction);
     if (transaction.isEmpty) return step.value;
@@ -588,22 +667,52 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of an existing document, beginning at byte 0 of the result; a promise when it must be read from disk.
-   * Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * The record of an existing document, beginning at byte 0 of the result; a promise of a copy when it must be read
+   * from disk. Else valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
    */
-  record(document: number): Buffer | Promise<Buffer> {
+  record(document: number): TransientBytes | Promise<KeptBytes> {
     const { documents } = this.state;
     return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
   }
 
   /** As `record`, for a row of a view. */
-  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+  recordAt(
+    document: number,
+    position: Position,
+    length: number,
+  ): TransientBytes | Promise<KeptBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
+  /**
+   * As `recordAt`, for readers over many turns: it stays as it is until `release`. A view alone does not ensure that: the
+   * cache may evict the memory of a segment that is still in the log.
+   */
+  async holdRecord(document: number, position: Position, length: number): Promise<HeldRecord> {
+    const place = newPlace();
+    if (!this.#log.place(position, length, place)) {
+      return {
+        bytes: await this.#readRecord(document, position, length),
+        release: () => undefined,
+      };
+    }
+    const { bytes, start, block } = place;
+    // Memory of a log that has no files belongs to no block, and stays while it is pinned.
+    const pin = this.#log.pin();
+    block?.hold();
+    let isHeld = true;
+    const release = () => {
+      if (!isHeld) return;
+      isHeld = false;
+      block?.release();
+      pin.release();
+    };
+    return { bytes: bytes.subarray(start, start + length), release };
+  }
+
   /** A copy of the record that a script missed. @throws EngineError record-damaged */
-  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
-    return Buffer.from(await this.recordAt(document, position, length));
+  fetchRecord({ document, position, length }: RecordNotResident): Promise<KeptBytes> {
+    return this.#readRecord(document, position, length);
   }
 
   /**
@@ -834,7 +943,7 @@ export abstract class Store implements LogListener {
   }
 
   /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+  async #readRecord(document: number, position: Position, length: number): Promise<KeptBytes> {
     const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);

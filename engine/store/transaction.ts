@@ -15,10 +15,13 @@
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";
+import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
+import { DocumentFields } from "../documents/document-encoding.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
 import { type Entry, EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "../keyspaces/revision-table.ts";
@@ -67,7 +70,7 @@ export interface StagedRevision {
 
 /** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
 export interface RecordSpan {
-  readonly bytes: Buffer;
+  readonly bytes: TransientBytes;
   readonly start: number;
 }
 
@@ -96,6 +99,8 @@ export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
   readonly documents = new TransactionDocuments();
+  /** The record that is being written at the end of the buffer. */
+  readonly fields = new DocumentFields();
   #isAdopted = false;
   #summed: SummedBytes | null = null;
 
@@ -129,6 +134,7 @@ export class Scratch {
       this.bytes.copy(larger, at, at, Math.min(at + slicedGrowthBytes, this.length));
       yield;
     }
+    countDropped(this.bytes.length);
     this.bytes = larger;
   }
 
@@ -332,11 +338,11 @@ export class Transaction {
   /** The newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
     const row = this.documents.newestOf(document);
-    if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
+    if (row >= 0) return { bytes: lent(this.scratch.bytes), start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
     const place = newPlace();
-    if (!this.place(position, length, place)) {
+    if (!this.#lend(position, length, place)) {
       throw new RecordNotResident(document, position, length);
     }
     return place;
@@ -350,9 +356,17 @@ export class Transaction {
     );
   }
 
-  #recordAt(document: number, position: Position, length: number): Buffer {
+  /** As `place`, until the next turn. */
+  #lend(position: Position, length: number, target: RecordPlace): boolean {
+    return (
+      this.#fetched.locate(position, length, target) ||
+      this.state.log.lend(position, length, target)
+    );
+  }
+
+  #recordAt(document: number, position: Position, length: number): TransientBytes {
     const place = newPlace();
-    if (!this.place(position, length, place)) {
+    if (!this.#lend(position, length, place)) {
       throw new RecordNotResident(document, position, length);
     }
     return place.bytes.subarray(place.start, place.start + length);
@@ -460,7 +474,7 @@ export class Transaction {
     const own = this.#ownRevisionsOf(document).find(
       ({ facts, length }) => facts.etag === etag && length > 0,
     );
-    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    if (own !== undefined) return { bytes: lent(this.scratch.bytes), start: own.at };
     const { revisions } = this.keyspaces;
     const row = revisions.find(document, etag);
     return {

@@ -9,7 +9,9 @@
  * - Each document with a committed row is a member: in a leaf or pending, in one place only.
  * - Leaves ascend by id and are not empty; a leaf is never changed, only replaced.
  */
+
 import { assert } from "../base/assert.ts";
+import { partitionPoint } from "../base/partition-point.ts";
 import { compareBytes } from "./compare.ts";
 import type { IdSlab } from "./id-slab.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
@@ -163,15 +165,8 @@ export class IdOrder {
 
   /** The last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
   #leafFor(docNum: number, from: number): number {
-    let low = from + 1;
-    let high = this.#leaves.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const first = this.#leaves[middle]?.[0] as number; // leaves are not empty
-      if (this.#slab.compare(first, docNum) <= 0) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
+    const isBefore = (at: number) => this.#slab.compare(this.#firstOf(at), docNum) <= 0;
+    return partitionPoint(from + 1, this.#leaves.length, isBefore) - 1;
   }
 
   /** Replaces leaf `leafAt` by one or more with `added` merged in; returns their number. */
@@ -265,29 +260,19 @@ export class IdOrder {
    * `bytes`.
    */
   leafFrom(bytes: Buffer): number {
-    let low = 1;
-    let high = this.#leaves.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const first = this.#leaves[middle]?.[0] as number; // leaves are not empty
-      if (this.#slab.compareTo(first, bytes) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
+    const isBefore = (at: number) => this.#slab.compareTo(this.#firstOf(at), bytes) < 0;
+    return partitionPoint(1, this.#leaves.length, isBefore) - 1;
+  }
+
+  #firstOf(leafAt: number): number {
+    return this.#leaves[leafAt]?.[0] as number; // leaves are not empty
   }
 
   /** The first position in leaf `leafAt` whose id is not below `bytes`; its length when there is none. */
   entryFrom(leafAt: number, bytes: Buffer): number {
-    const leaf = this.#leaves[leafAt];
-    let low = 0;
-    let high = leaf?.length ?? 0;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#slab.compareTo(leaf?.[middle] as number, bytes) < 0)
-        low = middle + 1; // middle < length
-      else high = middle;
-    }
-    return low;
+    const leaf = this.#leaves[leafAt] ?? [];
+    const isBefore = (at: number) => this.#slab.compareTo(leaf[at] as number, bytes) < 0; // at < length
+    return partitionPoint(0, leaf.length, isBefore);
   }
 
   memoryBytes(): number {

@@ -1,16 +1,18 @@
 /** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
 
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { preparedBytesMin } from "../base/limits.ts";
 import { firstMillisecond, formatTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { flagsText } from "../documents/document-text.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { byteObjectOpen } from "../json/bytes.ts";
 import { longValueBytes } from "../json/sliced-value.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
-import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
@@ -25,7 +27,7 @@ import {
   putParsed,
   storedIdOf,
 } from "./documents.ts";
-import { type DocumentText, prepareDocument, withParsed } from "./prepared-document.ts";
+import { type DocumentText, parsedOf, prepareDocument } from "./prepared-document.ts";
 import { copySeries } from "./time-series.ts";
 import {
   applySeriesOperations,
@@ -70,17 +72,20 @@ export function documentTextOf(command: BatchCommand): DocumentText {
 }
 
 /**
- * Parses a command's document before the transaction, if it has at least `bytesMin` bytes. @throws EngineError json-…,
- * too-large
+ * Parses a command's document before the transaction, if it has at least `bytesMin` bytes; then the command keeps no
+ * text. @throws EngineError json-…, too-large
  */
 export async function prepareCommand(
   state: DatabaseState,
   command: BatchCommand,
   bytesMin = preparedBytesMin,
-): Promise<PreparedDocument | null> {
+): Promise<ParsedDocument | null> {
   const span = command.type === "PUT" ? command.span("Document") : undefined;
   if (span === undefined || span.to - span.from < bytesMin) return null;
-  return prepareDocument(state, documentTextOf(command), command.text("Id") ?? "");
+  const prepared = await prepareDocument(state, documentTextOf(command), command.text("Id") ?? "");
+  command.letGo();
+  countDropped(span.to - span.from);
+  return prepared;
 }
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
@@ -103,9 +108,8 @@ function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchR
       );
   }
   const text = documentTextOf(command);
-  const stored = withParsed(transaction.state, text, prepared?.get(command), () =>
-    putParsed(transaction, id, expected),
-  );
+  const parsed = parsedOf(transaction.state, text, prepared?.get(command));
+  const stored = putParsed(transaction, id, parsed, expected);
   const collection = transaction.keyspaces.collections.nameOf(
     transaction.collectionOf(stored.document),
   );
@@ -226,17 +230,19 @@ function attachmentCopy({ transaction }: BatchRun, command: BatchCommand): Batch
     `,"DocumentChangeVector":${vectorText(transaction, target.documentId)}}`;
 }
 
-const countersParser = new DocumentParser(null);
-
 /** Parses and minifies the operations, in slices if they are long. @throws EngineError json-… */
-function* countersText(bytes: Buffer, from: number, to: number): Work<Buffer> {
+function* countersText(
+  shared: DocumentParser,
+  bytes: Buffer,
+  from: number,
+  to: number,
+): Work<Buffer> {
   if (to - from < longValueBytes || bytes[from] !== byteObjectOpen) {
-    countersParser.parseValue(bytes, from, to);
-    return Buffer.from(countersParser.body.subarray(0, countersParser.bodyLength));
+    // A copy: it is used over pauses, in which others use the parser.
+    return Buffer.from(shared.parseValue(bytes, from, to).body);
   }
   const parser = new DocumentParser(null);
-  yield* parser.parseInSlices(bytes, from, to, largeBuffer(to - from));
-  return parser.body;
+  return (yield* parser.parseInSlices(bytes, from, to, largeBuffer(to - from))).body;
 }
 
 /** `{"Type":"Counters","Id","Counters":{"DocumentId","Operations":[…]}}` */
@@ -245,7 +251,7 @@ function* counters({ transaction }: BatchRun, command: BatchCommand): Work<Batch
   if (span === undefined) {
     throw new EngineError("invalid-operation", "Counters command must have a 'Counters' property");
   }
-  const text = yield* countersText(command.bytes, span.from, span.to);
+  const text = yield* countersText(transaction.state.parser, command.bytes, span.from, span.to);
   const request = yield* parseDocumentCounters(text, 0);
   const { slots, etag, isListChanged } = yield* applyCounters(transaction, request);
   const details = slots.map((slot) =>

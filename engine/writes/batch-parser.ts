@@ -35,6 +35,8 @@ import {
 } from "../json/raw-scan.ts";
 import { longValueBytes, parsedInSlices } from "../json/sliced-value.ts";
 
+const noBytes = Buffer.alloc(0);
+
 /** Span of a value in the text of the batch. */
 export interface TextSpan {
   readonly from: number;
@@ -44,7 +46,8 @@ export interface TextSpan {
 
 /** One command; its members are those of its JSON object, the last one of a repeated key. */
 export class BatchCommand {
-  readonly bytes: Buffer;
+  /** The text that contains the command; empty after `letGo`. */
+  bytes: Buffer;
   readonly type: string;
   /** Values by key; none for `Document`, which is only a span. */
   readonly #values = new Map<string, unknown>();
@@ -115,7 +118,13 @@ export class BatchCommand {
   text(key: string): string | null {
     const value = this.#values.get(key) ?? null;
     if (value === null || typeof value === "string") return value;
+    if (this.bytes.length === 0) throw unexpected("String", Buffer.from(JSON.stringify(value)), 0);
     throw unexpected("String", this.bytes, (this.#spans.get(key) as TextSpan).from);
+  }
+
+  /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
+  letGo(): void {
+    this.bytes = noBytes;
   }
 
   /** Is the member `true`? */

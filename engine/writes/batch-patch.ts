@@ -2,7 +2,7 @@
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, neverText } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
-import { DocumentParser } from "../documents/document-parser.ts";
+import type { DocumentParser } from "../documents/document-parser.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
 import { readTree } from "../json/text-tree.ts";
@@ -11,19 +11,18 @@ import type { BatchCommand } from "./batch-parser.ts";
 import { patchByJson } from "./json-patch.ts";
 import { type PatchScript, patchDocument } from "./patch.ts";
 
-const parser = new DocumentParser(null);
 const scriptKey = quoteString("Script");
 const valuesKey = quoteString("Values");
-const found = new ValueSpan();
 
 /** `{"Type":"PATCH","Id","Patch","PatchIfMissing"?,"CreateIfMissing"?,"ChangeVector"?,"ReturnDocument"?}` */
 export function patchOne({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const { parser } = transaction.state;
   const id = command.text("Id") ?? "";
   const result = patchDocument(transaction, {
     id,
-    patch: requiredScript(command),
-    ifMissing: scriptOf(command, "PatchIfMissing"),
-    createIfMissing: objectText(command, "CreateIfMissing"),
+    patch: requiredScript(parser, command),
+    ifMissing: scriptOf(parser, command, "PatchIfMissing"),
+    createIfMissing: objectText(parser, command, "CreateIfMissing"),
     expectedChangeVector: command.text("ChangeVector") ?? undefined,
   });
   const { changeVector, lastModified, status } = result;
@@ -41,8 +40,9 @@ export function* patchMany({ transaction }: BatchRun, command: BatchCommand): Wo
   if (!Array.isArray(ids)) {
     throw new EngineError("invalid-operation", "BatchPATCH command must have an 'Ids' array");
   }
-  const patch = requiredScript(command);
-  const ifMissing = scriptOf(command, "PatchIfMissing");
+  const { parser } = transaction.state;
+  const patch = requiredScript(parser, command);
+  const ifMissing = scriptOf(parser, command, "PatchIfMissing");
   for (const item of ids) {
     const { Id, ChangeVector } = (item ?? {}) as Record<string, unknown>;
     if (typeof Id !== "string") {
@@ -69,8 +69,8 @@ export function patchJson({ transaction }: BatchRun, command: BatchCommand): Bat
     );
   }
   const id = command.text("Id") ?? "";
-  parser.parseValue(command.bytes, span.from, span.to);
-  const request = readTree(parser.body, 0);
+  const { parser } = transaction.state;
+  const request = readTree(parser.parseValue(command.bytes, span.from, span.to).body, 0);
   const operations = request instanceof Map ? request.get("Operations") : undefined;
   const expected = command.text("ChangeVector") ?? undefined;
   const result = patchByJson(transaction, id, operations, expected);
@@ -83,8 +83,8 @@ export function patchJson({ transaction }: BatchRun, command: BatchCommand): Bat
   return () => row;
 }
 
-function requiredScript(command: BatchCommand): PatchScript {
-  const patch = scriptOf(command, "Patch");
+function requiredScript(parser: DocumentParser, command: BatchCommand): PatchScript {
+  const patch = scriptOf(parser, command, "Patch");
   if (patch === undefined) {
     throw new EngineError(
       "invalid-operation",
@@ -95,11 +95,15 @@ function requiredScript(command: BatchCommand): PatchScript {
 }
 
 /** `{"Script":…,"Values":…}`, the arguments in their own spelling. @throws EngineError json-invalid without a script */
-function scriptOf(command: BatchCommand, key: string): PatchScript | undefined {
+function scriptOf(
+  parser: DocumentParser,
+  command: BatchCommand,
+  key: string,
+): PatchScript | undefined {
   const span = command.span(key);
   if (span === undefined) return undefined;
-  parser.parseValue(command.bytes, span.from, span.to);
-  const text = parser.body;
+  const text = parser.parseValue(command.bytes, span.from, span.to).body;
+  const found = new ValueSpan();
   if (!findMember(text, 0, scriptKey, found) || valueKind(text, found.from) !== "string") {
     throw new EngineError("json-invalid", `Missing 'Script' property on '${key}'`);
   }
@@ -110,9 +114,12 @@ function scriptOf(command: BatchCommand, key: string): PatchScript | undefined {
 }
 
 /** The minified text of a member that is an object; undefined when it is absent or something else. */
-function objectText(command: BatchCommand, key: string): string | undefined {
+function objectText(
+  parser: DocumentParser,
+  command: BatchCommand,
+  key: string,
+): string | undefined {
   const span = command.span(key);
   if (span === undefined || valueKind(command.bytes, span.from) !== "object") return undefined;
-  parser.parseValue(command.bytes, span.from, span.to);
-  return parser.body.utf8Slice(0, parser.bodyLength);
+  return parser.parseValue(command.bytes, span.from, span.to).body.utf8Slice();
 }

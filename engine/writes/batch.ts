@@ -4,16 +4,19 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
-import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
+import { recordsAhead } from "./batch-records.ts";
 import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
@@ -33,7 +36,7 @@ export type BatchRow = () => string;
 export interface BatchRun {
   readonly transaction: Transaction;
   /** Large documents of its commands, parsed beforehand. */
-  readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
+  readonly prepared?: ReadonlyMap<BatchCommand, ParsedDocument>;
   /** How many documents its commands may yet delete by prefix. */
   deletableCount: number;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
@@ -88,7 +91,9 @@ export async function executeBatch(
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
+  const bytes = commands[0]?.bytes.length ?? 0;
   const { prepared, room } = await prepareCommands(database.state, commands);
+  const fetched = await recordsAhead(database, commands);
   const written = database.writeInTurns(
     (transaction) => {
       if (room !== null) transaction.scratch.adopt(room);
@@ -110,10 +115,21 @@ export async function executeBatch(
       };
       return carryOut(run, commands, handlers);
     },
-    { isDeletion },
+    {
+      isDeletion,
+      fetched,
+      // From here on the log has the memory that the text and the parsed documents took.
+      whenAppended() {
+        countDropped(bytes);
+        for (const command of commands) command.letGo();
+        prepared.clear();
+      },
+    },
   );
   try {
-    return await written;
+    const rows = await written;
+    countDropped(bytes);
+    return rows;
   } catch (error) {
     await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
     throw error;
@@ -153,8 +169,8 @@ export function* carriedOut(result: ReturnType<BatchHandler>): Work<BatchRow | n
 async function prepareCommands(
   state: DatabaseState,
   commands: readonly BatchCommand[],
-): Promise<{ prepared: Map<BatchCommand, PreparedDocument>; room: Buffer | null }> {
-  const prepared = new Map<BatchCommand, PreparedDocument>();
+): Promise<{ prepared: Map<BatchCommand, ParsedDocument>; room: Buffer | null }> {
+  const prepared = new Map<BatchCommand, ParsedDocument>();
   let bytes = 0;
   const last = commands.at(-1);
   const isLong = last !== undefined && last.endAt >= longBatchBytes;
@@ -162,7 +178,7 @@ async function prepareCommands(
     const one = await prepareCommand(state, command, batchPreparedBytesMin);
     if (one === null) continue;
     prepared.set(command, one);
-    bytes += one.parser.bodyLength;
+    bytes += one.found.bodyLength;
   }
   if (prepared.size === 0 || commands.length === 1) return { prepared, room: null };
   const room = largeBuffer(Math.min(bytes + preparedRoomBytes, transactionBytesMax));

@@ -10,6 +10,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { HeldPieces } from "../base/held-pieces.ts";
 import {
   batchCommandsMax,
@@ -20,9 +21,9 @@ import {
 } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
 import { finish, type Work } from "../base/work-budget.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { truncated } from "../json/raw-scan.ts";
 import type { Lease } from "../log/blob-store.ts";
-import type { PreparedDocument } from "../store/database-state.ts";
 import { bulkResult, type OperationFigures } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -31,7 +32,7 @@ import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.
 import type { BatchCommand } from "./batch-parser.ts";
 import { CommandScanner } from "./command-scanner.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
-import { withParsed } from "./prepared-document.ts";
+import { parsedOf } from "./prepared-document.ts";
 
 /** The counter that a command of this type is counted in. */
 const countNames = {
@@ -46,7 +47,7 @@ interface Item {
   /** The content of an attachment. */
   readonly content: Lease | undefined;
   /** Its document, if large, once it has been parsed ahead of its transaction. */
-  prepared: PreparedDocument | null;
+  prepared: ParsedDocument | null;
 }
 
 /** Bytes of commands in one transaction: some milliseconds of work. */
@@ -60,12 +61,14 @@ const longCommandBytes = 16 * 1024;
 export interface BulkInsertOptions {
   /** Documents that would not change are not written. */
   readonly skipsUnchanged: boolean;
+  /** The most bytes of a command's document, if less than those of any document. */
+  readonly documentBytesMax?: number;
 }
 
 export class BulkInsert {
   readonly #database: Store;
   readonly #options: BulkInsertOptions;
-  #scanner = new CommandScanner();
+  readonly #scanner: CommandScanner;
   readonly #counts = { total: 0, documents: 0, attachments: 0, counters: 0, timeSeries: 0 };
   #batchCount = 0;
   #gathered: Item[] = [];
@@ -79,6 +82,7 @@ export class BulkInsert {
   constructor(database: Store, options: BulkInsertOptions) {
     this.#database = database;
     this.#options = options;
+    this.#scanner = new CommandScanner(options.documentBytesMax);
   }
 
   /**
@@ -118,7 +122,7 @@ export class BulkInsert {
       for (const { content } of this.#gathered) content?.release();
       this.#gathered = [];
       // The operation is kept in memory after it has ended; the received bytes must not be.
-      this.#scanner = new CommandScanner();
+      this.#scanner.letGo();
     }
   }
 
@@ -213,9 +217,11 @@ export class BulkInsert {
         await turnIsOver();
         const part = new Part(items, from);
         const write = isLong(first.command) ? this.#writeLong(first, part) : this.#write(part);
-        const counted = write.then((lastId) =>
-          this.#count(items.slice(part.from, part.to), lastId),
-        );
+        const { prepared } = first;
+        const counted = write.then((lastId) => {
+          this.#count(items.slice(part.from, part.to), lastId);
+          if (prepared !== null) countDropped(prepared.placed?.bytes.length ?? 0);
+        });
         counted.catch(() => undefined); // reported below
         written.push(counted);
         from = part.to;
@@ -273,10 +279,9 @@ export class BulkInsert {
     const { state } = transaction;
     if (command.type === "PUT") {
       const id = command.text("Id") || state.newGuid();
-      return withParsed(state, documentTextOf(command), prepared, () => {
-        if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
-        return putParsed(transaction, id).id;
-      });
+      const parsed = parsedOf(state, documentTextOf(command), prepared);
+      if (this.#options.skipsUnchanged && isUnchanged(transaction, id, parsed)) return id;
+      return putParsed(transaction, id, parsed).id;
     }
     return finish(executed(runOf(transaction, item), command));
   }

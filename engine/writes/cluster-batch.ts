@@ -17,16 +17,17 @@ import { checkCompareExchangeKey } from "../base/names.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { clusterCountKey } from "../keyspaces/values.ts";
-import type { PreparedDocument } from "../store/database-state.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { recordsAhead } from "./batch-records.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
-import { withParsed } from "./prepared-document.ts";
+import { parsedOf } from "./prepared-document.ts";
 
 /** Prefix of the keys of guards. */
 export const guardPrefix = "rvn-atomic/";
@@ -63,12 +64,13 @@ export async function executeClusterBatch(
   hasGuards: boolean,
 ): Promise<ClusterBatchResult> {
   for (const command of commands) checkType(command);
-  const prepared = new Map<BatchCommand, PreparedDocument>();
+  const prepared = new Map<BatchCommand, ParsedDocument>();
   for (const command of commands) {
     const one = await prepareCommand(database.state, command);
     if (one !== null) prepared.set(command, one);
   }
-  return await database.writeInTurns(function* carryOut(transaction) {
+  const fetched = await recordsAhead(database, commands);
+  const carryOut = function* carryOut(transaction: Transaction): Work<ClusterBatchResult> {
     const known: ClusterCommand[] = [];
     for (const command of commands) {
       known.push(checked(transaction, command));
@@ -85,7 +87,8 @@ export async function executeClusterBatch(
       yield;
     }
     return { rows: [...documentRows, ...valueRows].join(","), index };
-  });
+  };
+  return await database.writeInTurns(carryOut, { fetched });
 }
 
 function checkType({ type }: BatchCommand): void {
@@ -218,19 +221,15 @@ function writeDocument(
   { command, type, id }: ClusterCommand,
   index: number,
   hasGuards: boolean,
-  prepared: ReadonlyMap<BatchCommand, PreparedDocument>,
+  prepared: ReadonlyMap<BatchCommand, ParsedDocument>,
 ): string {
   const { state } = transaction;
   const guard = hasGuards ? `,TRXN:${index}-${state.transactionHash}` : "";
   const vector = `RAFT:${nextCount(transaction)}-${state.clusterHash}${guard}`;
   let storedId = id;
   if (type === "PUT") {
-    storedId = withParsed(
-      state,
-      documentTextOf(command),
-      prepared.get(command),
-      () => putParsed(transaction, id, undefined, vector).id,
-    );
+    const parsed = parsedOf(state, documentTextOf(command), prepared.get(command));
+    storedId = putParsed(transaction, id, parsed, undefined, vector).id;
   } else deleteDocument(transaction, id, undefined, vector);
   if (hasGuards) setGuard(transaction, storedId, type === "PUT" ? index : null);
   const when = formatTimestamp(state.nextModified());
@@ -239,14 +238,19 @@ function writeDocument(
 }
 
 /**
- * Stores the document last parsed by the database's parser, like a cluster-wide batch of this document alone, but
- * without checking its guard: for imports. @throws EngineError as `putParsed`
+ * Stores a document that was parsed, like a cluster-wide batch of this document alone, but without checking its guard:
+ * for imports. @throws EngineError as `putParsed`
  */
-export function putGuarded(transaction: Transaction, id: string, options: PutOptions): void {
+export function putGuarded(
+  transaction: Transaction,
+  id: string,
+  parsed: ParsedDocument,
+  options: PutOptions,
+): void {
   const { state } = transaction;
   const index = nextIndex(transaction);
   const vector = `RAFT:${nextCount(transaction)}-${state.clusterHash},TRXN:${index}-${state.transactionHash}`;
-  const stored = putParsed(transaction, id, undefined, vector, options);
+  const stored = putParsed(transaction, id, parsed, undefined, vector, options);
   setGuard(transaction, stored.id, index);
 }
 
@@ -271,6 +275,7 @@ function nextCount(transaction: Transaction): number {
   return next;
 }
 
+/** Without shapes: values are no documents. */
 const valueParser = new DocumentParser(null);
 
 /** @returns its row */
@@ -285,8 +290,7 @@ function writeValue(
   const span = command.span("Document");
   if (type === "CompareExchangePUT" && span !== undefined) {
     valueParser.parse(command.bytes, span.from, span.to); // verifies that it is an object
-    valueParser.parseValue(command.bytes, span.from, span.to);
-    const text = valueParser.body.utf8Slice(0, valueParser.bodyLength);
+    const text = valueParser.parseValue(command.bytes, span.from, span.to).body.utf8Slice();
     transaction.putEntry(compareExchange, key, { key: current?.key ?? id, index, text });
   } else if (current !== undefined) transaction.putEntry(compareExchange, key, undefined);
   return `{"Type":"${type}","Key":${JSON.stringify(id)},"Index":${index}}`;

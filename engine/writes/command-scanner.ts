@@ -8,10 +8,11 @@
  * Invariants:
  * - The bytes of a returned command do not change.
  * - Each byte is scanned a bounded number of times, however the pieces are split.
- * - A command is at most `commandBytesMax` long; no more than that is buffered.
+ * - A command is at most as long as its limit; no more than that is buffered.
  */
 
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import {
@@ -25,7 +26,8 @@ import { ObjectScan } from "../json/object-scan.ts";
 import { misplaced, unexpected } from "../json/raw-scan.ts";
 import { BatchCommand } from "./batch-parser.ts";
 
-const commandBytesMax = documentBytesMax + 64 * 1024;
+/** Bytes of a command around its document. */
+const commandBytesExtra = 64 * 1024;
 const noBytes = Buffer.alloc(0);
 
 export class CommandScanner {
@@ -36,6 +38,25 @@ export class CommandScanner {
   #expects: "array" | "command-or-close" | "comma-or-close" | "nothing" = "array";
   /** Searches for the end of an incomplete command. */
   #scan: ObjectScan | null = null;
+  readonly #commandBytesMax: number;
+
+  /** @param bytesMax the most bytes of a document, if less than `documentBytesMax` */
+  constructor(bytesMax = documentBytesMax) {
+    this.#commandBytesMax = Math.min(bytesMax, documentBytesMax) + commandBytesExtra;
+  }
+
+  /** Drops what was received. (Whoever keeps an error that was thrown here keeps the scanner: its stack refers to it.) */
+  letGo(): void {
+    countDropped(this.#bytes.length);
+    this.#drop();
+  }
+
+  #drop(): void {
+    this.#bytes = noBytes;
+    this.#at = 0;
+    this.#end = 0;
+    this.#scan = null;
+  }
 
   /** Number of received but unused bytes. */
   get heldBytes(): number {
@@ -51,13 +72,17 @@ export class CommandScanner {
       this.#end = chunk.length;
       return;
     }
-    if (held > commandBytesMax) {
-      throw new EngineError("too-large", `A command has at most ${commandBytesMax} bytes.`);
+    if (held > this.#commandBytesMax) {
+      throw new EngineError(
+        "too-large",
+        `A command has at most ${this.#commandBytesMax} bytes (setting Http.MaxRequestBodySizeInMb).`,
+      );
     }
     // Returned commands are in the old buffer: only the space after its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = grownBuffer(held + chunk.length, commandBytesMax);
+      const larger = grownBuffer(held + chunk.length, this.#commandBytesMax);
       this.#bytes.copy(larger, 0, this.#at, this.#end);
+      countDropped(held);
       this.#bytes = larger;
       this.#at = 0;
       this.#end = held;
@@ -75,7 +100,10 @@ export class CommandScanner {
       if (this.#scan !== null) return this.#restOfCommand(this.#scan);
       if (this.#expects === "nothing") return "end";
       this.#at = skipSpace(this.#bytes, this.#at, this.#end);
-      if (this.#at === this.#end) return "more";
+      if (this.#at === this.#end) {
+        this.#drop();
+        return "more";
+      }
       const byte = this.#bytes[this.#at] as number;
       switch (this.#expects) {
         case "array":

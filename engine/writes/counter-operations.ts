@@ -3,6 +3,7 @@
  * numbers, and execution.
  */
 import { EngineError } from "../base/errors.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -48,7 +49,6 @@ const operationsKey = quoteString("Operations");
 const typeKey = quoteString("Type");
 const nameKey = quoteString("CounterName");
 const deltaKey = quoteString("Delta");
-const found = new ValueSpan();
 /** Digits of the greatest and the least 64-bit integer. */
 const int64Digits = 19;
 const int64Beyond = 2n ** 64n;
@@ -58,7 +58,7 @@ const int64Beyond = 2n ** 64n;
  * @param text checked, minified JSON of an object that begins at 0.
  * @throws EngineError invalid-format, invalid-argument for a change without a document id
  */
-export function* parseCounterRequest(text: Buffer): Work<DocumentCounterOperations[]> {
+export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOperations[]> {
   return yield* eachElement(text, 0, documentsKey, function* read(at) {
     const documentId = stringMember(text, at, documentIdKey) ?? "";
     const request = { documentId, operations: yield* operationsOf(text, at, 0n) };
@@ -70,7 +70,10 @@ export function* parseCounterRequest(text: Buffer): Work<DocumentCounterOperatio
 }
 
 /** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
-export function* parseDocumentCounters(text: Buffer, at: number): Work<DocumentCounterOperations> {
+export function* parseDocumentCounters(
+  text: KeptBytes,
+  at: number,
+): Work<DocumentCounterOperations> {
   const documentId = stringMember(text, at, documentIdKey);
   if (documentId === null) {
     throw new EngineError("json-invalid", "Missing 'DocumentId' property on 'Counters'");
@@ -184,6 +187,7 @@ function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined)
     throw new EngineError("invalid-format", `'${sent}' is not a type of counter operation`);
   }
   const name = stringMember(text, at, nameKey);
+  const found = new ValueSpan();
   const hasDelta = findMember(text, at, deltaKey, found);
   if (!hasDelta) return { type, name, delta: undefined };
   const isNull = valueKind(text, found.from) === "null";
@@ -211,6 +215,7 @@ function wholeDelta(digits: string): bigint {
 }
 
 function stringMember(text: Buffer, at: number, key: Buffer): string | null {
+  const found = new ValueSpan();
   if (!findMember(text, at, key, found)) return null;
   return valueKind(text, found.from) === "string" ? decodeString(text, found.from, found.to) : null;
 }
@@ -222,6 +227,7 @@ function* eachElement<Result>(
   key: Buffer,
   read: (at: number) => Work<Result>,
 ): Work<Result[]> {
+  const found = new ValueSpan();
   if (!findMember(text, at, key, found) || valueKind(text, found.from) === "null") return [];
   if (valueKind(text, found.from) !== "array") {
     throw new EngineError(

@@ -12,12 +12,12 @@ import { parseTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
 import { nodeTag } from "../documents/change-vector.ts";
 import {
-  DocumentFields,
+  type DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
 } from "../documents/document-encoding.ts";
-import type { ServerMember } from "../documents/document-metadata.ts";
-import { DocumentParser, metadataSpanSlots } from "../documents/document-parser.ts";
+import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
+import { metadataSpanSlots } from "../documents/document-parser.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -33,10 +33,16 @@ import {
   recordLengthOf,
   shapeIdOf,
 } from "../documents/document-record.ts";
+import {
+  ParsedDocument,
+  type ParseResults,
+  type PlacedBody,
+} from "../documents/parsed-document.ts";
 import { bytesEqual } from "../json/bytes.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import type { DocumentPartName } from "../keyspaces/state-kinds.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import type { DatabaseState } from "../store/database-state.ts";
@@ -52,7 +58,7 @@ import {
   keepOldState,
   keepUnkeptState,
 } from "./revisions.ts";
-import { removeSeriesOf } from "./time-series.ts";
+import { removeSegmentsOf, removeSeriesOf } from "./time-series.ts";
 
 /** The facts of a stored document. */
 export class StoredDocument {
@@ -106,11 +112,8 @@ const listFlags =
 /** Flags of a document that stay when it is written again. */
 export const keptFlags = listFlags | documentFlags.HasRevisions;
 
-/** A parser that has parsed nothing. */
-const noDocument = new DocumentParser(null);
-
-/** One for all transactions: they are synchronous, and the fields are used within one call. */
-const fields = new DocumentFields();
+/** Where the body of a document to write is: in what was parsed, or in a record that begins at byte 0. */
+type Body = ParsedDocument | Buffer;
 
 /** Numbers of an identity in use that one put may skip: it bounds the time of its transaction. */
 const passedNumbersMax = 10_000;
@@ -136,35 +139,44 @@ function resolveId(
     }
     case "identity": {
       const prefix = id.slice(0, -1) + idSeparator;
-      for (let tries = 0; tries < passedNumbersMax; tries++) {
-        const numbered = prefix + nextIdentity(transaction, id);
-        if (!passesOver || transaction.find(numbered) < 0) return { id: numbered, etag: 0 };
-      }
-      throw new EngineError(
-        "concurrency",
-        `The next ${passedNumbersMax} numbers of the identity '${id}' belong to documents already. Raise it with identity/seed.`,
-      );
+      const isFree = (number: number) => transaction.find(prefix + number) < 0;
+      const number = nextIdentity(transaction, id, passesOver ? isFree : undefined);
+      return { id: prefix + number, etag: 0 };
     }
   }
 }
 
 /**
- * The next number of an identity (`users|`); a new one starts at 1. @throws EngineError invalid-operation after 2^53-1
+ * The next number of an identity (`users|`); a new one starts at 1.
+ * @param isFree may it be given? Numbers that may not are passed over; undefined: each may.
+ * @throws EngineError invalid-operation after 2^53-1; concurrency when too many must be passed over
  */
-export function nextIdentity(transaction: Transaction, name: string): number {
+export function nextIdentity(
+  transaction: Transaction,
+  name: string,
+  isFree: (number: number) => boolean = () => true,
+): number {
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
   const last = transaction.entry(identities, key);
   if (last === undefined) checkIdentityName(key);
-  const value = (last ?? 0) + 1;
-  if (!Number.isSafeInteger(value)) {
-    throw new EngineError(
-      "invalid-operation",
-      `The numbers of the identity '${key}' are used up: the last that it can give is ${Number.MAX_SAFE_INTEGER}.`,
-    );
+  const first = (last ?? 0) + 1;
+  // Found before it is staged: each staged number is a record in the log.
+  for (let number = first; number < first + passedNumbersMax; number++) {
+    if (!Number.isSafeInteger(number)) {
+      throw new EngineError(
+        "invalid-operation",
+        `The numbers of the identity '${key}' are used up: the last that it can give is ${Number.MAX_SAFE_INTEGER}.`,
+      );
+    }
+    if (!isFree(number)) continue;
+    transaction.putEntry(identities, key, number);
+    return number;
   }
-  transaction.putEntry(identities, key, value);
-  return value;
+  throw new EngineError(
+    "concurrency",
+    `The next ${passedNumbersMax} numbers of the identity '${name}' belong to documents already. Raise it with identity/seed.`,
+  );
 }
 
 /**
@@ -216,18 +228,16 @@ export function putText(
     text.length > textInPlaceLengthMax ||
     idFormOf(id, transaction.keyspaces.idSeparator) !== "plain"
   ) {
-    state.parseText(text);
-    return putParsed(transaction, id, expected);
+    return putParsed(transaction, id, state.parseText(text), expected);
   }
   const bodyAt = documentHeaderBytes + id.length;
   const from = scratch.reserve(bodyAt + text.length * bytesPerUnitMax) + bodyAt;
   const to = from + scratch.bytes.utf8Write(text, from);
-  state.parser.parse(scratch.bytes, from, to);
-  return putParsed(transaction, id, expected);
+  return putParsed(transaction, id, state.parser.parse(scratch.bytes, from, to), expected);
 }
 
 /**
- * Stores the document last parsed by the database's parser.
+ * Stores a document that was parsed.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
  * @param clusterVector its change vector, when a cluster-wide transaction assigns one.
  * @throws EngineError concurrency, collection-mismatch, invalid-argument, not-supported
@@ -235,15 +245,17 @@ export function putText(
 export function putParsed(
   transaction: Transaction,
   id: string,
+  parsed: ParsedDocument,
   expected?: string,
   clusterVector?: string,
   options: PutOptions = usualPut,
 ): StoredDocument {
+  let own = id;
+  let etag = 0;
   if (idFormOf(id, transaction.keyspaces.idSeparator) !== "plain") {
-    const resolved = resolveId(transaction, id, expected === undefined);
-    return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector, options);
+    ({ id: own, etag } = resolveId(transaction, id, expected === undefined));
   }
-  return putResolved(transaction, id, 0, expected, clusterVector, options);
+  return putResolved(transaction, own, etag, parsed, expected, clusterVector, options);
 }
 
 /** `putParsed` under a final id. `etag` 0: assign the next. */
@@ -251,13 +263,13 @@ function putResolved(
   transaction: Transaction,
   id: string,
   etag: number,
+  parsed: ParsedDocument,
   expected: string | undefined,
   clusterVector: string | undefined,
   options: PutOptions,
 ): StoredDocument {
   checkDocumentId(id);
   const { state } = transaction;
-  const { parser } = state;
   const document = state.documents.intern(id);
   const exists = transaction.exists(document);
   if (expected !== undefined) {
@@ -265,17 +277,17 @@ function putResolved(
   }
   let flags = keptFlagsOf(transaction, document, exists) | options.addedFlags;
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
-  checkDates(parser);
-  state.metadata.fromParser(parser, listsOf(transaction, id, flags));
-  const { collection } = state.metadata;
+  checkDates(parsed.found);
+  const metadata = state.metadata.fromParsed(parsed, listsOf(transaction, id, flags));
+  const { collection } = metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
   const rule = options.skipsRevision ? null : state.keyspaces.revisionRules.of(collectionId);
   const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
   // Storing an identical document creates no revision.
-  const newRule = old !== null && holdsParsed(state, old, 0, collectionId) ? null : rule;
+  const isSame = old !== null && holdsSame(state, old, 0, collectionId, parsed, metadata);
+  const newRule = isSame ? null : rule;
   const newFlags = newRule === null ? flags : flags | documentFlags.HasRevisions;
-  fields.setBody(parser);
   const isUsual = !exists && state.keyspaces.clusterCount === 0;
   const vector = clusterVector ?? (isUsual ? "" : undefined);
   const { lastModified } = options;
@@ -286,6 +298,8 @@ function putResolved(
     etag,
     collectionId,
     newFlags,
+    parsed,
+    metadata,
     vector,
     lastModified,
   );
@@ -315,19 +329,20 @@ function keptFlagsOf(transaction: Transaction, document: number, exists = true):
   return (exists ? transaction.flagsOf(document) & keptFlags : 0) | hasRevisions;
 }
 
-/** Does the record have the body last parsed and the metadata last written? */
-function holdsParsed(
+/** Does the record have this body and this metadata? */
+function holdsSame(
   state: DatabaseState,
   bytes: Buffer,
   start: number,
   collectionId: number,
+  { found }: ParsedDocument,
+  metadata: ComposedMetadata,
 ): boolean {
-  const { parser, metadata } = state;
+  const { source, sourceStart, bodyLength } = found;
+  if (bodyLengthOf(bytes, start) !== bodyLength) return false;
+  // The last byte of both is a brace, which need not be in the source.
   const bodyStart = bodyStartOf(bytes, start);
-  const isSameBody =
-    bodyLengthOf(bytes, start) === parser.bodyLength &&
-    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
-  if (!isSameBody) return false;
+  if (!bytesEqual(bytes, bodyStart, source, sourceStart, bodyLength - 1)) return false;
   const length = metadataLengthOf(bytes, start);
   if (length === 0) return metadata.isOnly(state.collectionMember(collectionId));
   return (
@@ -336,15 +351,17 @@ function holdsParsed(
   );
 }
 
-/** Would storing the document last parsed by the database's parser under `id` change nothing? */
-export function isUnchanged(transaction: Transaction, id: string): boolean {
+/** Would storing `parsed` under `id` change nothing? */
+export function isUnchanged(transaction: Transaction, id: string, parsed: ParsedDocument): boolean {
   const document = transaction.find(id);
   if (document < 0) return false;
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
   if (idOf(bytes, start) !== id) return false;
-  state.metadata.fromParser(state.parser, listsOf(transaction, id, transaction.flagsOf(document)));
-  return holdsParsed(state, bytes, start, transaction.collectionOf(document));
+  const lists = listsOf(transaction, id, transaction.flagsOf(document));
+  const metadata = state.metadata.fromParsed(parsed, lists);
+  const collectionId = transaction.collectionOf(document);
+  return holdsSame(state, bytes, start, collectionId, parsed, metadata);
 }
 
 /**
@@ -369,25 +386,11 @@ export function deleteDocument(
   const added = transaction.isTouched(document) ? listFlags : 0;
   const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
-  const { attachments, counters, revisionRules } = transaction.keyspaces;
-  const rule = revisionRules.of(collectionId);
+  const rule = transaction.keyspaces.revisionRules.of(collectionId);
   const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
   const old = isVersioned ? copyOfRecord(transaction, document) : null;
   if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
-  if ((flags & documentFlags.HasAttachments) !== 0) {
-    for (const [, attachment] of transaction.entriesWithPrefix(
-      attachments,
-      attachmentKey(id, ""),
-    )) {
-      removeAttachment(transaction, storedId, attachment, collectionId);
-    }
-  }
-  if ((flags & documentFlags.HasCounters) !== 0) {
-    for (const [key] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
-      transaction.putEntry(counters, key, undefined);
-    }
-  }
-  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
+  removeParts(transaction, storedId, flags, collectionId);
   const etag = transaction.nextEtag();
   const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
   const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
@@ -408,6 +411,48 @@ export function deleteDocument(
     changeVector,
   });
   return true;
+}
+
+/** How the parts of a deleted document are removed; `flag`: of documents that have some. */
+interface PartRemoval {
+  readonly flag: number;
+  remove(transaction: Transaction, storedId: string, collectionId: number): void;
+}
+
+const partRemovals: Readonly<Record<DocumentPartName, PartRemoval>> = {
+  attachments: {
+    flag: documentFlags.HasAttachments,
+    remove(transaction, storedId, collectionId) {
+      const { attachments } = transaction.keyspaces;
+      const prefix = attachmentKey(storedId, "");
+      for (const [, attachment] of transaction.entriesWithPrefix(attachments, prefix)) {
+        removeAttachment(transaction, storedId, attachment, collectionId);
+      }
+    },
+  },
+  counters: {
+    flag: documentFlags.HasCounters,
+    remove(transaction, storedId) {
+      const { counters } = transaction.keyspaces;
+      for (const [key] of transaction.entriesWithPrefix(counters, counterKey(storedId, ""))) {
+        transaction.putEntry(counters, key, undefined);
+      }
+    },
+  },
+  timeSeriesSegments: { flag: documentFlags.HasTimeSeries, remove: removeSegmentsOf },
+  timeSeries: { flag: documentFlags.HasTimeSeries, remove: removeSeriesOf },
+};
+const partRemovalList = Object.values(partRemovals);
+
+function removeParts(
+  transaction: Transaction,
+  storedId: string,
+  flags: number,
+  collectionId: number,
+): void {
+  for (const { flag, remove } of partRemovalList) {
+    if ((flags & flag) !== 0) remove(transaction, storedId, collectionId);
+  }
 }
 
 /** Rewrites each touched document with its present lists. Called at the end of a transaction. */
@@ -448,16 +493,17 @@ export function storedIdOf(transaction: Transaction, document: number): string {
  */
 export function putPrinted(transaction: Transaction, document: number, body: ValuePrinter): void {
   const { state, scratch } = transaction;
+  const { fields } = scratch;
   const { bytes, start } = transaction.recordOf(document);
   const isStored = body.isStored && body.length <= documentBytesMax;
-  if (!isStored) state.parser.parse(body.bytes, 0, body.length);
+  const parsed = isStored ? null : state.parser.parse(body.bytes, 0, body.length);
   const etag = transaction.nextEtag();
   const flags = transaction.flagsOf(document) & keptFlags;
   const collectionId = transaction.collectionOf(document);
   const vector = writtenVector(transaction, document, etag);
   fields.setAllButBody(bytes, start);
-  if (isStored) setPrinted(state, body, bytes, start);
-  else fields.setBody(state.parser);
+  if (parsed === null) setPrinted(fields, state, body, shapeIdOf(bytes, start));
+  else fields.setBody(parsed);
   fields.setChangeVector(vector);
   fields.etag = etag;
   fields.lastModified = state.nextModified();
@@ -476,20 +522,17 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
 
 /** Takes body, shape and field offsets from the printer, whose output is already in stored form. */
 function setPrinted(
+  fields: DocumentFields,
   { shapes }: DatabaseState,
   body: ValuePrinter,
-  bytes: Buffer,
-  start: number,
+  oldShapeId: number,
 ): void {
-  fields.bodySource = body.bytes;
-  fields.bodyStart = 0;
-  fields.bodyLength = body.length;
-  fields.isAscii = body.isAscii;
-  fields.shapeId = body.hasSameFields
-    ? shapeIdOf(bytes, start)
-    : shapes.define(body.bytes, body.keySpans, 0, 2, body.fieldCount);
-  fields.fieldCount = fields.shapeId === 0 ? 0 : body.fieldCount;
-  fields.fieldOffsets = body.valueStarts;
+  const { bytes, length, isAscii, valueStarts } = body;
+  const shapeId = body.hasSameFields
+    ? oldShapeId
+    : shapes.define(bytes, body.keySpans, 0, 2, body.fieldCount);
+  const fieldCount = shapeId === 0 ? 0 : body.fieldCount;
+  fields.setBodyText(bytes, length, isAscii, shapeId, fieldCount, valueStarts);
 }
 
 /** Rewrites a touched document now, for callers that need its change vector. */
@@ -524,9 +567,8 @@ function rewriteLists(
   if (rule !== null && transaction.revisionCountOf(document) === 0) {
     keepOldState(transaction, document, bytes);
   }
-  storedMetadata(state, bytes, collectionId, [...lists, ...others]);
-  fields.setBodyOf(bytes, 0);
-  const stored = write(transaction, document, id, 0, collectionId, flags);
+  const metadata = storedMetadata(state, bytes, collectionId, [...lists, ...others]);
+  const stored = write(transaction, document, id, 0, collectionId, flags, bytes, metadata);
   if (rule !== null) keepNewState(transaction, document, rule);
   return stored;
 }
@@ -590,9 +632,10 @@ export function rewriteWithFlags(
 ): StoredDocument {
   const { state } = transaction;
   const collectionId = transaction.collectionOf(document);
-  storedMetadata(state, record, collectionId, noMembers);
-  fields.setBodyOf(record, 0);
-  return write(transaction, document, idOf(record, 0), 0, collectionId, flags & keptFlags);
+  const metadata = storedMetadata(state, record, collectionId, noMembers);
+  const id = idOf(record, 0);
+  const kept = flags & keptFlags;
+  return write(transaction, document, id, 0, collectionId, kept, record, metadata);
 }
 
 /**
@@ -624,34 +667,33 @@ export function putStored(
       : documentFlags.HasRevisions) |
     listFlagsOf(lists) |
     flag;
-  storedMetadata(state, record, collectionId, [
+  const metadata = storedMetadata(state, record, collectionId, [
     ...lists,
     { key: "@counters-snapshot", valueText: null },
     { key: "@timeseries-snapshot", valueText: null },
   ]);
-  fields.setBodyOf(record, 0);
-  const stored = write(transaction, document, id, 0, collectionId, flags);
+  const stored = write(transaction, document, id, 0, collectionId, flags, record, metadata);
   if (rule !== null) keepNewState(transaction, document, rule);
   return stored;
 }
 
-/** Loads the stored members of a record's metadata into the writer, some of them replaced. */
+/** The stored members of a record's metadata, some of them replaced. */
 function storedMetadata(
   state: DatabaseState,
   record: Buffer,
   collectionId: number,
   members: readonly ServerMember[],
-): void {
+): ComposedMetadata {
   const length = metadataLengthOf(record, 0);
-  if (length > 0) state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
-  else {
-    const member = state.collectionMember(collectionId);
-    state.metadata.fromStored(member, 0, member.length, members);
+  if (length > 0) {
+    return state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
   }
+  const member = state.collectionMember(collectionId);
+  return state.metadata.fromStored(member, 0, member.length, members);
 }
 
 /**
- * Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: assign the next.
+ * Encodes and stages a document. Etag 0: assign the next.
  * @param ownVector its change vector, if known; "": the default one.
  */
 function write(
@@ -661,27 +703,34 @@ function write(
   reservedEtag: number,
   collectionId: number,
   flags: number,
+  body: Body,
+  metadata: ComposedMetadata,
   ownVector?: string,
   givenModified?: number,
 ): StoredDocument {
   const { state, scratch } = transaction;
-  const { metadata } = state;
+  const { fields } = scratch;
   const etag = reservedEtag === 0 ? transaction.nextEtag() : reservedEtag;
   const lastModified = givenModified ?? state.nextModified();
+  const vector = ownVector ?? writtenVector(transaction, document, etag);
   fields.etag = etag;
   fields.lastModified = lastModified;
   fields.collectionId = collectionId;
   fields.flags = flags;
   fields.setId(id);
-  const vector = ownVector ?? writtenVector(transaction, document, etag);
   fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
-  usePrepared(transaction);
+  let placed: PlacedBody | null = null;
+  if (body instanceof ParsedDocument) {
+    fields.setBody(body);
+    placed = body.placed;
+    if (placed !== null) usePlaced(transaction, placed);
+  } else fields.setBodyOf(body, 0);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
-  seal(state, scratch.bytes, at);
+  seal(scratch.bytes, at, placed);
   const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
   transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
   if (!transaction.isUnwatched) {
@@ -696,27 +745,21 @@ function write(
  * If the body of a prepared document is already where its record needs it, its buffer becomes the scratch buffer. It is
  * never moved: the transaction may run again.
  */
-function usePrepared({ state, scratch }: Transaction): void {
-  const { prepared } = state;
-  if (prepared === null || fields.bodySource !== prepared.parser.source) return;
-  fields.bodySource = prepared.bytes;
-  fields.bodyStart = prepared.bodyStart;
-  const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
-  if (documentHeaderBytes + parts === prepared.bodyStart) scratch.adopt(prepared.bytes);
+function usePlaced({ scratch }: Transaction, placed: PlacedBody): void {
+  const { idLength, changeVectorLength, metadataLength } = scratch.fields;
+  const lead = documentHeaderBytes + idLength + changeVectorLength + metadataLength;
+  if (lead === placed.bodyStart) scratch.adopt(placed.bytes);
 }
 
 /** Writes the checksum of the record at `at`. The body of a prepared document is not read again for it. */
-function seal({ prepared }: DatabaseState, bytes: Buffer, at: number): void {
-  if (prepared === null || fields.bodySource !== prepared.bytes) {
+function seal(bytes: Buffer, at: number, placed: PlacedBody | null): void {
+  // Minified, a long text can be short.
+  if (placed === null || recordLengthOf(bytes, at) < crcLengthMin) {
     sealRecord(bytes, at);
     return;
   }
   const bodyStart = bodyStartOf(bytes, at);
-  // Minified, a long text can be short.
-  if (recordLengthOf(bytes, at) < crcLengthMin) sealRecord(bytes, at);
-  else sealRecordAround(bytes, at, bodyStart, bodyStart + fields.bodyLength, prepared.bodyCrc);
-  // The fields are reused: they must not retain a large document's memory.
-  fields.setBody(noDocument);
+  sealRecordAround(bytes, at, bodyStart, bodyStart + bodyLengthOf(bytes, at), placed.bodyCrc);
 }
 
 /** The change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
@@ -751,16 +794,15 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
 const dateKeyBytes = 10;
 
 /** @throws EngineError invalid-operation when `@expires` or `@refresh` is text and not a date of 7 digits */
-function checkDates(parser: DocumentParser): void {
-  for (let i = 0; i < parser.metadataCount; i++) {
+function checkDates({ metadata, metadataSpans: spans, metadataCount }: ParseResults): void {
+  for (let i = 0; i < metadataCount; i++) {
     const at = i * metadataSpanSlots;
-    const spans = parser.metadataSpans;
     const keyFrom = spans[at] as number;
     const keyTo = spans[at + 1] as number;
     if (keyTo - keyFrom !== dateKeyBytes) continue;
-    const key = parser.metadata.latin1Slice(keyFrom, keyTo);
+    const key = metadata.latin1Slice(keyFrom, keyTo);
     if (key !== '"@expires"' && key !== '"@refresh"') continue;
-    const value = parser.metadata.toString("utf8", spans[at + 2], spans[at + 3]);
+    const value = metadata.toString("utf8", spans[at + 2], spans[at + 3]);
     if (!value.startsWith('"') || !Number.isNaN(parseTimestamp(JSON.parse(value) as string))) {
       continue;
     }

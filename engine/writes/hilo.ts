@@ -20,7 +20,6 @@ const capacityMax = 1_000_000;
 const fastSeconds = 30;
 const slowSeconds = 60;
 const maxKey = quoteString("Max");
-const span = new ValueSpan();
 
 export interface HiLoRange {
   /** Its first and last number, inclusive. */
@@ -95,13 +94,13 @@ function putMax(transaction: Transaction, id: string, max: number): void {
     body = withMax(stored.bodyText(), max);
     metadata = stored.metadataText();
   }
-  transaction.state.parseText(withMetadata(body, metadata));
-  putParsed(transaction, id);
+  putParsed(transaction, id, transaction.state.parseText(withMetadata(body, metadata)));
 }
 
 /** `body`, minified JSON of an object, with another `Max`. */
 function withMax(body: string, max: number): string {
   const bytes = Buffer.from(body);
+  const span = new ValueSpan();
   if (findMember(bytes, 0, maxKey, span)) {
     return `${bytes.toString("utf8", 0, span.from)}${max}${bytes.toString("utf8", span.to)}`;
   }

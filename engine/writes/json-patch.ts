@@ -1,8 +1,8 @@
 /** JSON Patch (RFC 6902) of one document, its `@metadata` included. */
 
 import { EngineError } from "../base/errors.ts";
+import { documentText } from "../documents/document-composing.ts";
 import { etagOf } from "../documents/document-record.ts";
-import { ReplyText } from "../documents/reply-text.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -49,14 +49,13 @@ export function patchByJson(
   if (document < 0) return { status: "DocumentDoesNotExist", ...unwritten };
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
-  const shown = new ReplyText(1024).addDocument(state, bytes, start).bytes;
+  const shown = documentText(state, bytes, start);
   const before = readTree(shown, 0);
   const after = applied(id, operations, copyTree(before));
   if (equalTrees(before, after)) return { status: "NotModified", ...unwritten };
   const text = Buffer.from(treeText(after));
   const storedId = storedIdOf(transaction, document);
-  state.parser.parse(text, 0, text.length);
-  const stored = putParsed(transaction, storedId);
+  const stored = putParsed(transaction, storedId, state.parser.parse(text, 0, text.length));
   const record = transaction.recordOf(stored.document);
   return {
     status: "Patched",

@@ -136,8 +136,8 @@ function store(transaction: Transaction, id: string, target: ScriptDocument): Wr
     throw new EngineError("invalid-format", "'@metadata' must be an object");
   }
   const bytes = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
-  parser.parse(bytes, 0, bytes.length);
-  return writtenOf(transaction, putParsed(transaction, id));
+  const parsed = parser.parse(bytes, 0, bytes.length);
+  return writtenOf(transaction, putParsed(transaction, id, parsed));
 }
 
 type Written = Pick<PatchResult, "changeVector" | "lastModified" | "collection">;

@@ -20,12 +20,14 @@ import { crc32 } from "node:zlib";
 import { combinedCrc } from "../base/crc-combine.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import { turnIsOver } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentHeaderBytes } from "../documents/document-record.ts";
 import { collectionMemberOf } from "../documents/document-text.ts";
-import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 
 /** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;
@@ -36,7 +38,7 @@ const movedBytes = 4 * 1024 * 1024;
 
 /** The text of a document: `bytes[from, to)`. */
 export interface DocumentText {
-  readonly bytes: Buffer;
+  readonly bytes: KeptBytes;
   readonly from: number;
   readonly to: number;
 }
@@ -47,7 +49,8 @@ export function isPrepared(length: number): boolean {
 }
 
 /**
- * Parses a document for `withParsed`, yielding to the event loop. The text must not change until it has resolved.
+ * Parses a document with a parser of its own, yielding to the event loop. The text must not change until it has
+ * resolved.
  * @param id the expected id: a guess.
  * @throws EngineError json-…, too-large
  */
@@ -55,7 +58,7 @@ export async function prepareDocument(
   state: DatabaseState,
   text: DocumentText,
   id: string,
-): Promise<PreparedDocument> {
+): Promise<ParsedDocument> {
   const work = prepare(state, text, Buffer.byteLength(id));
   for (;;) {
     const step = work.next();
@@ -64,56 +67,49 @@ export async function prepareDocument(
   }
 }
 
-/** Calls `store` while `state.parser` holds the parsed text. @throws EngineError json-…, too-large */
-export function withParsed<Result>(
-  state: DatabaseState,
+/**
+ * The document of a text, unless it was prepared parsed now: then to be stored before another is parsed.
+ * @throws EngineError json-…, too-large
+ */
+export function parsedOf(
+  { parser }: DatabaseState,
   { bytes, from, to }: DocumentText,
-  prepared: PreparedDocument | null | undefined,
-  store: () => Result,
-): Result {
-  const { parser } = state;
-  if (prepared == null) {
-    parser.parse(bytes, from, to);
-    return store();
-  }
-  state.parser = prepared.parser;
-  state.prepared = prepared;
-  try {
-    return store();
-  } finally {
-    state.parser = parser;
-    state.prepared = null;
-  }
+  prepared: ParsedDocument | null | undefined,
+): ParsedDocument {
+  return prepared ?? parser.parse(bytes, from, to);
 }
 
 function* prepare(
   state: DatabaseState,
   { bytes: text, from, to }: DocumentText,
   idLength: number,
-): Work<PreparedDocument> {
+): Work<ParsedDocument> {
   const whole = largeBuffer(roomBefore + (to - from) + roomBehind);
   const parser = new DocumentParser(state.shapes);
-  yield* parser.parseInSlices(text, from, to, whole.subarray(roomBefore, roomBefore + to - from));
+  const target = whole.subarray(roomBefore, roomBefore + to - from);
+  const parsed = yield* parser.parseInSlices(text, from, to, target);
+  const { bodyLength } = parsed.found;
   const lead =
-    documentHeaderBytes + Math.min(idLength, nameBytesMax) + metadataLength(state, parser);
+    documentHeaderBytes + Math.min(idLength, nameBytesMax) + metadataLength(state, parsed);
   // Records begin at multiples of 8, so the body moves by a few bytes, unless what precedes it does not fit.
   const recordStart = lead <= roomBefore ? (roomBefore - lead) & ~7 : 0;
   const bodyAt = lead <= roomBefore ? recordStart + lead : roomBefore;
   const moved = roomBefore - bodyAt;
   let bodyCrc = 0;
-  for (let done = 0; done < parser.bodyLength; done += movedBytes) {
-    const end = Math.min(done + movedBytes, parser.bodyLength);
+  for (let done = 0; done < bodyLength; done += movedBytes) {
+    const end = Math.min(done + movedBytes, bodyLength);
     if (moved > 0) whole.copyWithin(bodyAt + done, roomBefore + done, roomBefore + end);
     const piece = crc32(whole.subarray(bodyAt + done, bodyAt + end));
     bodyCrc = combinedCrc(bodyCrc, piece, end - done);
     yield;
   }
-  parser.setMoved(whole.subarray(bodyAt, bodyAt + parser.bodyLength));
-  return { parser, bytes: whole.subarray(recordStart), bodyStart: bodyAt - recordStart, bodyCrc };
+  const bytes = whole.subarray(recordStart);
+  return parser.moved(parsed, { bytes, bodyStart: bodyAt - recordStart, bodyCrc });
 }
 
 /** Bytes of the stored metadata if the server adds nothing to it. */
-function metadataLength({ metadata }: DatabaseState, parser: DocumentParser): number {
-  metadata.fromParser(parser, []);
-  return metadata.isOnly(collectionMemberOf(metadata.collection)) ? 0 : metadata.length;
+function metadataLength({ metadata }: DatabaseState, parsed: ParsedDocument): number {
+  const composed = metadata.fromParsed(parsed, []);
+  metadata.forget();
+  return composed.isOnly(collectionMemberOf(composed.collection)) ? 0 : composed.length;
 }

@@ -9,11 +9,7 @@
 
 import { checkDocumentId } from "../base/names.ts";
 import { recordKinds, sealRecord } from "../base/record.ts";
-import {
-  DocumentFields,
-  documentRecordLength,
-  encodeDocumentRecord,
-} from "../documents/document-encoding.ts";
+import { documentRecordLength, encodeDocumentRecord } from "../documents/document-encoding.ts";
 import type { ServerMember } from "../documents/document-metadata.ts";
 import {
   changeVectorOf,
@@ -25,6 +21,7 @@ import {
   metadataTextOf,
   recordLengthOf,
 } from "../documents/document-record.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
 import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
@@ -48,9 +45,6 @@ const inheritedFlags =
   documentFlags.FromReplication |
   documentFlags.Resolved |
   documentFlags.Conflicted;
-
-const emptyBody = Buffer.from("{}");
-const fields = new DocumentFields();
 
 /** A copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
 export function copyOfRecord(transaction: Transaction, document: number): Buffer {
@@ -104,14 +98,10 @@ export function keepDeletion(
   changeVector: string,
   lastModified: number,
 ): void {
+  const { fields } = transaction.scratch;
   fields.setAllButBody(record, 0);
   fields.setMetadata(record, metadataStartOf(record, 0), 0);
-  fields.bodySource = emptyBody;
-  fields.bodyStart = 0;
-  fields.bodyLength = emptyBody.length;
-  fields.isAscii = true;
-  fields.shapeId = 0;
-  fields.fieldCount = 0;
+  fields.setEmptyBody();
   fields.lastModified = lastModified;
   fields.flags = HasRevisions | DeleteRevision;
   fields.setChangeVector(changeVector);
@@ -194,13 +184,13 @@ export interface RevisionOrigin {
 }
 
 /**
- * Stores the revision last parsed by the database's parser with its original facts, and removes those that exceed the
- * rule. @returns false when there is one with this change vector. @throws EngineError invalid-argument,
+ * Stores a revision that was parsed with its original facts, and removes those that exceed the rule. @returns false when there is one with this change vector. @throws EngineError invalid-argument,
  * RecordNotResident
  */
 export function importRevision(
   transaction: Transaction,
   id: string,
+  parsed: ParsedDocument,
   { changeVector, lastModified, flags, attachments }: RevisionOrigin,
 ): boolean {
   checkDocumentId(id);
@@ -211,10 +201,10 @@ export function importRevision(
     attachments.map((attachment) => ({ ...attachment, changeVector })),
   );
   const list = { key: "@attachments", valueText: listText === null ? null : Buffer.from(listText) };
-  state.metadata.fromParser(state.parser, [list]);
-  const { metadata } = state;
+  const metadata = state.metadata.fromParsed(parsed, [list]);
   const collectionId = keyspaces.collections.intern(metadata.collection);
-  fields.setBody(state.parser);
+  const { fields } = transaction.scratch;
+  fields.setBody(parsed);
   fields.setId(id);
   fields.collectionId = collectionId;
   fields.lastModified = lastModified;
@@ -245,32 +235,35 @@ function putRevision(
   flags: number,
 ): void {
   const { state } = transaction;
+  const { fields } = transaction.scratch;
+  const kept = (documentFlagsOf(record, 0) & inheritedFlags) | HasRevisions | flags;
   fields.setAllButBody(record, 0);
   fields.setBodyOf(record, 0);
   fields.setChangeVector(vectorOf(transaction, record));
-  fields.flags = (documentFlagsOf(record, 0) & inheritedFlags) | HasRevisions | flags;
-  if ((fields.flags & (HasCounters | HasTimeSeries)) !== 0) {
+  fields.flags = kept;
+  if ((kept & (HasCounters | HasTimeSeries)) !== 0) {
     const id = idOf(record, 0);
     const members: ServerMember[] = [];
-    if ((fields.flags & HasCounters) !== 0) {
+    if ((kept & HasCounters) !== 0) {
       members.push({ key: "@counters", valueText: null });
       members.push({ key: "@counters-snapshot", valueText: countersSnapshot(transaction, id) });
     }
-    if ((fields.flags & HasTimeSeries) !== 0) {
+    if ((kept & HasTimeSeries) !== 0) {
       members.push({ key: "@timeseries", valueText: null });
       members.push({ key: "@timeseries-snapshot", valueText: seriesSnapshot(transaction, id) });
     }
     const length = metadataLengthOf(record, 0);
-    state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
-    fields.setMetadata(state.metadata.text, 0, state.metadata.length);
+    const metadata = state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
+    fields.setMetadata(metadata.text, 0, metadata.length);
   }
   const etag = stage(transaction, document);
-  if ((fields.flags & HasAttachments) !== 0) keepAttachments(transaction, record, etag);
+  if ((kept & HasAttachments) !== 0) keepAttachments(transaction, record, etag);
 }
 
-/** Encodes and stages the revision in `fields` under the next etag. @returns that etag */
+/** Encodes and stages the revision in the fields of the scratch buffer under the next etag. @returns that etag */
 function stage(transaction: Transaction, document: number): number {
   const { scratch } = transaction;
+  const { fields } = scratch;
   const etag = transaction.nextEtag();
   fields.kind = recordKinds.revision;
   fields.etag = etag;

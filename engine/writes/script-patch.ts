@@ -106,8 +106,8 @@ export class ScriptPatch {
     const { revisionRules } = transaction.keyspaces;
     const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
     if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
-      state.parseText(shownText(target));
-      putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
+      const id = target.id ?? state.documents.lowerIdOf(document);
+      putParsed(transaction, id, state.parseText(shownText(target)));
     } else {
       const body = target.printedBody();
       assert(body !== null, "a body that changed was written");

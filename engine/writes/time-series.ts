@@ -195,14 +195,19 @@ export function importSeries(
   return store(series, added, (_old, next) => next);
 }
 
-/** Removes all series of a deleted document. */
-export function removeSeriesOf(transaction: Transaction, documentId: string): void {
-  const { timeSeries, timeSeriesSegments } = transaction.keyspaces;
+/** Removes the entries of all series of a deleted document. */
+export function removeSegmentsOf(transaction: Transaction, documentId: string): void {
+  const { timeSeriesSegments } = transaction.keyspaces;
   const prefix = seriesKey(documentId, "");
   for (const [key] of transaction.entriesWithPrefix(timeSeriesSegments, prefix)) {
     transaction.putEntry(timeSeriesSegments, key, undefined);
   }
-  for (const [key] of transaction.entriesWithPrefix(timeSeries, prefix)) {
+}
+
+/** Removes all series of a deleted document, whose entries are removed by `removeSegmentsOf`. */
+export function removeSeriesOf(transaction: Transaction, documentId: string): void {
+  const { timeSeries } = transaction.keyspaces;
+  for (const [key] of transaction.entriesWithPrefix(timeSeries, seriesKey(documentId, ""))) {
     transaction.putEntry(timeSeries, key, undefined);
   }
 }

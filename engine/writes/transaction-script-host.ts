@@ -95,9 +95,9 @@ export class TransactionScriptHost implements ScriptHost {
     const text = withMetadata(body, metadata);
     const { state } = this.#transaction;
     const bytes = Buffer.from(text);
-    state.parser.parse(bytes, 0, bytes.length);
+    const parsed = state.parser.parse(bytes, 0, bytes.length);
     const wanted = id === null || id === "" ? state.newGuid() : id;
-    const stored = putParsed(this.#transaction, wanted, changeVector ?? undefined);
+    const stored = putParsed(this.#transaction, wanted, parsed, changeVector ?? undefined);
     this.actions.puts.push(`{"Id":${JSON.stringify(stored.id)},"Data":${text}}`);
     return stored.id;
   }

@@ -7,10 +7,7 @@
  * - When the database is disabled, closed or deleted, all connections are closed.
  * - An error for one connection closes that one, which may have missed a change; it never reaches the writer.
  */
-
-import type { Database } from "../../engine/database/database.ts";
-import type { Change, IndexChange } from "../../engine/store/changes.ts";
-import type { OperationInfo } from "../../engine/store/operations.ts";
+import type { Change, Database, IndexChange, OperationInfo } from "../../engine/engine.ts";
 import {
   cacheMessage,
   counterMessage,
@@ -78,7 +75,7 @@ export class ChangeHub {
 
   #followWrites(): void {
     if (this.#writeWatchers.size > 0)
-      this.#stopWrites ??= this.#database.feed.listen((change) => this.#changes.add(change));
+      this.#stopWrites ??= this.#database.changes.listen((change) => this.#changes.add(change));
     else {
       this.#stopWrites?.();
       this.#stopWrites = undefined;
@@ -86,11 +83,11 @@ export class ChangeHub {
   }
 
   #listen(): () => void {
-    const { feed, operations } = this.#database;
+    const { changes, operations } = this.#database;
     const ends = [
-      feed.listenToIndexes((change) => this.#guarded(() => this.#tellIndex(change))),
+      changes.listenToIndexes((change) => this.#guarded(() => this.#tellIndex(change))),
       operations.listen((info) => this.#guarded(() => this.#tellOperation(info))),
-      feed.listenToEnd((reason) => {
+      changes.listenToEnd((reason) => {
         this.#each((connection) => connection.close(1001, reason));
       }),
     ];
@@ -120,19 +117,19 @@ export class ChangeHub {
 
   #tell(change: Change): void {
     if (change.kind === "document") {
-      const { facts, message } = documentMessage(this.#database, change);
+      const { facts, message } = documentMessage(change);
       this.#each((connection) => {
         const { watches } = connection;
         if (watches.isAll("aggressive-caching")) connection.sendOnce(cacheMessage);
         if (watches.wantsDocument(facts)) connection.sendOfDocument(facts.lowerId, message);
       });
     } else if (change.kind === "counter") {
-      const { facts, message } = counterMessage(this.#database, change);
+      const { facts, message } = counterMessage(change);
       this.#each((connection) => {
         if (connection.watches.wantsCounter(facts)) connection.send(message);
       });
     } else {
-      const { facts, message } = timeSeriesMessage(this.#database, change);
+      const { facts, message } = timeSeriesMessage(change);
       this.#each((connection) => {
         if (connection.watches.wantsTimeSeries(facts)) connection.send(message);
       });

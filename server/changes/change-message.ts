@@ -2,16 +2,13 @@
  * The wire form of changes, and the facts that watches filter on: computed once per change, however many connections
  * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
  */
-
-import type { Database } from "../../engine/database/database.ts";
-import { seriesTimeText } from "../../engine/keyspaces/time-series.ts";
 import type {
   CounterChange,
   DocumentChange,
   IndexChange,
+  OperationInfo,
   TimeSeriesChange,
-} from "../../engine/store/changes.ts";
-import type { OperationInfo } from "../../engine/store/operations.ts";
+} from "../../engine/engine.ts";
 import { operationStateReply } from "../databases/operation-reply.ts";
 
 /** The first message of every connection: the commands that the server supports besides the oldest ones. */
@@ -44,25 +41,25 @@ export function confirmation(commandId: number): string {
   return `{"CommandId":${commandId},"Type":"Confirm"}`;
 }
 
-export function documentMessage(database: Database, change: DocumentChange): Told<DocumentFacts> {
-  const collection = collectionOf(database, change.collectionId);
+export function documentMessage(change: DocumentChange): Told<DocumentFacts> {
+  const { collection, id } = change;
   const value = JSON.stringify({
     Type: change.type,
-    Id: change.id,
+    Id: id,
     CollectionName: collection,
     ChangeVector: change.changeVector,
   });
   return {
-    facts: { lowerId: change.id.toLowerCase(), lowerCollection: collection.toLowerCase() },
+    facts: { lowerId: id.toLowerCase(), lowerCollection: collection.toLowerCase() },
     message: `{"Type":"DocumentChange","Value":${value}}`,
   };
 }
 
-export function counterMessage(database: Database, change: CounterChange): Told<PartFacts> {
+export function counterMessage(change: CounterChange): Told<PartFacts> {
   const rest = JSON.stringify({
     DocumentId: change.documentId,
-    CollectionName: collectionOf(database, change.collectionId),
-    ChangeVector: database.state.changeVectorAt(change.etag),
+    CollectionName: change.collection,
+    ChangeVector: change.changeVector,
     Type: change.type,
   });
   // Values have 64 bits: all their digits are sent.
@@ -70,15 +67,15 @@ export function counterMessage(database: Database, change: CounterChange): Told<
   return { facts: partOf(change), message: `{"Type":"CounterChange","Value":${value}}` };
 }
 
-export function timeSeriesMessage(database: Database, change: TimeSeriesChange): Told<PartFacts> {
+export function timeSeriesMessage(change: TimeSeriesChange): Told<PartFacts> {
   const value = JSON.stringify({
     Name: change.name,
-    From: timeOf(change.from),
-    To: timeOf(change.to),
+    From: change.from,
+    To: change.to,
     DocumentId: change.documentId,
-    ChangeVector: database.state.changeVectorAt(change.etag),
+    ChangeVector: change.changeVector,
     Type: change.type,
-    CollectionName: collectionOf(database, change.collectionId),
+    CollectionName: change.collection,
   });
   return { facts: partOf(change), message: `{"Type":"TimeSeriesChange","Value":${value}}` };
 }
@@ -94,12 +91,4 @@ export function operationMessage(info: OperationInfo): string {
 
 function partOf(change: CounterChange | TimeSeriesChange): PartFacts {
   return { lowerId: change.documentId.toLowerCase(), lowerName: change.name.toLowerCase() };
-}
-
-function timeOf(time: number | null): string | null {
-  return time === null ? null : seriesTimeText(time);
-}
-
-function collectionOf({ state }: Database, collectionId: number): string {
-  return state.keyspaces.collections.nameOf(collectionId);
 }

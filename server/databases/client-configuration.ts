@@ -7,7 +7,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { type JsonObject, parseObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 

@@ -4,14 +4,13 @@
  */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { AutomaticIndex } from "../../engine/indexing/automatic-index.ts";
-import { definitionJson, recordedDefinitionJson } from "../../engine/indexing/definition-json.ts";
-import { type DefinitionField, indexType } from "../../engine/indexing/index-definition.ts";
 import {
-  historiesOf,
-  type IndexRevision,
-} from "../../engine/querying/index-hosting/index-history.ts";
+  type AutomaticIndexInfo,
+  type Database,
+  type DeployedDefinition,
+  type IndexDefinition,
+  nodeTag,
+} from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** The stored part of a record; the rest is derived. */
@@ -118,12 +117,12 @@ export function databaseTopology(database: Database, inRecord: boolean): JsonObj
   const kept = recordOf(database);
   const stamp = { Index: kept.CreatedIndex, Term: 1, LeadersTicks: -2 };
   const ids = {
-    DatabaseTopologyIdBase64: database.state.databaseHash,
+    DatabaseTopologyIdBase64: database.databaseId,
     ClusterTransactionIdBase64: database.clusterTransactionId,
   };
   if (inRecord) {
     return {
-      Members: ["A"],
+      Members: [nodeTag],
       Promotables: [],
       Rehabs: [],
       PredefinedMentors: {},
@@ -138,7 +137,7 @@ export function databaseTopology(database: Database, inRecord: boolean): JsonObj
     };
   }
   return {
-    Members: ["A"],
+    Members: [nodeTag],
     Promotables: [],
     Rehabs: [],
     Stamp: stamp,
@@ -167,15 +166,14 @@ export function fullRecord(database: Database): JsonObject {
     Topology: databaseTopology(database, true),
   };
   for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
-  const indexes = database.queries.indexes.all();
+  const { indexes } = database;
+  const deployed = indexes.list().filter(({ isStatic }) => isStatic);
   record["Indexes"] = Object.fromEntries(
-    indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionJson(index)]),
+    deployed.map(({ name }) => [name, indexes.definition(name)]),
   );
   record["IndexesHistory"] = historiesJson(database);
   record["AutoIndexes"] = Object.fromEntries(
-    indexes
-      .filter((index) => index instanceof AutomaticIndex)
-      .map((index) => [index.name, automaticIndexRow(index)]),
+    indexes.listAutomatic().map((index) => [index.name, automaticIndexRow(index)]),
   );
   record["SupportedFeatures"] = [
     "HashedRevisionPk",
@@ -188,10 +186,10 @@ export function fullRecord(database: Database): JsonObject {
 
 /** As in RavenDB, the roll-out is `null` for the newest definition of all, and `{}` for the others. */
 function historiesJson(database: Database): JsonObject {
-  const histories = [...historiesOf(database.state)];
+  const histories = [...database.indexes.histories()];
   const newest = Math.max(...histories.map(([, [first]]) => first?.createdAtMicros ?? 0));
-  const row = ({ definition, options, commandIndex, source, createdAtMicros }: IndexRevision) => ({
-    Definition: recordedDefinitionJson(definition, options, commandIndex),
+  const row = ({ definition, source, createdAtMicros }: DeployedDefinition) => ({
+    Definition: definition,
     Source: source,
     CreatedAt: formatTimestamp(createdAtMicros),
     RollingDeployment: createdAtMicros === newest ? null : {},
@@ -199,8 +197,7 @@ function historiesJson(database: Database): JsonObject {
   return Object.fromEntries(histories.map(([name, revisions]) => [name, revisions.map(row)]));
 }
 
-function automaticIndexRow(index: AutomaticIndex): JsonObject {
-  const { definition, name, priority } = index;
+function automaticIndexRow({ definition, name, type, priority }: AutomaticIndexInfo): JsonObject {
   const { fields, groupBy } = definition;
   const aggregates = groupBy?.aggregates ?? [];
   const keys = groupBy?.keys ?? [];
@@ -213,7 +210,7 @@ function automaticIndexRow(index: AutomaticIndex): JsonObject {
   ]);
   return {
     ClusterState: { LastIndex: 0, LastStateIndex: 0, LastRollingDeploymentIndex: 0 },
-    Type: indexType(definition),
+    Type: type,
     Collection: definition.collection,
     MapFields: Object.fromEntries([
       ...fields.map((field) => [field.name, fieldRow(field, "None")]),
@@ -236,7 +233,7 @@ function automaticIndexRow(index: AutomaticIndex): JsonObject {
 }
 
 function fieldRow(
-  field: Partial<DefinitionField>,
+  field: Partial<IndexDefinition["fields"][number]>,
   aggregation: "None" | "Sum" | "Count",
 ): JsonObject {
   const kinds = [

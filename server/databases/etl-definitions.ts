@@ -8,8 +8,8 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** Types of connection strings; each has a map in the record, e.g. `RavenConnectionStrings`. */

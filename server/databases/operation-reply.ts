@@ -6,7 +6,7 @@ import type {
   OperationFigures,
   OperationInfo,
   OperationState,
-} from "../../engine/store/operations.ts";
+} from "../../engine/engine.ts";
 import { errorStatus } from "../http/error-status.ts";
 
 const statusNames: Readonly<Record<OperationState["status"], string>> = {

@@ -13,9 +13,7 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import { usualChangeVector } from "../../engine/documents/change-vector.ts";
-import type { SeriesEntry } from "../../engine/keyspaces/series-segment.ts";
-import { encodeSeriesBlob } from "../../engine/smuggler/series-blob.ts";
+import { encodeSeriesBlob, type SeriesEntry, usualChangeVector } from "../../engine/engine.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];

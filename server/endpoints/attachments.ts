@@ -7,27 +7,15 @@
  */
 
 import { invalidArgument } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { etagOf } from "../../engine/documents/document-record.ts";
-import {
-  type Attachment,
-  attachmentKey,
-  revisionAttachmentKey,
-} from "../../engine/keyspaces/attachments.ts";
-import type { BlobReader } from "../../engine/log/blob-store.ts";
-import {
-  checkAttachmentTarget,
-  deleteAttachment,
-  putAttachment,
-} from "../../engine/writes/attachments.ts";
+import type { Attachment, AttachmentName, ContentReader, Database } from "../../engine/engine.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { lateBody } from "../http/late-body.ts";
 import type { ReplyStream } from "../http/reply-stream.ts";
 import { RequestError } from "../http/request-error.ts";
 import { jsonContentType, type ReplyHeaders } from "../http/response.ts";
-import { revisionByVector } from "../replies/revision-reading.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/attachments";
@@ -48,13 +36,13 @@ const leftUnencoded = /[!'()*]/g;
 
 /** GET attachments?id=…&name=…: 200, 206, 304, 404, 416 */
 async function getAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const { attachment } = requested(exchange, database);
+  const attachment = database.attachments.find(requestedName(exchange));
   await replyContent(exchange, database, attachment);
 }
 
 /** HEAD attachments?id=…&name=…: 200, 304, 404 */
 function headAttachment(exchange: Exchange, { database }: DatabaseContext): void {
-  const { attachment } = requested(exchange, database);
+  const attachment = database.attachments.find(requestedName(exchange));
   if (attachment === undefined) {
     exchange.reply(isUnchanged(exchange, missingEtag) ? 304 : 404, jsonHeaders);
   } else if (isUnchanged(exchange, attachment.changeVector)) exchange.reply(304, jsonHeaders);
@@ -70,7 +58,8 @@ function headAttachment(exchange: Exchange, { database }: DatabaseContext): void
 
 /** POST attachments?id=…&name=…, body `{"Type":"Document"|"Revision","ChangeVector"}`: as GET */
 async function postAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const { attachment } = requested(exchange, database);
+  const name = requestedName(exchange);
+  const attachment = database.attachments.find(name);
   const body = await jsonBody(exchange);
   const type = body["Type"];
   if (typeof type !== "string") {
@@ -89,7 +78,7 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
   await replyContent(
     exchange,
     database,
-    await attachmentOfRevision(exchange, database, body["ChangeVector"]),
+    await database.attachments.findInRevision(name, body["ChangeVector"]),
   );
 }
 
@@ -101,19 +90,19 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
  */
 async function postBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const asked = bulkKeys(await jsonBody(exchange));
-  const { keyspaces } = database.state;
-  const attachments = asked.flatMap(({ id, name }) => {
-    const attachment = keyspaces.attachments.get(attachmentKey(id, name));
-    return attachment === undefined ? [] : [{ id, attachment }];
+  const found = asked.flatMap((name) => {
+    const attachment = database.attachments.find(name);
+    return attachment === undefined ? [] : [{ id: name.id, attachment }];
   });
-  // The contents are retained until all are sent, even if they are deleted meanwhile.
-  for (const { attachment } of attachments) database.blobs.retain(attachment.hash);
+  const attachments = found.map(({ attachment }) => attachment);
+  // Until all are sent, even if they are deleted meanwhile.
+  const release = database.attachments.retain(attachments);
   try {
     const stream = exchange.stream(200, { "x-content-type-options": "nosniff" });
-    const listed = attachments.map(({ id, attachment }) => bulkRow(id, attachment));
+    const listed = found.map(({ id, attachment }) => bulkRow(id, attachment));
     await stream.write(`{"AttachmentsMetadata":[${listed.join(",")}]}`);
-    for (const { attachment } of attachments) {
-      const content = await database.blobs.open(attachment.hash);
+    for (const attachment of attachments) {
+      const content = await database.attachments.open(attachment);
       try {
         await writeBytes(stream, content, 0, attachment.size);
       } finally {
@@ -123,16 +112,13 @@ async function postBulk(exchange: Exchange, { database }: DatabaseContext): Prom
     }
     await stream.end();
   } finally {
-    for (const { attachment } of attachments) database.blobs.release(attachment.hash);
+    release();
   }
 }
 
 /** DELETE attachments/bulk, body `{"Attachments":[{"DocumentId","Name"}, …]}`: 200; atomic; missing ones are ignored */
 async function removeBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const wanted = namedAttachments(await jsonBody(exchange));
-  await database.write((transaction) => {
-    for (const { id, name } of wanted) deleteAttachment(transaction, id, name);
-  });
+  await database.attachments.deleteAll(namedAttachments(await jsonBody(exchange)));
   exchange.reply(200);
 }
 
@@ -147,11 +133,6 @@ function bulkKeys(body: JsonObject): AttachmentName[] {
     throw invalidArgument("Change Vector cannot be empty for attachment type Revision");
   }
   return named;
-}
-
-interface AttachmentName {
-  readonly id: string;
-  readonly name: string;
 }
 
 /** @throws EngineError invalid-argument */
@@ -183,7 +164,7 @@ function bulkRow(documentId: string, attachment: Attachment): string {
 /** Writes bytes [start, end) of a content, until the client disconnects. */
 async function writeBytes(
   stream: ReplyStream,
-  content: BlobReader,
+  content: ContentReader,
   start: number,
   end: number,
 ): Promise<void> {
@@ -193,42 +174,17 @@ async function writeBytes(
   }
 }
 
-/** The attachment with that name of a revision of the document. */
-async function attachmentOfRevision(
-  { query }: Exchange,
-  database: Database,
-  changeVector: string,
-): Promise<Attachment | undefined> {
-  const id = query.required("id");
-  const revision = await revisionByVector(database, changeVector);
-  if (revision === null || revision.id.toLowerCase() !== id.toLowerCase()) return undefined;
-  const etag = etagOf(revision.record, 0);
-  return database.state.keyspaces.attachments.get(
-    revisionAttachmentKey(id, etag, query.required("name")),
-  );
-}
-
 /** PUT attachments?id=…&name=…&contentType=…, If-Match: 201 with the stored attachment */
 async function writeAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
-  const name = exchange.query.required("name");
+  const name = requestedName(exchange);
   const contentType = exchange.query.get("contentType") ?? "";
   const expected = expectedVector(exchange);
-  checkAttachmentTarget(database.state, id, name);
-  const content = await database.blobs.store(exchange.hasBody ? exchange.bodyStream() : []);
-  let stored: Attachment;
-  try {
-    const { hash, size } = content;
-    stored = await database.write((transaction) =>
-      putAttachment(transaction, id, { name, contentType, hash, size }, expected),
-    );
-  } finally {
-    content.release();
-  }
+  const bytes = exchange.hasBody ? lateBody(exchange) : [];
+  const stored = await database.attachments.put(name, contentType, bytes, expected);
   exchange.replyJson(201, {
     ChangeVector: stored.changeVector,
     Name: stored.name,
-    DocumentId: id,
+    DocumentId: name.id,
     ContentType: stored.contentType,
     Hash: stored.hash,
     Size: stored.size,
@@ -238,21 +194,12 @@ async function writeAttachment(exchange: Exchange, { database }: DatabaseContext
 
 /** DELETE attachments?id=…&name=…, If-Match: 204, even when it does not exist */
 async function removeAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
-  const name = exchange.query.required("name");
-  const expected = expectedVector(exchange);
-  await database.write((transaction) => deleteAttachment(transaction, id, name, expected), {
-    isDeletion: true,
-  });
+  await database.attachments.delete(requestedName(exchange), expectedVector(exchange));
   exchange.reply(204);
 }
 
-function requested(
-  { query }: Exchange,
-  database: Database,
-): { readonly attachment: Attachment | undefined } {
-  const key = attachmentKey(query.required("id"), query.required("name"));
-  return { attachment: database.state.keyspaces.attachments.get(key) };
+function requestedName({ query }: Exchange): AttachmentName {
+  return { id: query.required("id"), name: query.required("name") };
 }
 
 /** Sends the content, or the requested range of it, under the client's back-pressure. */
@@ -281,7 +228,7 @@ async function replyContent(
   }
   const { start, end } = range ?? { start: 0, end: size };
   const part = range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${size}` };
-  const content = await database.blobs.open(attachment.hash);
+  const content = await database.attachments.open(attachment);
   try {
     const stream = exchange.stream(range === undefined ? 200 : 206, {
       ...headersOf(attachment),

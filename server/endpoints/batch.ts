@@ -1,12 +1,9 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
-
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import type { Lease } from "../../engine/log/blob-store.ts";
-import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
-import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
-import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
-import { joined } from "../http/body.ts";
+import { countDropped } from "../../engine/base/garbage.ts";
+import { grownBuffer } from "../../engine/base/large-buffer.ts";
+import type { Database, PreparedBatch } from "../../engine/engine.ts";
+import { BodyRoom, memoryOfBody } from "../http/body-room.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
@@ -30,37 +27,37 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   const indexWait = indexWaitOf(exchange);
   const boundary = multipartBoundary(exchange.header("content-type"));
   const { limits } = server.config;
-  const { batch, contents } =
+  const batch =
     boundary === undefined
-      ? { batch: await parseBatch(await exchange.body(), limits.batchCommandsMax), contents: [] }
+      ? await readBatch(exchange, database, limits)
       : await readParts(exchange, database, boundary, limits);
-  if (batch.transactionMode === "ClusterWide") {
-    for (const lease of contents) lease.release();
-    await runClusterWide(exchange, database, batch);
+  if (batch.isClusterWide) {
+    await runClusterWide(exchange, batch);
     return;
   }
-  let rows: string;
-  try {
-    rows = await executeBatch(database, batch, contents);
-  } finally {
-    for (const lease of contents) lease.release();
-  }
+  const rows = await batch.run();
   if (wait !== undefined) waitForReplicas(wait, database);
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
 }
 
-/** Atomic guards are only for official clients that have not disabled them. */
-async function runClusterWide(
+/** Not awaited in parts: the caller would keep the body beside its commands. */
+function readBatch(
   exchange: Exchange,
-  database: Database,
-  { commands }: Batch,
-): Promise<void> {
+  { batches }: Database,
+  { batchCommandsMax }: HttpLimits,
+): Promise<PreparedBatch> {
+  const options = { commandsMax: batchCommandsMax };
+  return exchange.body().then((bytes) => batches.prepare(bytes, options));
+}
+
+/** Atomic guards are only for official clients that have not disabled them. */
+async function runClusterWide(exchange: Exchange, batch: PreparedBatch): Promise<void> {
   const hasGuards =
     exchange.header("raven-client-version") !== undefined &&
     !exchange.query.bool("disableAtomicDocumentWrites", false);
-  const { rows, index } = await executeClusterBatch(database, commands, hasGuards);
+  const { rows, index } = await batch.runClusterWide(hasGuards);
   exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 
@@ -70,25 +67,40 @@ async function readParts(
   database: Database,
   boundary: string,
   { bodyBytesMax, batchCommandsMax }: HttpLimits,
-): Promise<{ batch: Batch; contents: Lease[] }> {
+): Promise<PreparedBatch> {
   const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
-  const batch = await parseBatch(await collect(main.value, bodyBytesMax), batchCommandsMax);
-  const count = batch.commands.filter(takesContent).length;
-  const contents = await storeContents(database.blobs, count, parts);
-  return { batch, contents };
+  const room = new BodyRoom();
+  exchange.whenClosed(() => room.release());
+  const grow = (length: number) => room.grow(memoryOfBody(length), false, exchange.signal);
+  return await collect(main.value, bodyBytesMax, grow).then((bytes) =>
+    database.batches.prepare(bytes, { commandsMax: batchCommandsMax, contents: parts }),
+  );
 }
 
-async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+/** The whole part; `grow` waits until there is memory for so many bytes. */
+async function collect(
+  content: AsyncIterable<Buffer>,
+  bytesMax: number,
+  grow: (length: number) => Promise<void> | undefined,
+): Promise<Buffer> {
+  let whole: Buffer = Buffer.alloc(0);
   let length = 0;
   for await (const chunk of content) {
-    length += chunk.length;
-    if (length > bytesMax) throw bodyTooLarge(bytesMax);
-    chunks.push(chunk);
+    const needed = length + chunk.length;
+    if (needed > bytesMax) throw bodyTooLarge(bytesMax);
+    await grow(needed);
+    if (needed > whole.length) {
+      const larger = grownBuffer(needed, bytesMax);
+      whole.copy(larger, 0, 0, length);
+      countDropped(length);
+      whole = larger;
+    }
+    chunk.copy(whole, length);
+    length = needed;
   }
-  return joined(chunks, length);
+  return whole.subarray(0, length);
 }
 
 /** The replication that the caller wants to wait for. */
@@ -137,25 +149,15 @@ function indexWaitOf({ query }: Exchange): IndexWait | undefined {
 /** Waits for the indexes; unknown names are ignored, as in RavenDB 7.2.7. @throws EngineError timeout */
 async function waitForIndexes(
   { names, timeoutMs, isThrowing }: IndexWait,
-  { queries, state }: Database,
+  database: Database,
 ): Promise<void> {
-  const wanted = names.map((name) => name.toLowerCase());
-  const indexes = queries.indexes
-    .all()
-    .filter(({ name }) => wanted.length === 0 || wanted.includes(name.toLowerCase()));
-  const late: string[] = [];
-  await Promise.all(
-    indexes.map(async ({ name }) => {
-      if (!(await queries.indexes.waitForNonStale(name, timeoutMs))) late.push(name);
-    }),
-  );
-  if (late.length === 0 || !isThrowing) return;
-  const paused = late.filter((name) => queries.indexes.byName(name)?.isPaused === true);
+  const { count, stale, paused } = await database.indexes.waitForNonStale(names, timeoutMs);
+  if (stale.length === 0 || !isThrowing) return;
   const listed = (names: readonly string[]) =>
     names.length === 0 ? "0" : `${names.length} (${names.join(", ")})`;
   throw new EngineError(
     "timeout",
-    `After waiting for ${timeSpanText(timeoutMs)}, could not verify that all indexes has caught up with the changes as of etag: ${state.committedEtag}. ` +
-      `Total relevant indexes: ${indexes.length}, total stale indexes: ${listed(late)}, total paused indexes: ${listed(paused)}. The batch itself is stored.`,
+    `After waiting for ${timeSpanText(timeoutMs)}, could not verify that all indexes has caught up with the changes as of etag: ${database.lastEtag}. ` +
+      `Total relevant indexes: ${count}, total stale indexes: ${listed(stale)}, total paused indexes: ${listed(paused)}. The batch itself is stored.`,
   );
 }

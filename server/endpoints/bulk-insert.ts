@@ -2,8 +2,8 @@
  * Bulk insert: documents, counters and attachments as one stream that is committed as it arrives. It is also an
  * operation: its progress can be queried, and it can be cancelled.
  */
-import { BulkInsert } from "../../engine/writes/bulk-insert.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { lateBody } from "../http/late-body.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 import { requiredId } from "./operations.ts";
 
@@ -13,7 +13,7 @@ export const bulkInsertRoutes: readonly Route[] = [
     method: "POST",
     path: "/databases/:database/bulk_insert",
     access: "write",
-    keepsNoNumbers: true,
+    isLong: true,
     handle: postBulkInsert,
   },
 ];
@@ -22,16 +22,16 @@ export const bulkInsertRoutes: readonly Route[] = [
  * POST bulk_insert?id=…&skipOverwriteIfUnchanged=…: 201 at the closing bracket of the commands. Clients may leave the
  * request open; some never end it.
  */
-async function postBulkInsert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+async function postBulkInsert(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
   const id = requiredId(exchange);
   const skipsUnchanged = exchange.query.bool("skipOverwriteIfUnchanged", false);
-  const insert = new BulkInsert(database, { skipsUnchanged });
-  const { ended } = database.operations.startWithId(
-    id,
-    "BulkInsert",
-    "Bulk Insert",
-    (progress, signal) => insert.run(exchange.bodyStream(), progress, signal),
-  );
+  const { ended } = database.bulkInserts.start(id, lateBody(exchange), {
+    skipsUnchanged,
+    documentBytesMax: server.config.limits.bodyBytesMax,
+  });
   const { error } = await ended;
   if (error !== undefined) throw error;
   exchange.reply(201);

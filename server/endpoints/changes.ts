@@ -1,6 +1,6 @@
 /** Changes of a database as they happen, over web sockets; and the list of subscribed connections. */
 import type { WebSocket } from "ws";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { ChangeHub } from "../changes/change-hub.ts";
 import type { ChangeWatches } from "../changes/change-watches.ts";
 import { ChangesConnection, waitingBytesMax } from "../changes/changes-connection.ts";

@@ -1,15 +1,6 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
 import { EngineError } from "../../engine/base/errors.ts";
-import { DocumentParser } from "../../engine/documents/document-parser.ts";
-import {
-  type CompareExchangeValue,
-  compareExchangeKey,
-} from "../../engine/keyspaces/compare-exchange.ts";
-import {
-  type CompareExchangeResult,
-  deleteCompareExchange,
-  putCompareExchange,
-} from "../../engine/writes/compare-exchange.ts";
+import type { CompareExchangeResult, CompareExchangeValue } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
@@ -27,64 +18,42 @@ export const compareExchangeRoutes: readonly Route[] = [
 /** GET cmpxchg?key=…&key=…  |  ?startsWith=…&start=…&pageSize=…  |  neither: all */
 async function getValues(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
-  const { compareExchange } = database.state.keyspaces;
+  const { compareExchange } = database;
   const keys = query.all("key");
   if (keys.length > 0) {
-    const rows = keys.map((key) => rowOf(key, compareExchange.get(compareExchangeKey(key))));
-    const isMissing =
-      keys.length === 1 && compareExchange.get(compareExchangeKey(keys[0] ?? "")) === undefined;
+    const rows = keys.map((key) => rowOf(key, compareExchange.get(key)));
+    const isMissing = keys.length === 1 && compareExchange.get(keys[0] ?? "") === undefined;
     if (isMissing) exchange.reply(404, { "content-type": jsonContentType });
     else exchange.replyJson(200, `{"Results":[${rows.join(",")}]}`);
     return;
   }
   const start = query.int("start", 0);
   const pageSize = query.int("pageSize", int32Max);
-  // Collected in one turn of the event loop: the keyspace must not change during the iteration.
-  const rows: string[] = [];
-  let position = 0;
-  if (pageSize > 0 && start >= 0) {
-    for (const [, value] of compareExchange.withPrefix(
-      compareExchangeKey(query.get("startsWith") ?? ""),
-    )) {
-      if (position++ < start) continue;
-      rows.push(rowOf(value.key, value));
-      if (rows.length === pageSize) break;
-    }
-  }
+  const values = compareExchange.list(query.get("startsWith") ?? "", start, pageSize);
   const reply = new StreamedReply(exchange, 200);
   reply.text.addText('{"Results":[');
-  for (const [at, row] of rows.entries()) {
-    reply.text.addText(at === 0 ? row : `,${row}`);
+  for (const [at, value] of values.entries()) {
+    if (at > 0) reply.text.addText(",");
+    reply.text.addText(rowOf(value.key, value));
     await reply.flush();
   }
   reply.text.addText("]}");
   await reply.end();
 }
 
-const parser = new DocumentParser(null);
-
 /** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` tells whether it was stored */
 async function putValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
-  parser.parse(body, 0, body.length); // an object, and nothing after it
-  parser.parseValue(body, 0, body.length);
-  const text = parser.body.utf8Slice(0, parser.bodyLength);
-  const result = await database.write((transaction) =>
-    putCompareExchange(transaction, key, expected, text),
-  );
-  replyResult(exchange, result);
+  replyResult(exchange, await database.compareExchange.put(key, expected, body));
 }
 
 /** DELETE cmpxchg?key=…&index=…: 200, `Successful` tells whether it was deleted */
 async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
-  const result = await database.write((transaction) =>
-    deleteCompareExchange(transaction, key, expected),
-  );
-  replyResult(exchange, result);
+  replyResult(exchange, await database.compareExchange.delete(key, expected));
 }
 
 function rowOf(key: string, value: CompareExchangeValue | undefined): string {

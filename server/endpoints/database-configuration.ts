@@ -4,7 +4,7 @@
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import { revisionBinIntervalSeconds, revisionBinMinutes } from "../../engine/base/limits.ts";
-import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
+import { timeSpanMicros } from "../../engine/engine.ts";
 import {
   clientConfigurationOf,
   keptClientConfiguration,

@@ -3,8 +3,7 @@
  */
 
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { EngineError } from "../../engine/engine.ts";
+import { type Database, EngineError, nodeTag } from "../../engine/engine.ts";
 import {
   databaseTopology,
   fullRecord,
@@ -87,7 +86,7 @@ function describe(database: Database, url: string): JsonObject {
     PerformanceHints: 0,
     IndexingErrors: 0,
     TasksErrors: null,
-    DocumentsCount: database.state.documents.documentCount,
+    DocumentsCount: database.statistics.counts().CountOfDocuments,
     IndexingStatus: "Running",
     Disabled: database.isDisabled,
     LockMode: record["LockMode"] ?? "Unlock",
@@ -98,12 +97,12 @@ function describe(database: Database, url: string): JsonObject {
     HasExpirationConfiguration: record["Expiration"] !== undefined,
     HasRefreshConfiguration: record["Refresh"] !== undefined,
     HasDataArchivalConfiguration: false,
-    IndexesCount: database.state.keyspaces.indexDefinitions.count,
+    IndexesCount: database.indexes.definitionCount,
     NodesTopology: {
-      Members: [{ NodeTag: "A", NodeUrl: url, ResponsibleNode: null }],
+      Members: [{ NodeTag: nodeTag, NodeUrl: url, ResponsibleNode: null }],
       Promotables: [],
       Rehabs: [],
-      Status: { A: { LastStatus: "Ok", LastError: null } },
+      Status: { [nodeTag]: { LastStatus: "Ok", LastError: null } },
       PriorityOrder: [],
       DynamicNodesDistribution: false,
     },
@@ -130,7 +129,7 @@ async function getTopology(exchange: Exchange, { server }: Context): Promise<voi
     Nodes: [
       {
         Url: exchange.baseUrl,
-        ClusterTag: "A",
+        ClusterTag: nodeTag,
         ServerRole: "Member",
         Database: database.name,
         ServerVersion: interfaceVersion,

@@ -23,20 +23,20 @@ export const documentStreamRoutes: readonly Route[] = [
 async function streamDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const listing = listingOf(exchange);
   const isLines = exchange.query.get("format") === "jsonl";
-  const view = database.view();
+  const view = database.documents.view();
   const reply = new StreamedReply(exchange, 200);
   let count = 0;
   try {
     if (!isLines) reply.text.addText('{"Results":[');
-    await eachListed(database, view, listing, undefined, (record, address) => {
+    await eachListed(view, listing, undefined, (row, found) => {
       if (!isLines && count > 0) reply.text.addText(",");
       count++;
-      if (record === null) {
+      if (row === null) {
         if (reply.isClosed) return false;
-        const added = reply.addLarge(database, address);
+        const added = reply.addLarge(found);
         return isLines ? added.then(() => void reply.text.addText("\r\n")) : added;
       }
-      reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
+      row.addTo(reply.text, listing.metadataOnly);
       if (isLines) reply.text.addText("\r\n");
       return reply.isClosed ? false : reply.flush();
     });

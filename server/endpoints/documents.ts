@@ -5,13 +5,12 @@
  * body, among several it is `null`; the ETag of a single document is its change vector.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { deleteDocument } from "../../engine/writes/documents.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { uploadedFile } from "../http/multipart.ts";
 import { listDocuments } from "../replies/document-listing.ts";
-import { changeVectorOfRow, loadDocuments } from "../replies/document-loading.ts";
+import { loadDocuments } from "../replies/document-loading.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/docs";
@@ -65,12 +64,12 @@ async function postDocuments(exchange: Exchange, { database }: DatabaseContext):
 
 /** HEAD docs?id=…: 200 with the change vector as ETag, 304, or 404. */
 async function headDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const document = database.find(exchange.query.required("id"));
-  if (document < 0) {
+  const document = database.documents.find(exchange.query.required("id"));
+  if (document === null) {
     exchange.reply(isUnchanged(exchange, missingEtag) ? 304 : 404, jsonHeaders);
     return;
   }
-  const etag = await changeVectorOfRow(database, document);
+  const { changeVector: etag } = await document.read();
   if (isUnchanged(exchange, etag)) exchange.reply(304, jsonHeaders);
   else exchange.reply(200, { ...jsonHeaders, etag: quoted(etag) });
 }
@@ -86,9 +85,13 @@ const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
 async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
-  let body = await exchange.body();
-  if (body[0] !== braceOpen) body = await uploadedFile(exchange.header("content-type"), body);
-  const stored = await database.putBytes(id, body, expected);
+  // Not awaited by itself: this function would keep the body while the document is stored.
+  const stored = await exchange
+    .body()
+    .then((body) =>
+      body[0] === braceOpen ? body : uploadedFile(exchange.header("content-type"), body),
+    )
+    .then((text) => database.documents.put(id, text, expected));
   exchange.replyJson(
     201,
     `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,
@@ -99,21 +102,19 @@ async function putDocument(exchange: Exchange, { database }: DatabaseContext): P
 async function removeDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
-  await database.write((transaction) => deleteDocument(transaction, id, expected), {
-    isDeletion: true,
-  });
+  await database.documents.delete(id, expected);
   exchange.reply(204);
 }
 
 /** GET docs/size?id=…: the bytes of the stored record */
 function getSize(exchange: Exchange, { database }: DatabaseContext): void {
   const id = exchange.query.required("id");
-  const document = database.find(id);
-  if (document < 0) {
+  const document = database.documents.find(id);
+  if (document === null) {
     exchange.reply(404, jsonHeaders);
     return;
   }
-  const bytes = database.state.documents.lengthOf(document);
+  const bytes = document.storedBytes;
   exchange.replyJson(200, {
     ActualSize: bytes,
     HumaneActualSize: `${bytes} Bytes`,

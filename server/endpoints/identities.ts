@@ -2,9 +2,7 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../../engine/base/timestamp.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import { nextIdentity, seedIdentity } from "../../engine/writes/documents.ts";
-import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../../engine/writes/hilo.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
@@ -57,19 +55,19 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   const lastMax = Math.max(0, query.long("lastMax", 0));
   const separator = query.get("identityPartsSeparator") || "/";
   const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
-  const now = database.state.nowMicros();
-  // Clients that never had a range send a time long ago.
-  const capacity = hiLoCapacity(lastSize, Number.isNaN(lastAt) || lastAt <= 0 ? 0 : lastAt, now);
-  const { low, high } = await database.write((transaction) =>
-    nextHiLoRange(transaction, tag, capacity, lastMax),
-  );
+  const { low, high, size, at } = await database.identities.nextRange(tag, {
+    size: lastSize,
+    // Clients that never had a range send a time long ago.
+    at: Number.isNaN(lastAt) || lastAt <= 0 ? 0 : lastAt,
+    max: lastMax,
+  });
   exchange.replyJson(201, {
     Prefix: tag + separator,
     Low: low,
     High: high,
-    LastSize: capacity,
+    LastSize: size,
     ServerTag: nodeTag,
-    LastRangeAt: formatTimestamp(now),
+    LastRangeAt: formatTimestamp(at),
   });
 }
 
@@ -78,14 +76,14 @@ async function putBackRange(exchange: Exchange, { database }: DatabaseContext): 
   const tag = exchange.query.required("tag");
   const end = requiredLong(exchange, "end");
   const last = requiredLong(exchange, "last");
-  await database.write((transaction) => returnHiLoRange(transaction, tag, end, last));
+  await database.identities.returnRange(tag, end, last);
   exchange.reply(200);
 }
 
 /** POST identity/next?name=…: `{"NewIdentityValue":n}` */
 async function postNextIdentity(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
-  const value = await database.write((transaction) => nextIdentity(transaction, name));
+  const value = await database.identities.next(name);
   exchange.replyJson(200, { NewIdentityValue: value });
 }
 
@@ -94,15 +92,13 @@ async function postSeed(exchange: Exchange, { database }: DatabaseContext): Prom
   const name = exchange.query.required("name");
   const wanted = requiredLong(exchange, "value");
   const isForced = exchange.query.bool("force", false);
-  const value = await database.write((transaction) =>
-    seedIdentity(transaction, name, wanted, isForced),
-  );
+  const value = await database.identities.seed(name, wanted, isForced);
   exchange.replyJson(200, { NewSeedValue: value });
 }
 
 /** GET debug/identities: `{"users|":2}` */
 function getIdentities(exchange: Exchange, { database }: DatabaseContext): void {
-  const members = [...database.state.keyspaces.identities.withPrefix("")].map(
+  const members = [...database.identities.list()].map(
     ([name, value]) => `${JSON.stringify(name)}:${value}`,
   );
   exchange.replyJson(200, `{${members.join(",")}}`);

@@ -4,16 +4,18 @@
  */
 import { hostname } from "node:os";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
-import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
+import {
+  type IndexLockMode,
+  type IndexPriority,
+  indexLockModes,
+  indexPriorities,
+} from "../../engine/engine.ts";
 import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { noContentType } from "../http/response.ts";
 import type { DatabaseContext, Method, Route } from "../routing/route.ts";
 import type { Access } from "../security/access.ts";
-import { namedIndex, requireIndex } from "./indexes.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 
@@ -58,10 +60,10 @@ async function deploy(
       "Request should have a property name 'Indexes' which is mandatory.",
     );
   }
-  const { administration } = database.queries;
   const index = await server.commandIndex.next();
   const deployer = { source: sourceOf(exchange.connection), commandIndex: index };
-  const names = await administration.deploy(definitions.map(asObject), mayBeCSharp, deployer);
+  const sent = definitions.map(asObject);
+  const names = await database.indexes.deploy(sent, mayBeCSharp, deployer);
   exchange.replyJson(201, {
     Results: names.map((name) => ({ Index: name, RaftCommandIndex: index })),
   });
@@ -82,19 +84,19 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> {
 /** DELETE indexes?name=…: 204, 404 when it does not exist */
 async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
-  if (await database.queries.administration.delete(name)) exchange.reply(204);
+  if (await database.indexes.delete(name)) exchange.reply(204);
   else exchange.reply(404, { "content-type": noContentType });
 }
 
 /** RESET indexes?name=…: rebuilds the index */
 function resetIndex(exchange: Exchange, { database }: DatabaseContext): void {
-  database.queries.indexes.reset(namedIndex(exchange, database).name);
+  database.indexes.reset(exchange.query.required("name"));
   exchange.reply(204);
 }
 
 /** POST indexes/replace?name=…: swaps in its side-by-side replacement, even if still stale */
 async function replaceIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await database.queries.administration.replace(exchange.query.required("name"));
+  await database.indexes.replace(exchange.query.required("name"));
   exchange.reply(204);
 }
 
@@ -102,19 +104,8 @@ async function replaceIndex(exchange: Exchange, { database }: DatabaseContext): 
 async function setLock(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const names = namesOf(body);
-  const mode = oneOf(body["Mode"], lockModes, "IndexLockMode") as IndexLockMode;
-  for (const name of names) {
-    const index = requireIndex(database, name);
-    if (!index.isStatic) {
-      throw new EngineError(
-        "invalid-operation",
-        "'Indexes list contains Auto-Indexes. Lock Mode' is not set for Auto-Indexes.",
-      );
-    }
-    index.lockMode = mode;
-    await database.queries.administration.save(index);
-    database.feed.tellIndex("LockModeChanged", index.name);
-  }
+  const mode = oneOf(body["Mode"], indexLockModes, "IndexLockMode") as IndexLockMode;
+  for (const name of names) await database.indexes.setLockMode(name, mode);
   exchange.reply(204);
 }
 
@@ -122,63 +113,46 @@ async function setLock(exchange: Exchange, { database }: DatabaseContext): Promi
 async function setPriority(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const names = namesOf(body);
-  const priority = oneOf(body["Priority"], priorities, "IndexPriority") as IndexPriority;
-  for (const name of names) {
-    const index = requireIndex(database, name);
-    index.priority = priority;
-    await database.queries.administration.save(index);
-    database.feed.tellIndex("PriorityChanged", index.name);
-  }
+  const priority = oneOf(body["Priority"], indexPriorities, "IndexPriority") as IndexPriority;
+  for (const name of names) await database.indexes.setPriority(name, priority);
   exchange.reply(204);
 }
 
 /** POST admin/indexes/start[?name=…|?type=map|map-reduce]: 204 */
-function startIndexing(exchange: Exchange, { database }: DatabaseContext): void {
-  setPaused(exchange, database, false);
+function startIndexing(exchange: Exchange, context: DatabaseContext): void {
+  setPaused(exchange, context, false);
 }
 
 /** POST admin/indexes/stop[?name=…|?type=map|map-reduce]: 204; lasts until `start`, or a restart */
-function stopIndexing(exchange: Exchange, { database }: DatabaseContext): void {
-  setPaused(exchange, database, true);
+function stopIndexing(exchange: Exchange, context: DatabaseContext): void {
+  setPaused(exchange, context, true);
 }
 
 /** POST admin/indexes/enable?name=…: 204 */
-async function enableIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await setDisabled(exchange, database, false);
+async function enableIndex(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await setDisabled(exchange, context, false);
 }
 
 /** POST admin/indexes/disable?name=…: 204; survives a restart */
-async function disableIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await setDisabled(exchange, database, true);
+async function disableIndex(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await setDisabled(exchange, context, true);
 }
 
-function setPaused(exchange: Exchange, database: Database, isPaused: boolean): void {
-  const { queries } = database;
+function setPaused(exchange: Exchange, { database }: DatabaseContext, isPaused: boolean): void {
   const type = exchange.query.get("type")?.toLowerCase();
-  let changed: OpenIndex[] = queries.indexes.all();
-  if (exchange.query.get("name")) changed = [namedIndex(exchange, database)];
-  else if (type === "map" || type === "map-reduce") {
-    changed = changed.filter(({ outputs }) => (outputs !== null) === (type === "map-reduce"));
-  } else queries.administration.setPaused(isPaused);
-  const event = isPaused ? "IndexPaused" : "BatchCompleted";
-  for (const index of changed) {
-    index.isPaused = isPaused;
-    database.feed.tellIndex(event, index.name);
-  }
-  queries.indexes.wake();
+  const name = exchange.query.get("name") ? exchange.query.required("name") : undefined;
+  const isTyped = type === "map" || type === "map-reduce";
+  const isReduce = isTyped ? type === "map-reduce" : undefined;
+  database.indexes.setPaused(isPaused, { name, isReduce });
   exchange.reply(204);
 }
 
 async function setDisabled(
   exchange: Exchange,
-  database: Database,
+  { database }: DatabaseContext,
   isDisabled: boolean,
 ): Promise<void> {
-  const index: OpenIndex = namedIndex(exchange, database);
-  index.isDisabled = isDisabled;
-  await database.queries.administration.save(index);
-  database.feed.tellIndex(isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted", index.name);
-  database.queries.indexes.wake();
+  await database.indexes.setDisabled(exchange.query.required("name"), isDisabled);
   exchange.reply(204);
 }
 

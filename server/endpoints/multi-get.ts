@@ -6,7 +6,7 @@
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -67,7 +67,7 @@ async function answerAll(
   requests: readonly unknown[],
   room: GatheringRoom,
 ): Promise<void> {
-  const text = new ReplyText(4096).addText('{"Results":[');
+  const text = new JsonText(4096).addText('{"Results":[');
   let cutCount = 0;
   for (const [position, request] of requests.entries()) {
     if (position > 0) text.addText(",");
@@ -121,7 +121,7 @@ function refusalOf({ method, target }: Item): string | undefined {
   return errorBody(target, type, `${method} is no read.`);
 }
 
-function addResult(text: ReplyText, item: Item, captured: CapturedReply | undefined): void {
+function addResult(text: JsonText, item: Item, captured: CapturedReply | undefined): void {
   if (captured === undefined) {
     const error = errorBody(
       item.target,

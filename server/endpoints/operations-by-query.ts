@@ -1,14 +1,11 @@
 /** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
 import {
+  type Database,
+  nodeTag,
   type SetOperationOptions,
-  startDeleteByQuery,
-  startPatchByQuery,
-  tryPatchByQuery,
-} from "../../engine/querying/operations-by-query.ts";
-import type { StartedOperation } from "../../engine/store/operations.ts";
+  type StartedOperation,
+} from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
@@ -33,7 +30,7 @@ async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): 
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await wrappedQueryOfBody(exchange);
   const { parametersText = null } = asked;
-  reply(exchange, await startPatchByQuery(database, text, { ...options, parametersText }));
+  reply(exchange, await database.setOperations.patch(text, { ...options, parametersText }));
 }
 
 /** DELETE queries, body as for a query: starts an operation */
@@ -41,14 +38,15 @@ async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext):
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await queryOfBody(exchange);
   const { parametersText = null } = asked;
-  reply(exchange, await startDeleteByQuery(database, text, { ...options, parametersText }));
+  reply(exchange, await database.setOperations.delete(text, { ...options, parametersText }));
 }
 
 /** PATCH queries/test?id=…: a dry run of the patch on one document */
 async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const { text, options } = await wrappedQueryOfBody(exchange);
-  const watched = await tryPatchByQuery(database, text, options.parametersText ?? null, id);
+  const { parametersText = null } = options;
+  const watched = await database.setOperations.tryPatch(text, parametersText, id);
   if (watched === null) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;

@@ -1,8 +1,7 @@
 /** Operations of a database and of the server: new ids, states, the list, cancellation. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import type { Operations } from "../../engine/store/operations.ts";
+import { nodeTag, type Operations } from "../../engine/engine.ts";
 import { operationReply, operationStateReply } from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";

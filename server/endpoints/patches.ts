@@ -4,12 +4,10 @@
  */
 import { assert } from "../../engine/base/assert.ts";
 import { formatTimestamp, neverText } from "../../engine/base/timestamp.ts";
-import { EngineError } from "../../engine/engine.ts";
+import { EngineError, type PatchResult, type PatchScript } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, skipValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { readTree } from "../../engine/json/text-tree.ts";
-import { patchByJson } from "../../engine/writes/json-patch.ts";
-import { type PatchResult, type PatchScript, patchDocument } from "../../engine/writes/patch.ts";
 import { expectedVector } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBodyWithText } from "../http/json-body.ts";
@@ -48,18 +46,11 @@ async function patchOne(exchange: Exchange, { database }: DatabaseContext): Prom
   }
   const ifMissing = patchScriptOf(body, text, "PatchIfMissing");
   const create = body["CreateIfMissing"];
-  const result = await database.write((transaction) => {
-    const patched = patchDocument(transaction, {
-      id,
-      patch,
-      ifMissing,
-      createIfMissing: isObject(create) ? JSON.stringify(create) : undefined,
-      expectedChangeVector,
-      skipsMismatch,
-    });
-    if (isTest) transaction.discard();
-    return patched;
-  });
+  const createIfMissing = isObject(create) ? JSON.stringify(create) : undefined;
+  const result = await database.patches.run(
+    { id, patch, ifMissing, createIfMissing, expectedChangeVector, skipsMismatch },
+    isTest,
+  );
   const headers = { "content-type": jsonContentType };
   if (result.status === "DocumentDoesNotExist") exchange.reply(404, headers);
   else if (result.status === "Skipped") exchange.reply(304, headers);
@@ -76,9 +67,7 @@ async function patchOneByJson(exchange: Exchange, { database }: DatabaseContext)
   const { text } = await jsonBodyWithText(exchange);
   const request = readTree(text, 0);
   const operations = request instanceof Map ? request.get("Operations") : undefined;
-  const result = await database.write((transaction) =>
-    patchByJson(transaction, id, operations, expected),
-  );
+  const result = await database.patches.runJson(id, operations, expected);
   const { status, modified, lastModified, changeVector, collection } = result;
   if (status === "DocumentDoesNotExist") {
     throw new EngineError(

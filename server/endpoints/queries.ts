@@ -1,9 +1,7 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import { fingerprintOf } from "../../engine/reading/query-rows.ts";
+import { type Database, nodeTag } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
@@ -63,7 +61,7 @@ async function answer(
   try {
     const { signal } = exchange;
     const asked = { ...options, metadataOnly, unlessEtag, signal };
-    const outcome = await database.query(text, asked, reply);
+    const outcome = await database.queries.run(text, asked, reply);
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else await reply.end(outcome, () => tail + diagnostics);
   } catch (error) {
@@ -123,18 +121,14 @@ async function answerEntries(
   database: Database,
   { text, options }: QueryRequest,
 ): Promise<void> {
-  const startMs = database.clock.monotonicMs();
-  const etag = fingerprintOf(database.state, null);
   const found = await database.queries.entries(text, { ...options, signal: exchange.signal });
-  const index = database.queries.indexes.byName(found.indexName)?.statistics();
-  const durationMs = Math.round(database.clock.monotonicMs() - startMs);
   exchange.replyJson(
     200,
-    `{"TotalResults":${found.totalResults},"SkippedResults":0,"DurationInMs":${durationMs},` +
+    `{"TotalResults":${found.totalResults},"SkippedResults":0,"DurationInMs":${found.durationMs},` +
       `"IndexName":${JSON.stringify(found.indexName)},"Results":[${found.entries.join(",")}],"Includes":{},` +
-      `"IndexTimestamp":"${timeText(index?.indexedAtMicros ?? 0)}",` +
-      `"LastQueryTime":"${timeText(index?.queriedAtMicros ?? 0)}",` +
-      `"IsStale":${found.isStale},"ResultEtag":${etag},"NodeTag":"${nodeTag}"}`,
-    { etag: String(etag) },
+      `"IndexTimestamp":"${timeText(found.indexTimestamp)}",` +
+      `"LastQueryTime":"${timeText(found.lastQueryTime)}",` +
+      `"IsStale":${found.isStale},"ResultEtag":${found.resultEtag},"NodeTag":"${nodeTag}"}`,
+    { etag: String(found.resultEtag) },
   );
 }

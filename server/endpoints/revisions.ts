@@ -1,31 +1,20 @@
 /** Revisions: read by document or change vector, bin, delete, revert. Shapes are those of RavenDB 7.2.7. */
 
-import {
-  adoptOrphanedRevisions,
-  deleteRevisions,
-  enforceRevisionRules,
-  type RevisionScope,
-  revertToMoment,
-  revertToVectors,
-} from "../../engine/background/revision-tasks.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import { documentFlags } from "../../engine/documents/document-record.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
-import type { OperationWork } from "../../engine/store/operations.ts";
+import {
+  type Database,
+  type DocumentRow,
+  nodeTag,
+  type OperationWork,
+  type RevisionScope,
+} from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
-import {
-  type RevisionRecord,
-  readRevisions,
-  revisionByVector,
-  rowsOf,
-} from "../replies/revision-reading.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/revisions";
@@ -104,16 +93,18 @@ async function getRevisions(exchange: Exchange, { database }: DatabaseContext): 
   const before = query.dateMs("before", undefined);
   const start = Math.max(0, query.int("start", 0));
   const pageSize = query.int("pageSize", int32Max);
-  const rows = rowsOf(database, id, before === undefined ? undefined : before * 1000);
-  const page = rows.slice(start, start + Math.max(0, pageSize));
-  const revisions = await readRevisions(database, page);
-  const etag = revisions.length === 0 ? nothing : etagOf(revisions);
+  const { rows, total } = await database.revisions.read(id, {
+    before: before === undefined ? undefined : before * 1000,
+    start,
+    pageSize: Math.max(0, pageSize),
+  });
+  const etag = rows.length === 0 ? nothing : etagOf(rows);
   if (isUnchanged(exchange, etag)) {
     exchange.reply(304, jsonHeaders);
     return;
   }
-  const text = resultsOf(database, revisions, metadataOnly);
-  text.addText(`,"TotalResults":${rows.length}}`);
+  const text = resultsOf(rows, metadataOnly);
+  text.addText(`,"TotalResults":${total}}`);
   exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
 }
 
@@ -123,8 +114,8 @@ async function replyByVectors(
   vectors: readonly string[],
   metadataOnly: boolean,
 ): Promise<void> {
-  const found: (RevisionRecord | null)[] = [];
-  for (const vector of vectors) found.push(await revisionByVector(database, vector));
+  const found: (DocumentRow | null)[] = [];
+  for (const vector of vectors) found.push(await database.revisions.byChangeVector(vector));
   if (found.length === 1 && found[0] === null) {
     exchange.reply(404, jsonHeaders);
     return;
@@ -134,16 +125,13 @@ async function replyByVectors(
     exchange.reply(304, jsonHeaders);
     return;
   }
-  const text = resultsOf(database, found, metadataOnly).addText("}");
+  const text = resultsOf(found, metadataOnly).addText("}");
   exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
 }
 
 /** GET revisions/count?id=…: `{"RevisionsCount":n}` */
 function getCount(exchange: Exchange, { database }: DatabaseContext): void {
-  const document = database.find(requiredId(exchange));
-  const known = document >= 0 ? document : database.state.documents.lookup(requiredId(exchange));
-  const count = known < 0 ? 0 : database.state.keyspaces.revisions.countOf(known);
-  exchange.replyJson(200, { RevisionsCount: count });
+  exchange.replyJson(200, { RevisionsCount: database.revisions.count(requiredId(exchange)) });
 }
 
 /** GET revisions/bin?start=…&pageSize=…: deleted documents that have revisions, most recently deleted first */
@@ -158,36 +146,31 @@ async function getBin(exchange: Exchange, { database }: DatabaseContext): Promis
   }
   const start = Math.max(0, query.int("start", 0));
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
-  const { revisions } = database.state.keyspaces;
-  let rows = revisions.deletedDocuments(documentFlags.DeleteRevision);
   // Clients before 6 send only `etag`: the highest etag to include, 0 for all.
   const etagMax = query.long("etag", 0);
-  if (etagMax > 0) rows = rows.filter((row) => revisions.etagOf(row) <= etagMax);
-  const [newest] = rows;
-  if (newest === undefined) {
+  const bin = await database.revisions.bin(start, pageSize, etagMax > 0 ? etagMax : undefined);
+  if (bin.newest === null) {
     exchange.replyJson(200, { Results: [] });
     return;
   }
-  const { count } = revisions;
-  const shown = await readRevisions(database, [newest, ...rows.slice(start, start + pageSize)]);
-  const [first, ...page] = shown;
-  const etag = `${first?.changeVector}/${count}`;
+  const etag = `${bin.newest.changeVector}/${bin.revisionCount}`;
   if (isUnchanged(exchange, etag)) {
     exchange.reply(304, jsonHeaders);
     return;
   }
-  const text = resultsOf(database, page, false).addText("}");
+  const text = resultsOf(bin.rows, false).addText("}");
   exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
 }
 
 /** GET revisions/size?changeVector=…: the bytes of the stored record */
 async function getSize(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const revision = await revisionByVector(database, exchange.query.required("changeVector"));
+  const { revisions } = database;
+  const revision = await revisions.byChangeVector(exchange.query.required("changeVector"));
   if (revision === null) {
     exchange.reply(404, jsonHeaders);
     return;
   }
-  const bytes = revision.record.length;
+  const bytes = revision.storedBytes;
   exchange.replyJson(200, {
     ChangeVector: revision.changeVector,
     ActualSize: bytes,
@@ -232,7 +215,7 @@ async function removeRevisions(exchange: Exchange, { database }: DatabaseContext
     );
   }
   const countMax = body["MaxDeletes"];
-  const total = await deleteRevisions(database, {
+  const total = await database.revisions.delete({
     ids,
     changeVectors: vectors.length === 0 ? null : vectors,
     from: momentOf(body["From"]) ?? Number.NEGATIVE_INFINITY,
@@ -252,7 +235,7 @@ async function postEnforce(exchange: Exchange, { database }: DatabaseContext): P
     database,
     "EnforceRevisionConfiguration",
     `Enforce revision configuration in database '${database.name}'.`,
-    (progress, signal) => enforceRevisionRules(database, scope, progress, signal),
+    (progress, signal) => database.revisions.enforceRules(scope, progress, signal),
   );
 }
 
@@ -264,7 +247,7 @@ async function postAdopt(exchange: Exchange, { database }: DatabaseContext): Pro
     database,
     "AdoptOrphanedRevisions",
     `Adopt orphaned revisions in database '${database.name}'.`,
-    (progress, signal) => adoptOrphanedRevisions(database, scope, progress, signal),
+    (progress, signal) => database.revisions.adoptOrphaned(scope, progress, signal),
   );
 }
 
@@ -281,7 +264,7 @@ async function postRevert(exchange: Exchange, { database }: DatabaseContext): Pr
     database,
     "DatabaseRevert",
     `Revert database '${database.name}' to ${String(body["Time"])} UTC.`,
-    (progress, signal) => revertToMoment(database, scope, moment, progress, signal),
+    (progress, signal) => database.revisions.revertTo(moment, scope, progress, signal),
   );
 }
 
@@ -291,10 +274,7 @@ async function postRevertDocuments(
   { database }: DatabaseContext,
 ): Promise<void> {
   const wanted = Object.entries((await jsonBody(exchange))["IdToChangeVector"] ?? {});
-  await revertToVectors(
-    database,
-    wanted.map(([id, vector]) => [id, String(vector)]),
-  );
+  await database.revisions.revertDocuments(wanted.map(([id, vector]) => [id, String(vector)]));
   exchange.reply(200);
 }
 
@@ -339,22 +319,18 @@ function requiredId({ query }: Exchange): string {
 }
 
 /** `{"Results":[…]`, without the closing brace. */
-function resultsOf(
-  database: Database,
-  revisions: readonly (RevisionRecord | null)[],
-  metadataOnly: boolean,
-): ReplyText {
-  const text = new ReplyText(4096).addText('{"Results":[');
+function resultsOf(revisions: readonly (DocumentRow | null)[], metadataOnly: boolean): JsonText {
+  const text = new JsonText(4096).addText('{"Results":[');
   revisions.forEach((revision, position) => {
     if (position > 0) text.addText(",");
     if (revision === null) text.addText("null");
-    else text.addDocument(database.state, revision.record, 0, metadataOnly);
+    else revision.addTo(text, metadataOnly);
   });
   return text.addText("]");
 }
 
 /** The change vector of a single revision; a hash for several. */
-function etagOf(revisions: readonly (RevisionRecord | null)[]): string {
+function etagOf(revisions: readonly (DocumentRow | null)[]): string {
   const [only] = revisions;
   if (revisions.length === 1 && only != null) return only.changeVector;
   const hash = new StateHash().add(revisions.length);

@@ -1,12 +1,6 @@
 /** Sample data for learning. Statuses and texts are those of RavenDB 7.2.7. */
 import { EngineError } from "../../engine/base/errors.ts";
-import {
-  type DumpOptions,
-  parseDumpOptions,
-  wholeDump,
-} from "../../engine/smuggler/dump-options.ts";
-import { importDump } from "../../engine/smuggler/import.ts";
-import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
+import { type DumpOptions, parseDumpOptions, wholeDump } from "../../engine/engine.ts";
 import {
   sampleDump,
   sampleRevisionSettings,
@@ -33,7 +27,7 @@ async function postSampleData(
   exchange: Exchange,
   { database, server }: DatabaseContext,
 ): Promise<void> {
-  if (database.state.documents.documentCount > 0) {
+  if (database.statistics.counts().CountOfDocuments > 0) {
     throw new EngineError(
       "invalid-operation",
       "You cannot create sample data in a database that already contains documents",
@@ -50,13 +44,11 @@ async function postSampleData(
     ...(options.types.has("TimeSeries") ? { TimeSeries: sampleSeriesSettings } : {}),
     ChangedIndex: index,
   }));
-  const settings = {
+  await database.smuggler.import(sampleDump(), options, {
     mayChangeRecord: false,
     mayDeployCSharp: true,
     nextIndex: () => server.commandIndex.next(),
-  };
-  const result = new SmugglerResult(() => database.state.nowMicros());
-  await importDump(database, sampleDump(), options, settings, result);
+  });
   exchange.reply(204);
 }
 

@@ -1,6 +1,7 @@
 /** Server information: version, node, cluster of one, routes, statistics. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { nodeTag } from "../../engine/engine.ts";
 import { dateText, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing, forbidden } from "../http/request-error.ts";
@@ -109,7 +110,6 @@ export const serverInfoRoutes: readonly Route[] = [
   },
 ];
 
-const nodeTag = "A";
 const versionParts = interfaceVersion.split(".");
 const build = {
   BuildVersion: Number(versionParts[3]),

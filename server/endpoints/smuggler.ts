@@ -5,20 +5,17 @@
  */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
+import { assert } from "../../engine/base/assert.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { exportHeldBytesMax } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { defaultLimits } from "../../engine/scripting/script-values.ts";
 import {
+  checkTransform,
+  type Database,
   type DumpOptions,
   parseDumpOptions,
   wholeDump,
-} from "../../engine/smuggler/dump-options.ts";
-import { exportDump } from "../../engine/smuggler/export.ts";
-import { importDump } from "../../engine/smuggler/import.ts";
-import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
-import { transformOf } from "../../engine/smuggler/transform.ts";
+} from "../../engine/engine.ts";
 import { dumpText } from "../databases/dump-body.ts";
 import { typed } from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -38,7 +35,7 @@ export const smugglerRoutes: readonly Route[] = [
     method: "POST",
     path: `${path}/import`,
     access: "write",
-    keepsNoNumbers: true,
+    isLong: true,
     handle: postImport,
   },
   {
@@ -60,17 +57,10 @@ const gzipChunkBytes = 256 * 1024;
 /** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): replies with the dump */
 async function postExport(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const options = exportOptions(exchange, await exchange.body());
-  checkTransform(exchange, options);
-  const result = new SmugglerResult(() => database.state.nowMicros());
-  const started = database.operations.startWithId(
-    await operationId(exchange, database),
-    "DatabaseExport",
-    `Export database: ${database.name}`,
-    async (progress, signal) => {
-      const dump = exportDump(database, options, result, progress, signal);
-      await sendDump(exchange, dump, dumpName(database));
-      return result.toJson(true);
-    },
+  requireTransform(exchange, options);
+  const id = await operationId(exchange, database);
+  const started = database.smuggler.startExport(id, options, (dump) =>
+    sendDump(exchange, dump, dumpName(database)),
   );
   const { error } = await started.ended;
   if (error === undefined) return;
@@ -80,10 +70,8 @@ async function postExport(exchange: Exchange, { database }: DatabaseContext): Pr
 }
 
 /** @throws EngineError script-syntax, RequestError when the caller may not raise the step limit */
-function checkTransform(exchange: Exchange, options: DumpOptions): void {
-  const isScript = transformOf(options, () => 0) !== undefined;
-  const isLifted = options.scriptStepsMax > defaultLimits.stepsMax;
-  if (isScript && isLifted) refuseLifting(exchange, "MaxStepsForTransformScript");
+function requireTransform(exchange: Exchange, options: DumpOptions): void {
+  if (checkTransform(options)) refuseLifting(exchange, "MaxStepsForTransformScript");
 }
 
 /**
@@ -132,9 +120,9 @@ function clientGone(): EngineError {
   return new EngineError("operation-cancelled", "The client went before the export was sent.");
 }
 
-function dumpName({ name, state }: Database): string {
-  const now = formatTimestamp(state.nowMicros());
-  return `Dump of ${name} ${now.slice(0, 10)} ${now.slice(11, 13)}-${now.slice(14, 16)}.ravendbdump`;
+function dumpName(database: Database): string {
+  const now = formatTimestamp(database.nowMicros());
+  return `Dump of ${database.name} ${now.slice(0, 10)} ${now.slice(11, 13)}-${now.slice(14, 16)}.ravendbdump`;
 }
 
 /** @throws EngineError as `parseDumpOptions`, json-… */
@@ -169,7 +157,7 @@ async function postImport(exchange: Exchange, context: DatabaseContext): Promise
   const sent = await parts.next();
   if (sent.done) throw noFile();
   const options = parseDumpOptions(parseObject(await collected(sent.value)));
-  checkTransform(exchange, options);
+  requireTransform(exchange, options);
   const file = await parts.next();
   if (file.done) throw noFile();
   await importInto(exchange, context, options, file.value);
@@ -186,31 +174,23 @@ async function importInto(
     requirements["database-admin"],
     exchange.databaseName,
   );
-  const result = new SmugglerResult(() => database.state.nowMicros());
-  const started = database.operations.startWithId(
-    await operationId(exchange, database),
-    "DatabaseImport",
-    `Import to: ${database.name}`,
-    async (progress, signal) => {
-      const settings = {
-        mayChangeRecord: mayAdminister,
-        mayDeployCSharp: mayAdminister,
-        nextIndex: () => server.commandIndex.next(),
-      };
-      await importDump(database, dumpText(source), options, settings, result, progress, signal);
-      return result.toJson(true);
-    },
-  );
-  const { error } = await started.ended;
+  const id = await operationId(exchange, database);
+  const started = database.smuggler.startImport(id, dumpText(source), options, {
+    mayChangeRecord: mayAdminister,
+    mayDeployCSharp: mayAdminister,
+    nextIndex: () => server.commandIndex.next(),
+  });
+  const { info, error } = await started.ended;
   if (error !== undefined) throw error;
-  exchange.replyJson(200, typed("Smuggler.SmugglerResult", result.toJson(true)));
+  assert(info.state.status === "completed", "work that throws nothing has a result");
+  exchange.replyJson(200, typed("Smuggler.SmugglerResult", info.state.result));
 }
 
 /** POST smuggler/validate-options, body options: 204 */
 async function postValidateOptions(exchange: Exchange): Promise<void> {
   const options = parseDumpOptions(parseObject(await exchange.body()));
   try {
-    transformOf(options, () => 0);
+    checkTransform(options);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError("invalid-operation", `Incorrect transform script. ${error.message}`, {

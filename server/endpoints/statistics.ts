@@ -1,16 +1,12 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
-
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
 import {
-  type CollectionCounts,
-  type CollectionFigures,
-  collectionCounts,
-  collectionFigures,
-  databaseCounts,
-} from "../../engine/database/statistics.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
+  type CollectionDetails,
+  type Database,
+  type DatabaseFigures,
+  type IndexDetails,
+  nodeTag,
+} from "../../engine/engine.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
@@ -69,45 +65,44 @@ export const statisticsRoutes: readonly Route[] = [
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, {
     "@metadata": {
-      DateTime: formatTimestamp(database.state.nowMicros()),
+      DateTime: formatTimestamp(database.nowMicros()),
       WebUrl: exchange.baseUrl,
       NodeTag: nodeTag,
     },
-    ...statisticsOf(database),
+    ...statisticsOf(database, database.statistics.figures()),
   });
 }
 
 /** GET stats/detailed */
 function getDetailedStatistics(exchange: Exchange, { database }: DatabaseContext): void {
-  const { identities, compareExchange } = database.state.keyspaces;
+  const figures = database.statistics.figures();
   exchange.replyJson(200, {
-    CountOfIdentities: identities.count,
-    CountOfCompareExchange: compareExchange.count,
+    CountOfIdentities: figures.identities,
+    CountOfCompareExchange: figures.compareExchangeValues,
     CountOfCompareExchangeTombstones: 0,
     CountOfTimeSeriesDeletedRanges: 0,
     CountOfRemoteAttachments: 0,
-    ...statisticsOf(database),
+    ...statisticsOf(database, figures),
   });
 }
 
 /** GET stats/essential */
 function getEssentialStatistics(exchange: Exchange, { database }: DatabaseContext): void {
-  const indexes = database.queries.indexes.all().map((index) => {
-    const { name, lockMode, priority, type, source } = index.statistics();
-    return {
+  const indexes = database.indexes
+    .listDetails()
+    .map(({ name, lockMode, priority, type, source }) => ({
       Name: name,
       LockMode: lockMode,
       Priority: priority,
       Type: type,
       SourceType: source,
-    };
-  });
-  exchange.replyJson(200, { ...databaseCounts(database), Indexes: indexes });
+    }));
+  exchange.replyJson(200, { ...database.statistics.counts(), Indexes: indexes });
 }
 
 /** GET collections/stats: `{…,"Collections":{"Users":3}}` */
 function getCollections(exchange: Exchange, { database }: DatabaseContext): void {
-  const rows = collectionCounts(database).map(({ name, documents }) => [name, documents]);
+  const rows = database.statistics.collections().map(({ name, documents }) => [name, documents]);
   replyCollections(exchange, database, Object.fromEntries(rows) as Record<string, number>);
 }
 
@@ -116,19 +111,9 @@ async function getDetailedCollections(
   exchange: Exchange,
   { database }: DatabaseContext,
 ): Promise<void> {
-  const rows: [string, object][] = [];
-  const revisionBytes = database.state.keyspaces.revisions.bytesByCollection();
-  for (const counts of collectionCounts(database)) {
-    rows.push([
-      counts.name,
-      detailsOf(
-        counts,
-        await collectionFigures(database, counts.id),
-        revisionBytes.get(counts.id) ?? 0,
-      ),
-    ]);
-  }
-  replyCollections(exchange, database, Object.fromEntries(rows));
+  const details = await database.statistics.collectionDetails();
+  const rows = details.map((one) => [one.name, detailsOf(one)]);
+  replyCollections(exchange, database, Object.fromEntries(rows) as Record<string, object>);
 }
 
 /** GET healthcheck: 204 while the database is operational */
@@ -137,22 +122,21 @@ function getHealth(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.reply(204);
 }
 
-function statisticsOf(database: Database): object {
-  const { blobs, queries, state } = database;
-  const indexes = queries.indexes.all().map((index) => index.statistics());
+function statisticsOf(database: Database, figures: DatabaseFigures): object {
+  const indexes = database.indexes.listDetails();
   const lastIndexedAt = Math.max(0, ...indexes.map(({ indexedAtMicros }) => indexedAtMicros));
   return {
-    ...databaseCounts(database),
+    ...database.statistics.counts(),
     Indexes: indexes.map(indexRow),
-    CountOfUniqueAttachments: blobs.count,
+    CountOfUniqueAttachments: figures.attachmentContents,
     DatabaseChangeVector: database.changeVector,
-    DatabaseId: state.databaseHash,
+    DatabaseId: database.databaseId,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
     // RavenDB 7.2.7 reports its own pager; clients only print it.
     Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
-    LastDocEtag: state.documents.lastEtag,
-    LastDatabaseEtag: state.committedEtag,
+    LastDocEtag: figures.lastDocumentEtag,
+    LastDatabaseEtag: figures.lastEtag,
     LastIndexingTime: timeOrNull(lastIndexedAt),
     SizeOnDisk: sizeOf(database.sizeBytes),
     TempBuffersSizeOnDisk: sizeOf(0),
@@ -164,7 +148,7 @@ function replyCollections(
   database: Database,
   collections: Record<string, unknown>,
 ): void {
-  const counts = databaseCounts(database);
+  const counts = database.statistics.counts();
   exchange.replyJson(200, {
     CountOfDocuments: counts.CountOfDocuments,
     CountOfDocumentsConflicts: counts.CountOfDocumentsConflicts,
@@ -180,11 +164,8 @@ function replyCollections(
 }
 
 /** Sizes that are not tracked by collection are 0. */
-function detailsOf(
-  { name, documents, tombstones, revisions }: CollectionCounts,
-  { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
-  revisionBytes: number,
-): object {
+function detailsOf(details: CollectionDetails): object {
+  const { name, documents, tombstones, revisions, bytes, revisionBytes } = details;
   return {
     Name: name,
     CountOfDocuments: documents,
@@ -196,14 +177,14 @@ function detailsOf(
     RevisionsSize: sizeOf(revisionBytes),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),
-    CountOfCounterEntries: counterOwners,
+    CountOfCounterEntries: details.counterOwners,
     CounterEntriesSize: sizeOf(0),
-    CountOfTimeSeriesSegments: seriesSegments,
-    TimeSeriesSegmentsSize: sizeOf(seriesSegmentBytes),
+    CountOfTimeSeriesSegments: details.seriesSegments,
+    TimeSeriesSegmentsSize: sizeOf(details.seriesSegmentBytes),
   };
 }
 
-function indexRow(index: IndexStatistics): object {
+function indexRow(index: IndexDetails): object {
   return {
     Name: index.name,
     IsStale: index.isStale,

@@ -5,14 +5,15 @@
 
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
-import { closed } from "../../engine/subscriptions/subscription-set.ts";
 import {
-  deleteSubscription,
+  archivedBehaviors,
+  type Database,
+  nodeTag,
+  type SubscriptionChoice,
   type SubscriptionSettings,
-} from "../../engine/writes/subscriptions.ts";
+  type SubscriptionTask,
+  subscriptionClosed,
+} from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -60,7 +61,7 @@ function getSubscriptions(exchange: Exchange, { database, server }: DatabaseCont
   const start = query.int("start", 0);
   const pageSize = query.int("pageSize", int32Max);
   const isRunning = query.bool("running", false);
-  const chosen = isChosen ? [subscriptions.task({ id, name })] : [...subscriptions.tasks()];
+  const chosen = isChosen ? [subscriptions.get({ id, name })] : subscriptions.list();
   const wanted = chosen.filter(
     (task) => !isRunning || subscriptions.workersOf(task.name).length > 0,
   );
@@ -90,28 +91,26 @@ async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Pr
     throw invalidArgument("Query string value 'taskName' must appear exactly once");
   if (name === "")
     throw invalidArgument("Query string value 'taskName' must have a non empty value");
-  await database.write((transaction) => deleteSubscription(transaction, name), {
-    isDeletion: true,
-  });
+  await database.subscriptions.delete({ name });
   exchange.reply(204);
 }
 
 /** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7 gives no reason) */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("name");
-  exchange.replyJson(200, stateOf(database.subscriptions.task({ name })));
+  exchange.replyJson(200, stateOf(database.subscriptions.get({ name })));
 }
 
 /** GET subscriptions/connection-details?name=…: the connected workers */
 function getConnections(exchange: Exchange, { database }: DatabaseContext): void {
   const workers = database.subscriptions.workersOf(exchange.query.required("name"));
-  const isShared = workers.some(({ options }) => options.strategy === "Concurrent");
+  const isShared = workers.some(({ strategy }) => strategy === "Concurrent");
   const mode = isShared ? "Concurrent" : "Single";
   exchange.replyJson(200, {
-    Results: workers.map(({ options }) => ({
-      ClientUri: options.client,
-      WorkerId: options.workerId,
-      Strategy: options.strategy,
+    Results: workers.map(({ client, workerId, strategy }) => ({
+      ClientUri: client,
+      WorkerId: workerId,
+      Strategy: strategy,
     })),
     SubscriptionMode: workers.length === 0 ? "None" : mode,
   });
@@ -128,7 +127,7 @@ async function postUpdate(
   const choice = { id, name: settings.name };
   const { subscriptions } = database;
   const index = await server.commandIndex.next();
-  const known = body["CreateNew"] === true ? find(database, choice) : subscriptions.task(choice);
+  const known = body["CreateNew"] === true ? find(database, choice) : subscriptions.get(choice);
   if (known === undefined) {
     const task = await subscriptions.put(settings, index, id);
     exchange.replyJson(201, { Name: task.name, RaftCommandIndex: index });
@@ -151,17 +150,18 @@ function postDrop(exchange: Exchange, { database }: DatabaseContext): void {
       "Must receive either subscription id or subscription name in order to provide subscription data",
     );
   }
-  const task = database.subscriptions.task(name === undefined ? { id } : { name });
+  const task = database.subscriptions.get(name === undefined ? { id } : { name });
   const { remoteAddress, identity } = connection;
   const reason = `Dropped by API request (request ip:${remoteAddress}, cert:${identity.label})`;
-  database.subscriptions.drop(task.name, query.get("workerId") || undefined, closed(reason, false));
+  const workerId = query.get("workerId") || undefined;
+  database.subscriptions.drop(task.name, workerId, subscriptionClosed(reason, false));
   exchange.reply(204);
 }
 
 /** POST subscriptions/try?pageSize=…&timeLimit=…: `{"Results":[…],"Includes"?:{…}}` that the query would send */
 async function postTry(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query = "", changeVector = null } = settingsOf(await jsonBody(exchange));
-  database.queries.compile(query, "subscription", null);
+  database.subscriptions.checkQuery(query);
   exchange.query.required("pageSize");
   const count = exchange.query.int("pageSize", 1);
   const seconds = exchange.query.int("timeLimit", trialSeconds);
@@ -185,12 +185,9 @@ async function postTry(exchange: Exchange, { database }: DatabaseContext): Promi
   await reply.end();
 }
 
-function find(
-  database: Database,
-  choice: { readonly id?: number | undefined; readonly name?: string | undefined },
-): SubscriptionTask | undefined {
+function find(database: Database, choice: SubscriptionChoice): SubscriptionTask | undefined {
   try {
-    return database.subscriptions.task(choice);
+    return database.subscriptions.get(choice);
   } catch (error) {
     if (error instanceof EngineError && error.code === "subscription-missing") return undefined;
     throw error;
@@ -259,7 +256,7 @@ function detailsOf(database: Database, task: SubscriptionTask): JsonObject {
     ArchivedDataProcessingBehavior: task.archivedBehavior,
     Connections: subscriptions
       .workersOf(task.name)
-      .map(({ options }) => connectionOf(options.client, options.strategy)),
+      .map(({ client, strategy }) => connectionOf(client, strategy)),
     RecentConnections: [],
     RecentRejectedConnections: [],
     CurrentPendingConnections: subscriptions

@@ -4,14 +4,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
-import {
-  deleteSubscription,
-  requireSubscription,
-  setSubscriptionDisabled,
-} from "../../engine/writes/subscriptions.ts";
+import { type Database, nodeTag, type SubscriptionTask } from "../../engine/engine.ts";
 import {
   allDefinitions,
   definitionInfo,
@@ -58,7 +51,7 @@ export const taskRoutes: readonly Route[] = [
 
 /** GET tasks */
 function getTasks(exchange: Exchange, { database, server }: DatabaseContext): void {
-  const tasks = [...database.subscriptions.tasks()];
+  const tasks = database.subscriptions.list();
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     OngoingTasks: [
@@ -90,7 +83,7 @@ function getTask(exchange: Exchange, { database, server }: DatabaseContext): voi
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
-  const task = database.subscriptions.task(name ? { name } : { id });
+  const task = database.subscriptions.get(name ? { name } : { id });
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     ...infoOf(exchange, database, task),
@@ -119,15 +112,13 @@ async function postState(exchange: Exchange, { database, server }: DatabaseConte
   requireKind(type);
   const name = query.get("taskName");
   if (!name && !hasId(database, id)) throw nameless();
-  if (name && !hasTask(database, name)) {
+  if (name && !database.subscriptions.has(name)) {
     throw new EngineError(
       "subscription-missing",
       `Cannot find subscription ${name} @ ${database.name}`,
     );
   }
-  await database.write((transaction) =>
-    setSubscriptionDisabled(transaction, name ? { name } : { id }, isDisabled),
-  );
+  await database.subscriptions.setDisabled(name ? { name } : { id }, isDisabled);
   const index = await server.commandIndex.next();
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
 }
@@ -152,13 +143,7 @@ async function deleteTask(
   requireKind(type);
   const name = query.get("taskName");
   if (!name && id === undefined) throw nameless();
-  await database.write(
-    (transaction) => {
-      const task = name ? { name } : requireSubscription(transaction, { id });
-      deleteSubscription(transaction, task.name);
-    },
-    { isDeletion: true },
-  );
+  await database.subscriptions.delete({ id, name });
   const index = await server.commandIndex.next();
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
 }
@@ -203,12 +188,8 @@ function idOf({ query }: Exchange, name: string): number | undefined {
   return query.long(name, 0) || undefined;
 }
 
-function hasTask(database: Database, name: string): boolean {
-  return database.state.keyspaces.subscriptions.get(name.toLowerCase()) !== undefined;
-}
-
 function hasId(database: Database, id: number | undefined): boolean {
-  return [...database.subscriptions.tasks()].some((task) => task.id === id);
+  return database.subscriptions.list().some((task) => task.id === id);
 }
 
 function isSubscription(type: string): boolean {

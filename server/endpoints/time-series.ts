@@ -1,24 +1,16 @@
 /** Time series of documents: entries by range, statistics, and writes. Long ranges are streamed. */
 
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
-import { runInTurns } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
-import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {
-  committedSegments,
+  type Database,
+  type DocumentRow,
+  type SeriesBounds,
+  type SeriesPage,
   type SeriesSummary,
-  segmentPrefix,
-  seriesKey,
   seriesTimeText,
-  summaryOf,
   timeMax,
   timeMin,
-} from "../../engine/keyspaces/time-series.ts";
-import {
-  applySeriesOperations,
-  parseSeriesOperations,
-} from "../../engine/writes/time-series-operations.ts";
+} from "../../engine/engine.ts";
 import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -29,7 +21,6 @@ import {
   type EntryForm,
   entryFormOf,
   rangeHead,
-  seriesStateText,
   sliceText,
   tagsOf,
 } from "../replies/time-series-text.ts";
@@ -53,8 +44,8 @@ interface Range {
   readonly form: EntryForm;
   /** The number of entries in the series, when the bounds include all of them. */
   readonly totalResults: number | undefined;
-  /** Included documents: record by id. */
-  readonly includes: ReadonlyMap<string, Buffer>;
+  /** Included documents, by id. */
+  readonly includes: ReadonlyMap<string, DocumentRow>;
 }
 
 /** What a request includes in addition to the entries. */
@@ -92,7 +83,7 @@ async function getSeries(exchange: Exchange, { database }: DatabaseContext): Pro
   }
   const reply = new StreamedReply(exchange, 200, { etag: quoted(planner.etag) });
   try {
-    await addRange(reply, database, range);
+    await addRange(reply, range);
     await reply.end();
   } catch (error) {
     if (!reply.fail()) throw error;
@@ -136,7 +127,7 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
       isFirst = false;
       for (const [position, range] of ranges.entries()) {
         if (position > 0) reply.text.addText(",");
-        await addRange(reply, database, range);
+        await addRange(reply, range);
       }
       reply.text.addText("]");
     }
@@ -150,15 +141,14 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
 /** GET timeseries/stats?docId=…: 404 when the document does not exist */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const id = exchange.query.required("docId");
-  if (database.find(id) < 0) {
+  if (database.documents.find(id) === null) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
-  const { timeSeries, timeSeriesSegments } = database.state.keyspaces;
-  const source = committedSegments(timeSeriesSegments);
+  const { timeSeries } = database;
   const rows: string[] = [];
-  for (const [, { name }] of timeSeries.withPrefix(seriesKey(id, ""))) {
-    const summary = summaryOf(source, segmentPrefix(id, name));
+  for (const name of timeSeries.names(id)) {
+    const summary = timeSeries.summary(id, name);
     if (summary === undefined) continue;
     const { count, first, last } = summary;
     rows.push(
@@ -171,8 +161,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
 /** POST timeseries?docId=…, body `{"Name","Appends"?,"Deletes"?,"Increments"?}`: 204 */
 async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("docId");
-  const operations = await runInTurns(parseSeriesOperations(await jsonBody(exchange)));
-  await database.writeInTurns((transaction) => applySeriesOperations(transaction, id, operations));
+  await database.timeSeries.apply(id, await jsonBody(exchange));
   exchange.reply(204);
 }
 
@@ -237,30 +226,28 @@ class RangePlanner {
     start: number,
     pageSize: number,
   ): Promise<Range | null> {
-    const state = seriesStateText(this.#database, this.#id, name);
-    if (state === null) return null;
-    this.#hash.add(state);
-    const { keyspaces } = this.#database.state;
-    const source = committedSegments(keyspaces.timeSeriesSegments);
-    const prefix = segmentPrefix(this.#id, name);
-    const page = pageOf(source, prefix, bounds, start, pageSize);
-    const totalResults = totalOf(summaryOf(source, prefix), bounds);
+    const { timeSeries } = this.#database;
+    const version = timeSeries.version(this.#id, name);
+    if (version === null) return null;
+    this.#hash.add(version);
+    const page = timeSeries.page(this.#id, name, bounds, start, pageSize);
+    const totalResults = totalOf(timeSeries.summary(this.#id, name), bounds);
     const includes = await this.#includesOf(page);
     const form = entryFormOf(this.#database, name, this.#options.isFull);
     return { bounds, page, start, form, totalResults, includes };
   }
 
-  async #includesOf(page: SeriesPage): Promise<Map<string, Buffer>> {
-    const found = new Map<string, Buffer>();
+  async #includesOf(page: SeriesPage): Promise<Map<string, DocumentRow>> {
+    const found = new Map<string, DocumentRow>();
     const ids = this.#options.includeDocument ? [this.#id] : [];
     if (this.#options.includeTags) ids.push(...tagsOf(page));
     for (const id of ids) {
-      const document = this.#database.find(id);
-      if (document < 0 || this.#included.has(document)) continue;
-      this.#included.add(document);
-      const record = Buffer.from(await this.#database.record(document));
-      this.#hash.add(changeVectorOf(record, 0, this.#database.state.databaseHash));
-      found.set(idOf(record, 0), record);
+      const document = this.#database.documents.find(id);
+      if (document === null || this.#included.has(document.key)) continue;
+      this.#included.add(document.key);
+      const row = (await document.read()).copy();
+      this.#hash.add(row.changeVector);
+      found.set(row.id, row);
     }
     return found;
   }
@@ -276,7 +263,6 @@ function totalOf(
 
 async function addRange(
   reply: StreamedReply,
-  { state }: Database,
   { bounds, page, start, form, totalResults, includes }: Range,
 ): Promise<void> {
   const { text } = reply;
@@ -291,8 +277,8 @@ async function addRange(
   if (totalResults !== undefined) text.addText(`,"TotalResults":${totalResults}`);
   if (includes.size > 0) {
     let separator = ',"Includes":{';
-    for (const [id, record] of includes) {
-      text.addText(separator).addString(id).addText(":").addDocument(state, record, 0);
+    for (const [id, row] of includes) {
+      row.addTo(text.addText(separator).addString(id).addText(":"));
       separator = ",";
     }
     text.addText("}");

@@ -17,6 +17,14 @@ const smallShare = 1 / 4;
 const firstBytes = 64 * 1024;
 const stepBytesMax = 16 * 1024 * 1024;
 
+/**
+ * Bytes to be charged for a body of `length` bytes: a large one is in memory a second time as the record that is made of
+ * it, and the record as the image of its segment once the body was dropped.
+ */
+export function memoryOfBody(length: number): number {
+  return length <= smallBytes ? length : 2 * length;
+}
+
 export class BodyRoom {
   #bytes = 0;
   #givers: (() => void)[] = [];

@@ -9,10 +9,11 @@
 
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
+import { countDropped, countPassing } from "../../engine/base/garbage.ts";
 import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { nextTurn, turnIsOver } from "../../engine/base/turns.ts";
-import { BodyRoom } from "./body-room.ts";
+import { BodyRoom, memoryOfBody } from "./body-room.ts";
 import {
   bodyBroken,
   bodyTooLarge,
@@ -120,9 +121,12 @@ export async function collectBody(
   if (declared > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
   const kind = encodingOf(encoding);
   // Memory is reserved before anything is read.
-  if (declared > 0) await room.grow(declared, true, signal);
+  if (declared > 0) await room.grow(memoryOfBody(declared), true, signal);
   const raw = await new BodyCollector(source(), declared, limits, room, signal).whole();
-  return kind === "identity" ? raw : unfold(raw, kind, limits, room, signal);
+  if (kind === "identity") return raw;
+  const unfolded = await unfold(raw, kind, limits, room, signal);
+  countDropped(raw.length);
+  return unfolded;
 }
 
 /** Bytes from which a body of known length is collected in a buffer of its final size. */
@@ -135,7 +139,7 @@ class BodyCollector {
   readonly #room: BodyRoom;
   readonly #signal: AbortSignal | undefined;
   /** The final buffer of a body of known length. */
-  readonly #whole: Buffer | undefined;
+  #whole: Buffer | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
   #isDone = false;
@@ -158,7 +162,21 @@ class BodyCollector {
     this.#whole = declared >= inPlaceBytesMin ? largeBuffer(declared) : undefined;
   }
 
-  whole(): Promise<Buffer> {
+  /**
+   * The source's listeners live as long as the exchange, and with them the collector and the promise of `#toEnd`:
+   * neither keeps the body.
+   */
+  async whole(): Promise<Buffer> {
+    await this.#toEnd();
+    const whole = this.#whole;
+    const chunks = this.#chunks;
+    this.#whole = undefined;
+    this.#chunks = [];
+    if (whole !== undefined) return whole.subarray(0, this.#length);
+    return chunks.length === 1 ? (chunks[0] as Buffer) : joined(chunks, this.#length);
+  }
+
+  #toEnd(): Promise<void> {
     const source = this.#source;
     return new Promise((resolve, reject) => {
       this.#reject = reject;
@@ -167,10 +185,7 @@ class BodyCollector {
       source.on("end", () => {
         this.#isDone = true;
         this.#pace?.stop();
-        const [first] = this.#chunks;
-        if (this.#whole !== undefined) resolve(this.#whole.subarray(0, this.#length));
-        else if (this.#chunks.length === 1 && first !== undefined) resolve(first);
-        else joined(this.#chunks, this.#length).then(resolve, reject);
+        resolve();
       });
       // A stream that closes without an end was cut off by the client. (Node's `finished` detects this at 3 times the
       // cost.)
@@ -190,14 +205,15 @@ class BodyCollector {
       this.#fail(bodyTooLarge(this.#limits.bodyBytesMax));
       return;
     }
-    if (this.#whole !== undefined && this.#length <= this.#whole.length)
+    if (this.#whole !== undefined && this.#length <= this.#whole.length) {
       chunk.copy(this.#whole, at);
-    else this.#chunks.push(chunk);
+      countPassing(chunk.length);
+    } else this.#chunks.push(chunk);
     if (this.#pace?.note(this.#length) === false) {
       this.#fail(bodyTooSlow(`comes slower than ${this.#limits.bytesPerSecondMin} bytes a second`));
       return;
     }
-    const waiting = this.#room.grow(this.#length, false, this.#signal);
+    const waiting = this.#room.grow(memoryOfBody(this.#length), false, this.#signal);
     if (waiting === undefined) return;
     this.#source.pause();
     const goOn = this.#pace?.suspend();
@@ -217,6 +233,8 @@ class BodyCollector {
     this.#source.off("data", this.#onData);
     this.#source.pause();
     this.#chunks = [];
+    this.#whole = undefined;
+    countDropped(this.#length);
     this.#reject(error);
   }
 }
@@ -235,6 +253,7 @@ export async function joined(chunks: Buffer[], length: number): Promise<Buffer> 
     at += chunk.copy(whole, at);
     copied += chunk.length;
     chunks[position] = noBytes;
+    countPassing(chunk.length);
     if (copied < copiedBytesMax) continue;
     copied = 0;
     await nextTurn();
@@ -265,7 +284,7 @@ function encodingOf(header: string | undefined): Encoding {
 }
 
 /** Decoded bytes that are kept while the decoded size is still unknown. */
-const keptUnfoldedBytes = 32 * 1024 * 1024;
+const keptUnfoldedBytes = 2 * 1024 * 1024;
 
 /**
  * Decodes a whole body on another thread (zstd: on this one, in slices). A body larger than `keptUnfoldedBytes` is
@@ -292,10 +311,11 @@ async function unfold(
     await turnIsOver();
   }
   if (length <= keptUnfoldedBytes) return joined(chunks, length);
-  await room.grow(raw.length + length, true, signal);
+  await room.grow(raw.length + memoryOfBody(length), true, signal);
   const whole = largeBuffer(length);
   let at = 0;
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
+    signal?.throwIfAborted();
     at += chunk.copy(whole, at);
     await turnIsOver();
   }
@@ -329,6 +349,7 @@ async function* withIdleLimit(source: Readable, limits: BodyLimits): AsyncGenera
         return;
       }
       yield next.value as Buffer;
+      countPassing((next.value as Buffer).length);
     }
   } finally {
     if (!isDone) source.pause();
@@ -373,7 +394,10 @@ export async function* unfoldStream(
   const decoder = makeDecoder(encoding, first.value);
   void feed(decoder, first.value, iterator); // errors surface through the decoder
   try {
-    for await (const chunk of decoder) yield chunk as Buffer;
+    for await (const chunk of decoder) {
+      yield chunk as Buffer;
+      countPassing((chunk as Buffer).length);
+    }
   } catch (error) {
     throw isZlibError(error) ? bodyBroken(encoding, error) : error;
   } finally {

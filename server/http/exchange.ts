@@ -10,7 +10,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import { assert } from "../../engine/base/assert.ts";
-import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+import type { DocumentPieces } from "../../engine/engine.ts";
 import type { Identity, Requirement } from "../security/access.ts";
 import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
 import { BodyRoom } from "./body-room.ts";

@@ -2,12 +2,10 @@
  * Request bodies that are JSON objects, regardless of Content-Type. Parsed strictly; errors are those of documents
  * (engine/documents/document-parser.ts).
  */
-import { DocumentParser } from "../../engine/documents/document-parser.ts";
+import { checkedJson, checkJson } from "../../engine/engine.ts";
 import type { Exchange } from "./exchange.ts";
 
 export type JsonObject = Record<string, unknown>;
-
-const parser = new DocumentParser(null);
 
 /** Parses the body. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
 export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
@@ -21,12 +19,17 @@ export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
 export async function jsonBodyWithText(
   exchange: Exchange,
 ): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
-  const object = parseObject(await exchange.jsonBytes());
-  return { object, text: Buffer.from(parser.body) };
+  const bytes = await exchange.jsonBytes();
+  const text = checkedJson(bytes);
+  return { object: parsed(bytes), text };
 }
 
 /** Parses `body`. @throws EngineError as `jsonBody` */
 export function parseObject(body: Buffer): JsonObject {
-  parser.parse(body, 0, body.length);
+  checkJson(body);
+  return parsed(body);
+}
+
+function parsed(body: Buffer): JsonObject {
   return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
 }

@@ -28,6 +28,11 @@ export async function takeRoom(
   throw refusal();
 }
 
+/** Waits for the memory of a large document in a reply. @throws RequestError 503 */
+export function reserveForReply(bytes: number, signal: AbortSignal): Promise<() => void> {
+  return takeRoom("replies", bytes, signal);
+}
+
 /** Counts `bytes` of a reply or body already in memory. @returns a function that returns them, once */
 export function forceRoom(use: WorkUse, bytes: number): () => void {
   processMemory.force(use, bytes);

@@ -10,7 +10,7 @@ import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+import type { DocumentPieces } from "../../engine/engine.ts";
 
 /** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */
 export const streamHeldBytes = 64 * 1024;

@@ -1,9 +1,9 @@
 /** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
-import type { Database } from "../../engine/database/database.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
+
+import type { FoundDocument } from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "./exchange.ts";
-import { openLargeDocument, type RecordAddress } from "./large-document.ts";
-import { takeRoom } from "./reply-room.ts";
+import { reserveForReply, takeRoom } from "./reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import type { ReplyHeaders } from "./response.ts";
 
@@ -11,7 +11,7 @@ import type { ReplyHeaders } from "./response.ts";
 const pieceBytes = 64 * 1024;
 
 export class StreamedReply {
-  readonly text = new ReplyText(4096);
+  readonly text = new JsonText(4096);
   readonly #exchange: Exchange;
   readonly #status: number;
   /** May be changed until something is sent. */
@@ -40,8 +40,8 @@ export class StreamedReply {
    * Adds a document too large to be composed at once, under the client's back-pressure.
    * @throws RequestError 503, EngineError record-damaged
    */
-  async addLarge(database: Database, address: RecordAddress): Promise<void> {
-    const large = await openLargeDocument(database, address);
+  async addLarge(document: FoundDocument): Promise<void> {
+    const large = await document.open(reserveForReply);
     try {
       const stream = this.#stream ?? (await this.#open());
       await this.#send(stream);

@@ -26,7 +26,7 @@ import { tlsPolicy } from "../security/tls-policy.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
-import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
+import { listenOn, prepareSocket, setCertificate, unrefAll } from "./listening.ts";
 import { SessionWatch } from "./session-watch.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
@@ -119,6 +119,11 @@ export class HttpServer {
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.listeners, secure);
+  }
+
+  /** From now on it does not keep the process alive. Call it once it listens. */
+  unref(): void {
+    unrefAll(this.listeners);
   }
 
   /** Stops accepting, finishes requests in flight, and resolves; whatever is open after `timeoutMs` is cut off. */

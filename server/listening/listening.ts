@@ -53,3 +53,11 @@ export function prepareSocket(socket: net.Socket): void {
   socket.setKeepAlive(true, tcpKeepAliveMs);
   socket.on("error", () => socket.destroy());
 }
+
+/** From now on neither the listeners nor the sockets that they accept keep the process alive. */
+export function unrefAll(listeners: readonly net.Server[]): void {
+  for (const listener of listeners) {
+    listener.unref();
+    listener.on("connection", (socket: net.Socket) => socket.unref());
+  }
+}

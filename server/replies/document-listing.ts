@@ -3,25 +3,13 @@
  * one view, so a long list is consistent and needs no memory in proportion to its length.
  */
 
-import { turnIsOver } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { idOf } from "../../engine/documents/document-record.ts";
-import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import { DocumentCursor } from "../../engine/reading/query-rows.ts";
-import { RecordReader } from "../../engine/reading/record-reader.ts";
-import type { DatabaseView } from "../../engine/store/store.ts";
+import type { Database, DocumentRow, DocumentsView, FoundDocument } from "../../engine/engine.ts";
 import { isUnchanged, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { isLarge, type RecordAddress } from "../http/large-document.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
 
 const int32Max = 2_147_483_647;
-
-/** Yields document numbers in some order, a batch at a time. */
-interface Cursor {
-  fill(batch: Uint32Array, limit: number): number;
-}
 
 /** Which documents to list, and in which form. */
 export interface Listing {
@@ -66,16 +54,16 @@ export async function listDocuments(
     exchange.reply(304, { "content-type": jsonContentType });
     return;
   }
-  const view = database.view();
+  const view = database.documents.view();
   const headers = etag === undefined ? undefined : { etag: quoted(etag) };
   const reply = new StreamedReply(exchange, 200, headers);
   try {
     reply.text.addText('{"Results":[');
     let count = 0;
-    await eachListed(database, view, listing, collection, (record, address) => {
+    await eachListed(view, listing, collection, (row, found) => {
       if (count++ > 0) reply.text.addText(",");
-      if (record === null) return reply.isClosed ? false : reply.addLarge(database, address);
-      reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
+      if (row === null) return reply.isClosed ? false : reply.addLarge(found);
+      row.addTo(reply.text, listing.metadataOnly);
       return reply.isClosed ? false : reply.flush();
     });
     reply.text.addText("]}");
@@ -88,83 +76,37 @@ export async function listDocuments(
 }
 
 /**
- * Receives each record, or null and its address when it is too large to be composed at once. It may return a promise to
- * wait for, or false to stop.
+ * Receives each document; `row` is null when it is too large to be composed at once. It may return a promise to wait for,
+ * or false to stop.
  */
 type ListedRow = (
-  record: Buffer | null,
-  address: RecordAddress,
+  row: DocumentRow | null,
+  found: FoundDocument,
 ) => Promise<void> | undefined | false;
 
-/** Calls `row` with each document of the page, in order. */
+/** Calls `receive` with each document of the page, in order. */
 export async function eachListed(
-  database: Database,
-  view: DatabaseView,
+  view: DocumentsView,
   listing: Listing,
   collection: string | undefined,
-  row: ListedRow,
+  receive: ListedRow,
 ): Promise<void> {
-  if (listing.start < 0 || listing.pageSize <= 0) return;
-  const cursor = cursorOf(database, view, listing, collection);
-  if (cursor === null) return;
-  const rows = new DocumentCursor(view.documents, cursor, new RecordReader(database));
-  try {
-    await eachOf(rows, view, listing, row);
-  } finally {
-    rows.end();
-  }
-}
-
-async function eachOf(
-  rows: DocumentCursor,
-  view: DatabaseView,
-  listing: Listing,
-  row: ListedRow,
-): Promise<void> {
-  const prefixLength = listing.startsWith?.length ?? 0;
+  const { startsWith, startAfter, fromEtag, pageSize } = listing;
+  if (listing.start < 0 || pageSize <= 0) return;
+  const prefixLength = startsWith?.length ?? 0;
   let skipped = 0;
   let given = 0;
-  for (;;) {
-    await turnIsOver();
-    if (!rows.next()) {
-      if (rows.pending === null) return;
-      await rows.pending;
-      continue;
-    }
-    const { bytes, start, docNum } = rows.row;
-    const length = view.documents.lengthOf(docNum);
-    const record = bytes.subarray(start, start + length);
-    if (prefixLength > 0 && !listing.isWanted(idOf(record, 0).slice(prefixLength))) continue;
+  await view.list({ startsWith, startAfter, collection, fromEtag }, (row, found) => {
+    if (prefixLength > 0 && !listing.isWanted(row.id.slice(prefixLength))) return undefined;
     if (skipped < listing.start) {
       skipped++;
-      continue;
+      return undefined;
     }
-    const isWhole = listing.metadataOnly || !isLarge(length);
-    const position = view.documents.positionOf(docNum);
-    const wait = row(isWhole ? record : null, { document: docNum, position, length });
-    if (wait === false) return;
-    if (wait !== undefined) await wait;
-    if (++given >= listing.pageSize) return;
-  }
-}
-
-function cursorOf(
-  database: Database,
-  view: DatabaseView,
-  listing: Listing,
-  collection: string | undefined,
-): Cursor | null {
-  if (listing.startsWith !== undefined) {
-    return view.documents.byId(listing.startsWith, listing.startAfter);
-  }
-  if (collection === undefined && listing.fromEtag !== undefined) {
-    return view.documents.byEtag(allCollections, Math.max(0, listing.fromEtag));
-  }
-  if (collection === undefined) {
-    return view.documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
-  }
-  const id = database.state.keyspaces.collections.find(collection);
-  return id < 0 ? null : view.documents.byEtag(id, Number.MAX_SAFE_INTEGER, true);
+    const isWhole = listing.metadataOnly || !found.isLarge;
+    const wait = receive(isWhole ? row : null, found);
+    if (++given < pageSize || wait === false) return wait;
+    return wait === undefined ? false : wait.then(() => false);
+  });
 }
 
 /** `matches` and `exclude` are lists of wildcard patterns separated by `|`. */

@@ -9,23 +9,22 @@
 
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { bodyTextOf, changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
 import {
   changeVectorsAt,
+  type Database,
+  type DocumentRow,
+  type DocumentsView,
+  type FoundDocument,
+  type IncludedRevisions,
   type IncludePath,
   includedIds,
   parseIncludePath,
-} from "../../engine/documents/include-path.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
-import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
-import { counterKey } from "../../engine/keyspaces/counters.ts";
-import type { SeriesInclude } from "../../engine/rql/analyzed-query.ts";
-import type { IncludedRevisions } from "../../engine/rql/results.ts";
-import { compareNames } from "../../engine/writes/counter-operations.ts";
+  type SeriesInclude,
+} from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { isLarge, openLargeDocument, type RecordAddress } from "../http/large-document.ts";
+import { reserveForReply } from "../http/reply-room.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
 import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
@@ -76,30 +75,20 @@ export function loadDocuments(
   const options = exchange.query.hasOnly("id") ? usualOptions : optionsOf(exchange);
   const [first] = ids;
   if (ids.length === 1 && first !== undefined) {
-    const document = first === "" ? -1 : database.find(first);
-    if (document < 0 && !options.skipsMissing) {
+    const document = database.documents.find(first);
+    if (document === null && !options.skipsMissing) {
       exchange.reply(isUnchanged(exchange, missingEtag) ? 304 : 404, jsonHeaders);
       return;
     }
-    if (document >= 0 && options.includes.length === 0 && !hasExtras(options)) {
-      const length = database.state.documents.lengthOf(document);
-      if (isLarge(length) && !options.metadataOnly) {
-        const position = database.state.documents.positionOf(document);
-        return replyLarge(exchange, database, { document, position, length });
-      }
-      const record = database.record(document);
-      return record instanceof Promise
-        ? record.then((bytes) => replyOne(exchange, database, bytes, options.metadataOnly))
-        : replyOne(exchange, database, record, options.metadataOnly);
+    if (document !== null && options.includes.length === 0 && !hasExtras(options)) {
+      if (document.isLarge && !options.metadataOnly) return replyLarge(exchange, document);
+      const row = document.read();
+      return row instanceof Promise
+        ? row.then((read) => replyOne(exchange, read, options.metadataOnly))
+        : replyOne(exchange, row, options.metadataOnly);
     }
   }
   return replyMany(exchange, database, ids, options);
-}
-
-/** The change vector of an existing document. */
-export async function changeVectorOfRow(database: Database, document: number): Promise<string> {
-  const record = await database.record(document);
-  return changeVectorOf(record, 0, database.state.databaseHash);
 }
 
 function hasExtras(options: LoadOptions): boolean {
@@ -128,31 +117,22 @@ function optionsOf(exchange: Exchange): LoadOptions {
   };
 }
 
-function replyOne(
-  exchange: Exchange,
-  database: Database,
-  record: Buffer,
-  metadataOnly: boolean,
-): void {
-  const etag = changeVectorOf(record, 0, database.state.databaseHash);
+function replyOne(exchange: Exchange, row: DocumentRow, metadataOnly: boolean): void {
+  const etag = row.changeVector;
   if (isUnchanged(exchange, etag)) {
     exchange.reply(304, jsonHeaders);
     return;
   }
-  const text = new ReplyText(record.length + 256);
-  text.addBytes(resultsOpen).addDocument(database.state, record, 0, metadataOnly);
+  const text = new JsonText(row.storedBytes + 256);
+  row.addTo(text.addBytes(resultsOpen), metadataOnly);
   exchange.replyJson(200, text.addBytes(resultsEnd).bytes, { etag: quoted(etag) });
 }
 
 /** Replies with one document too large to be composed at once. @throws RequestError 503 when memory is short */
-async function replyLarge(
-  exchange: Exchange,
-  database: Database,
-  address: RecordAddress,
-): Promise<void> {
-  const large = await openLargeDocument(database, address);
+async function replyLarge(exchange: Exchange, document: FoundDocument): Promise<void> {
+  const large = await document.open(reserveForReply);
   try {
-    const etag = changeVectorOf(large.record, 0, database.state.databaseHash);
+    const etag = large.row.changeVector;
     if (isUnchanged(exchange, etag)) exchange.reply(304, jsonHeaders);
     else {
       const headers = { etag: quoted(etag) };
@@ -169,17 +149,17 @@ async function replyMany(
   ids: readonly string[],
   options: LoadOptions,
 ): Promise<void> {
-  const view = database.view();
+  const view = database.documents.view();
   const reply = new StreamedReply(exchange, 200);
   try {
-    const loader = new Loader(database, view.documents);
-    const documents: number[] = [];
+    const loader = new Loader(database, view);
+    const documents: (FoundDocument | null)[] = [];
     for (const id of ids) {
-      const document = id === "" ? -1 : view.documents.find(id);
-      if (document >= 0 || !options.skipsMissing) documents.push(document);
+      const document = view.find(id);
+      if (document !== null || !options.skipsMissing) documents.push(document);
       await turnIsOver();
     }
-    const found = documents.filter((document) => document >= 0);
+    const found = documents.filter((document) => document !== null);
     const included = await findIncluded(loader, found, options.includes);
     const revisions = await includedRevisions(database, await revisionsOf(loader, found, options));
     const etag = await etagOf(loader, documents, included, options);
@@ -190,7 +170,7 @@ async function replyMany(
     reply.headers = { etag: quoted(etag) };
     await compose(reply, loader, documents, included, options);
     await composeExtras(reply, loader, found, options);
-    addIncludedRevisions(reply.text, database, revisions);
+    addIncludedRevisions(reply.text, revisions);
     reply.text.addText("}");
     await reply.end();
   } catch (error) {
@@ -203,69 +183,63 @@ async function replyMany(
 /** Bytes of records that a load caches; records beyond that are read again at each use. */
 const keptBytesMax = 1024 * 1024;
 
-/** Reads records from one view. */
+/** Reads documents of one view. */
 class Loader {
   readonly database: Database;
-  readonly #documents: ReturnType<Database["view"]>["documents"];
-  readonly #kept = new Map<number, Buffer>();
+  readonly #view: DocumentsView;
+  readonly #kept = new Map<number, DocumentRow>();
   #keptBytes = 0;
 
-  constructor(database: Database, documents: ReturnType<Database["view"]>["documents"]) {
+  constructor(database: Database, view: DocumentsView) {
     this.database = database;
-    this.#documents = documents;
+    this.#view = view;
   }
 
-  find(id: string): number {
-    return this.#documents.find(id);
+  find(id: string): FoundDocument | null {
+    return this.#view.find(id);
   }
 
-  addressOf(document: number): RecordAddress {
-    const position = this.#documents.positionOf(document);
-    return { document, position, length: this.#documents.lengthOf(document) };
-  }
-
-  /** The record, valid until the next turn of the event loop after it resolves. */
-  async record(document: number): Promise<Buffer> {
+  /** Valid until the next turn of the event loop after it resolves. */
+  async row(document: FoundDocument): Promise<DocumentRow> {
     await turnIsOver();
-    const kept = this.#kept.get(document);
+    const kept = this.#kept.get(document.key);
     if (kept !== undefined) return kept;
-    const { position, length } = this.addressOf(document);
-    const read = this.database.recordAt(document, position, length);
-    if (this.#keptBytes + length > keptBytesMax) return read;
-    const copy = read instanceof Promise ? await read : Buffer.from(read);
-    this.#kept.set(document, copy);
-    this.#keptBytes += length;
+    const read = document.read();
+    if (this.#keptBytes + document.storedBytes > keptBytesMax) return read;
+    const copy = (read instanceof Promise ? await read : read).copy();
+    this.#kept.set(document.key, copy);
+    this.#keptBytes += document.storedBytes;
     return copy;
   }
 
   /** The body, parsed. */
-  async body(document: number): Promise<unknown> {
-    return JSON.parse(bodyTextOf(await this.record(document), 0));
+  async body(document: FoundDocument): Promise<unknown> {
+    return (await this.row(document)).body();
   }
 
-  async idOf(document: number): Promise<string> {
-    return idOf(await this.record(document), 0);
+  async idOf(document: FoundDocument): Promise<string> {
+    return (await this.row(document)).id;
   }
 }
 
 /** The documents that the include paths lead to, each once, without those already loaded. */
 async function findIncluded(
   loader: Loader,
-  found: readonly number[],
+  found: readonly FoundDocument[],
   paths: readonly IncludePath[],
-): Promise<number[]> {
+): Promise<FoundDocument[]> {
   if (paths.length === 0) return [];
-  const seen = new Set(found);
+  const seen = new Set(found.map(({ key }) => key));
   const wanted: string[] = [];
   for (const document of found) {
     const body = await loader.body(document);
     for (const path of paths) includedIds(body, path, (id) => wanted.push(id));
   }
-  const included: number[] = [];
+  const included: FoundDocument[] = [];
   for (const id of wanted) {
     const document = loader.find(id);
-    if (document < 0 || seen.has(document)) continue;
-    seen.add(document);
+    if (document === null || seen.has(document.key)) continue;
+    seen.add(document.key);
     included.push(document);
   }
   return included;
@@ -273,24 +247,23 @@ async function findIncluded(
 
 async function etagOf(
   loader: Loader,
-  documents: readonly number[],
-  included: readonly number[],
+  documents: readonly (FoundDocument | null)[],
+  included: readonly FoundDocument[],
   options: LoadOptions,
 ): Promise<string> {
   const { database } = loader;
-  const vectorOf = async (document: number) =>
-    changeVectorOf(await loader.record(document), 0, database.state.databaseHash);
-  const [only = -1] = documents;
-  if (documents.length === 1 && only >= 0 && included.length === 0 && !hasExtras(options)) {
+  const vectorOf = async (document: FoundDocument) => (await loader.row(document)).changeVector;
+  const [only = null] = documents;
+  if (documents.length === 1 && only !== null && included.length === 0 && !hasExtras(options)) {
     return vectorOf(only);
   }
   const hash = new StateHash().add(documents.length);
-  for (const document of documents) hash.add(document < 0 ? null : await vectorOf(document));
+  for (const document of documents) hash.add(document === null ? null : await vectorOf(document));
   hash.add(included.length);
   for (const document of included) hash.add(await vectorOf(document));
   if (!hasExtras(options)) return hash.etag;
   for (const document of documents) {
-    if (document < 0) continue;
+    if (document === null) continue;
     const id = await loader.idOf(document);
     for (const row of counterRows(database, id, options.counters)) hash.add(row);
     for (const row of await compareExchangeRows(loader, document, options)) hash.add(row[1]);
@@ -303,8 +276,8 @@ async function etagOf(
 async function compose(
   reply: StreamedReply,
   loader: Loader,
-  documents: readonly number[],
-  included: readonly number[],
+  documents: readonly (FoundDocument | null)[],
+  included: readonly FoundDocument[],
   { metadataOnly }: LoadOptions,
 ): Promise<void> {
   const { text } = reply;
@@ -312,7 +285,7 @@ async function compose(
   let count = 0;
   for (const document of documents) {
     if (count++ > 0) text.addText(",");
-    if (document < 0) text.addText("null");
+    if (document === null) text.addText("null");
     else await addDocument(reply, loader, document, metadataOnly);
     if (reply.isClosed) return;
   }
@@ -330,14 +303,12 @@ async function compose(
 async function addDocument(
   reply: StreamedReply,
   loader: Loader,
-  document: number,
+  document: FoundDocument,
   metadataOnly: boolean,
 ): Promise<void> {
-  const { database } = loader;
-  const address = loader.addressOf(document);
-  if (isLarge(address.length) && !metadataOnly) await reply.addLarge(database, address);
+  if (document.isLarge && !metadataOnly) await reply.addLarge(document);
   else {
-    reply.text.addDocument(database.state, await loader.record(document), 0, metadataOnly);
+    (await loader.row(document)).addTo(reply.text, metadataOnly);
     await reply.flush();
   }
 }
@@ -346,7 +317,7 @@ async function addDocument(
 async function composeExtras(
   { text }: StreamedReply,
   loader: Loader,
-  found: readonly number[],
+  found: readonly FoundDocument[],
   options: LoadOptions,
 ): Promise<void> {
   const { database } = loader;
@@ -381,7 +352,7 @@ async function composeExtras(
 /** @throws EngineError invalid-operation when a document lacks the field of a path */
 async function revisionsOf(
   loader: Loader,
-  found: readonly number[],
+  found: readonly FoundDocument[],
   { revisionPaths, revisionsBefore }: LoadOptions,
 ): Promise<IncludedRevisions> {
   const changeVectors = new Set<string>();
@@ -400,34 +371,31 @@ async function revisionsOf(
 
 /** JSON texts of a document's counters: names are echoed as requested, missing counters are null. */
 function counterRows(database: Database, id: string, names: readonly string[]): string[] {
-  const { counters } = database.state.keyspaces;
-  const row = (name: string, value: string) =>
+  const { counters } = database;
+  const row = (name: string, value: string | bigint) =>
     `{"DocumentId":${JSON.stringify(id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
   if (names.length === 1 && names[0] === "@all_counters") {
-    return [...counters.withPrefix(counterKey(id, ""))]
-      .map(([, counter]) => counter)
-      .sort(compareNames)
-      .map(({ name, value }) => row(name, value));
+    return counters.all(id).map(({ name, value }) => row(name, value));
   }
   return names.map((name) => {
-    const counter = counters.get(counterKey(id, name));
-    return counter === undefined ? "null" : row(name, counter.value);
+    const counter = counters.get(id, name);
+    return counter === null ? "null" : row(name, counter.value);
   });
 }
 
 /** Key and JSON text of each compare-exchange value that the document references. */
 async function compareExchangeRows(
   loader: Loader,
-  document: number,
+  document: FoundDocument,
   options: LoadOptions,
 ): Promise<[string, string][]> {
   const rows: [string, string][] = [];
   if (options.compareExchange.length === 0) return rows;
-  const { compareExchange } = loader.database.state.keyspaces;
+  const { compareExchange } = loader.database;
   const body = await loader.body(document);
   for (const path of options.compareExchange) {
     includedIds(body, path, (key) => {
-      const stored = compareExchange.get(compareExchangeKey(key));
+      const stored = compareExchange.get(key);
       const value = stored === undefined ? "null" : stored.text;
       rows.push([
         key,

@@ -5,14 +5,15 @@
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
-import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
-import { counterKey } from "../../engine/keyspaces/counters.ts";
-import type { IncludedCounters, QueryOutcome, RowSink } from "../../engine/rql/results.ts";
-import { compareNames } from "../../engine/writes/counter-operations.ts";
+import {
+  type Database,
+  type DocumentPieces,
+  type IncludedCounters,
+  nodeTag,
+  type QueryOutcome,
+  type RowSink,
+} from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";
@@ -31,7 +32,7 @@ export type ReplyTail = (outcome: QueryOutcome) => string;
 export class QueryReply implements RowSink {
   readonly #exchange: Exchange;
   readonly #database: Database;
-  readonly #rows = new ReplyText(8 * 1024);
+  readonly #rows = new JsonText(8 * 1024);
   #isEmpty = true;
   /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
@@ -51,8 +52,6 @@ export class QueryReply implements RowSink {
   }
 
   async addLarge(document: DocumentPieces): Promise<void> {
-    // The view pins the segment of the row's record, which nothing else may be holding.
-    const view = this.#database.view();
     let give: (() => void) | undefined;
     try {
       give = await takeRoom("replies", document.length, this.#exchange.signal);
@@ -61,14 +60,13 @@ export class QueryReply implements RowSink {
       if (this.#stream !== undefined) await writePieces(this.#stream, document);
     } finally {
       give?.();
-      view.release();
     }
   }
 
   /** Sends the rest. Resolves when it has been handed to the transport. */
   async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
     const totals = totalsText(outcome);
-    const rest = new ReplyText(1024);
+    const rest = new JsonText(1024);
     rest.addText(`,"Includes":${includesText(outcome)}${stateText(outcome)}`);
     rest.addText(this.#extras(outcome));
     await this.#addRevisions(rest, outcome);
@@ -78,7 +76,7 @@ export class QueryReply implements RowSink {
       await this.#stream.end(this.#rows.bytes);
       return;
     }
-    const text = new ReplyText(this.#rows.length + rest.length + 512);
+    const text = new JsonText(this.#rows.length + rest.length + 512);
     text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
     text.addBytes(rest.bytes).addText("}");
     this.#room.release();
@@ -152,16 +150,15 @@ export class QueryReply implements RowSink {
     if (outcome.seriesIncludes !== null) {
       text += `,"TimeSeriesIncludes":${seriesText(this.#database, outcome.seriesIncludes)}`;
     }
-    const { indexDefinitions } = this.#database.state.keyspaces;
-    const definition = indexDefinitions.newestEntry(outcome.indexName.toLowerCase());
-    if (definition !== undefined) text += `,"IndexDefinitionRaftIndex":${definition.etag}`;
+    const etag = this.#database.indexes.definitionEtag(outcome.indexName);
+    if (etag !== undefined) text += `,"IndexDefinitionRaftIndex":${etag}`;
     return text;
   }
 
-  async #addRevisions(text: ReplyText, { revisionIncludes }: QueryOutcome): Promise<void> {
+  async #addRevisions(text: JsonText, { revisionIncludes }: QueryOutcome): Promise<void> {
     if (revisionIncludes === null) return;
     const revisions = await includedRevisions(this.#database, revisionIncludes);
-    addIncludedRevisions(text, this.#database, revisions);
+    addIncludedRevisions(text, revisions);
   }
 }
 
@@ -217,26 +214,25 @@ export function counterIncludesText(
 ): string {
   const values = new Map<string, string[]>();
   const names = new Map<string, string[]>();
-  const { counters } = database.state.keyspaces;
+  const { counters } = database;
   for (const { documentId, names: asked } of included) {
     const rows = values.get(documentId) ?? [];
     const known = names.get(documentId) ?? [];
     values.set(documentId, rows);
     names.set(documentId, known);
-    const row = (name: string, value: string) =>
+    const row = (name: string, value: string | bigint) =>
       rows.push(
         `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
       );
     if (asked === null) {
-      const all = [...counters.withPrefix(counterKey(documentId, ""))].map(([, one]) => one);
-      for (const { name, value } of all.sort(compareNames)) row(name, value);
+      for (const { name, value } of counters.all(documentId)) row(name, value);
       continue;
     }
     for (const name of asked) {
       if (known.includes(name)) continue;
       known.push(name);
-      const counter = counters.get(counterKey(documentId, name));
-      if (counter === undefined) rows.push("null");
+      const counter = counters.get(documentId, name);
+      if (counter === null) rows.push("null");
       else row(name, counter.value);
     }
   }
@@ -247,7 +243,7 @@ export function counterIncludesText(
 
 function compareExchangeText(database: Database, keys: readonly string[]): string {
   const members = keys.map((key) => {
-    const stored = database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
+    const stored = database.compareExchange.get(key);
     const name = JSON.stringify(key);
     return `${name}:{"Key":${name},"Index":${stored?.index ?? -1},"Value":${stored?.text ?? "null"}}`;
   });

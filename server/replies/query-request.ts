@@ -3,13 +3,15 @@
  * in them is exact and a JavaScript number is not.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { nextTurn, turnIsOver } from "../../engine/base/turns.ts";
 import { workLimits } from "../../engine/base/work-budget.ts";
-import { DocumentParser } from "../../engine/documents/document-parser.ts";
+import {
+  minifiedObject,
+  type ProjectionBehavior,
+  projectionBehaviors,
+  type QueryOptions,
+} from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, ValueSpan } from "../../engine/json/field-access.ts";
-import type { QueryOptions } from "../../engine/querying/query-host.ts";
-import { type ProjectionBehavior, projectionBehaviors } from "../../engine/rql/results.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { parseTimeSpanMs } from "../http/request.ts";
 
@@ -19,42 +21,13 @@ export interface QueryRequest {
   readonly options: QueryOptions;
 }
 
-const parser = new DocumentParser(null);
 const queryKey = quoteString("Query");
 const parametersKey = quoteString("QueryParameters");
 const int32Max = 2_147_483_647;
-/** Bytes from which a body is parsed in slices, and bytes per slice. */
-const slicedBytesMin = 64 * 1024;
-const pauseBytes = 32 * 1024;
 
 /** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const text = minified(await queryBody(exchange));
-  return queryOfObject(text instanceof Promise ? await text : text, 0);
-}
-
-/**
- * The minified text of the object in `body`. A long body is parsed in slices; the result for a short one is valid only
- * until the next await, because all requests share its buffer.
- */
-function minified(body: Buffer): Buffer | Promise<Buffer> {
-  if (body.length >= slicedBytesMin) return minifiedInSlices(body);
-  parser.parse(body, 0, body.length);
-  return parser.body.subarray(0, parser.bodyLength);
-}
-
-async function minifiedInSlices(body: Buffer): Promise<Buffer> {
-  const own = new DocumentParser(null);
-  const work = own.parseInSlices(
-    body,
-    0,
-    body.length,
-    Buffer.allocUnsafeSlow(body.length),
-    pauseBytes,
-  );
-  while (work.next().done !== true) await turnIsOver();
-  await nextTurn();
-  return own.source.subarray(0, own.bodyLength);
+  return queryOfObject(await minifiedObject(await queryBody(exchange)), 0);
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
@@ -77,8 +50,7 @@ function refuseLarge(bytes: number): void {
 
 /** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const found = minified(await queryBody(exchange));
-  const text = found instanceof Promise ? await found : found;
+  const text = await minifiedObject(await queryBody(exchange));
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");

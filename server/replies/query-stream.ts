@@ -5,12 +5,15 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { largeRecordBytes } from "../../engine/base/limits.ts";
-import type { Database } from "../../engine/database/database.ts";
-import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
-import { collectionIdNamed } from "../../engine/reading/query-rows.ts";
-import type { AnalyzedQuery } from "../../engine/rql/analyzed-query.ts";
-import type { QueryOutcome, RowSink } from "../../engine/rql/results.ts";
+import type {
+  Database,
+  DocumentPieces,
+  PreparedQuery,
+  QueryInclude,
+  QueryOutcome,
+  RowSink,
+} from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import { CsvRows, rowCells } from "../http/csv.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
@@ -28,7 +31,7 @@ const timeoutMs = 60_000;
 interface Framing {
   /** Text before the rows; `outcome` null: not known yet. */
   open(outcome: QueryOutcome | null): string;
-  row(row: Buffer, isFirst: boolean, text: ReplyText): void;
+  row(row: Buffer, isFirst: boolean, text: JsonText): void;
   /** Text around a row that is written by itself; undefined: `row` formats such rows too. */
   readonly around:
     | { readonly first: string; readonly open: string; readonly close: string }
@@ -68,7 +71,7 @@ const lineFraming: Framing = {
 
 function csvFraming(database: Database): Framing {
   const rows = new CsvRows();
-  const stamp = new Date(database.state.nowMicros() / 1000).toISOString();
+  const stamp = new Date(database.nowMicros() / 1000).toISOString();
   const time = `${stamp.slice(0, 10).replaceAll("-", "")}_${stamp.slice(11, 16).replace(":", "")}`;
   const name = `${database.name}_A_query_result_${time}.csv`;
   return {
@@ -95,18 +98,18 @@ export async function streamQuery(
 ): Promise<void> {
   const format = exchange.query.get("format")?.toLowerCase();
   const asked = { ...options, timeoutMs, signal: exchange.signal };
-  const query = await database.queries.prepare(text, "read", asked);
+  const query = await database.queries.prepare(text, asked);
   refuseIncludes(query);
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
-  const sink = new StreamSink(exchange, database, framing);
+  const sink = new StreamSink(exchange, framing);
   try {
-    const outcome = await database.queries.execute(query, asked, sink);
-    if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));
+    const outcome = await query.run(asked, sink);
+    if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
   } catch (error) {
     if (sink.fail()) return;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
-    const name = query.access.kind === "index" ? query.access.name : "";
+    const name = query.namedIndex ?? "";
     // RavenDB 7.2.7 sends this without braces, except for jsonl.
     exchange.replyJson(404, { Error: `Index ${name} does not exist` });
   }
@@ -115,44 +118,34 @@ export async function streamQuery(
 /** As in RavenDB 7.2.7, the total of a streamed collection is its document count, whatever the query filters. */
 function withStreamedTotal(
   outcome: QueryOutcome,
-  { access, source }: AnalyzedQuery,
-  { state }: Database,
+  { collectionCount }: PreparedQuery,
 ): QueryOutcome {
-  if (access.kind !== "collection") return outcome;
-  const { documents } = state;
-  const totalResults = source.isAllDocuments
-    ? documents.documentCount
-    : documents.countOfCollection(collectionIdNamed(state, source.name));
-  return { ...outcome, totalResults };
+  return collectionCount === null ? outcome : { ...outcome, totalResults: collectionCount };
 }
 
+const includeNames: Readonly<Record<QueryInclude, string>> = {
+  documents: "Document",
+  counters: "Counter",
+  "compare-exchange": "Compare Exchange Value",
+};
+
 /** @throws EngineError not-supported */
-function refuseIncludes({ include }: AnalyzedQuery): void {
-  const kind =
-    include.paths.length > 0
-      ? "Document"
-      : include.counters.length > 0
-        ? "Counter"
-        : include.compareExchange.length > 0
-          ? "Compare Exchange Value"
-          : null;
-  if (kind === null) return;
-  const complaint = `${kind} Includes are not supported by this type of query.`;
+function refuseIncludes({ includes: [kind] }: PreparedQuery): void {
+  if (kind === undefined) return;
+  const complaint = `${includeNames[kind]} Includes are not supported by this type of query.`;
   throw new EngineError("not-supported", complaint);
 }
 
 class StreamSink implements RowSink {
   readonly #exchange: Exchange;
-  readonly #database: Database;
   readonly #framing: Framing;
-  readonly #text = new ReplyText(8 * 1024);
+  readonly #text = new JsonText(8 * 1024);
   readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
   #isFirst = true;
 
-  constructor(exchange: Exchange, database: Database, framing: Framing) {
+  constructor(exchange: Exchange, framing: Framing) {
     this.#exchange = exchange;
-    this.#database = database;
     this.#framing = framing;
   }
 
@@ -169,8 +162,6 @@ class StreamSink implements RowSink {
 
   async addLarge(document: DocumentPieces): Promise<void> {
     this.#requireClient();
-    // The view pins the segment of the row's record, which nothing else may be holding.
-    const view = this.#database.view();
     let give: (() => void) | undefined;
     try {
       give = await takeRoom("replies", document.length, this.#exchange.signal);
@@ -185,7 +176,6 @@ class StreamSink implements RowSink {
       this.#text.addText(around.close);
     } finally {
       give?.();
-      view.release();
     }
   }
 

@@ -3,26 +3,15 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { lastEntries, pageOf, type SeriesBounds } from "../../engine/keyspaces/series-page.ts";
 import {
-  committedSegments,
-  lastSegment,
-  type SegmentSource,
-  segmentPrefix,
-  seriesKey,
+  type Database,
+  type SeriesBounds,
+  type SeriesInclude,
   timeMax,
   timeMin,
-} from "../../engine/keyspaces/time-series.ts";
-import type { SeriesInclude } from "../../engine/rql/analyzed-query.ts";
+} from "../../engine/engine.ts";
 import type { QueryString } from "../http/request.ts";
-import {
-  boundsOf,
-  entryFormOf,
-  rangeHead,
-  seriesStateText,
-  sliceText,
-} from "./time-series-text.ts";
+import { boundsOf, entryFormOf, rangeHead, sliceText } from "./time-series-text.ts";
 
 /** The name that means all series of a document. */
 const allSeries = "@all_timeseries";
@@ -76,20 +65,19 @@ export function seriesIncludesText(
   id: string,
   includes: readonly SeriesInclude[],
 ): string {
-  const source = committedSegments(database.state.keyspaces.timeSeriesSegments);
+  const { timeSeries } = database;
   const series = new Map<string, { name: string; bounds: SeriesBounds[]; texts: string[] }>();
   for (const include of expanded(database, id, includes)) {
     const { name } = include;
     const key = name.toLowerCase();
-    const prefix = segmentPrefix(id, name);
-    const bounds = rangeOf(source, prefix, include);
+    const bounds = timeSeries.includedBounds(id, include);
     if (bounds === null) continue;
     const row = series.get(key) ?? { name, bounds: [], texts: [] };
     series.set(key, row);
     if (row.bounds.some((known) => contains(known, bounds))) continue;
     row.bounds.push(bounds);
     const isEmpty = include.kind === "lastCount" && include.count <= 0;
-    const page = pageOf(source, prefix, bounds, 0, isEmpty ? 0 : undefined);
+    const page = timeSeries.page(id, name, bounds, 0, isEmpty ? 0 : undefined);
     const form = entryFormOf(database, name, false);
     const entries = page.slices.map((slice) => sliceText(slice, form)).join(",");
     row.texts.push(
@@ -108,53 +96,20 @@ export function seriesIncludesState(
   id: string,
   includes: readonly SeriesInclude[],
 ): (string | null)[] {
-  return expanded(database, id, includes).map(({ name }) => seriesStateText(database, id, name));
+  return expanded(database, id, includes).map(({ name }) => database.timeSeries.version(id, name));
 }
 
 /** Replaces every `@all_timeseries` by the names of the document's series. */
 function expanded(
-  { state }: Database,
+  { timeSeries }: Database,
   id: string,
   includes: readonly SeriesInclude[],
 ): SeriesInclude[] {
-  return includes.flatMap((include) => {
-    if (include.name !== allSeries) return [include];
-    const names = [...state.keyspaces.timeSeries.withPrefix(seriesKey(id, ""))];
-    return names.map(([, { name }]): SeriesInclude => ({ ...include, name }));
-  });
-}
-
-/** The range of an include; null when the series does not exist, and so has no last entry. */
-function rangeOf(
-  source: SegmentSource,
-  prefix: string,
-  include: SeriesInclude,
-): SeriesBounds | null {
-  switch (include.kind) {
-    case "range":
-      return include.bounds;
-    case "lastCount":
-      return lastEntries(source, prefix, include.count) ?? null;
-    case "lastTime": {
-      const last = lastSegment(source, prefix)?.[1].last;
-      if (last === undefined) return null;
-      const from =
-        include.unit === "Month" ? monthsBefore(last, include.value) : last - include.value * 1000;
-      return { from: Math.min(timeMax, Math.max(timeMin, from)), to: undefined };
-    }
-  }
-}
-
-/** The same day and time that many months earlier; the last day of the month when that day does not exist. */
-function monthsBefore(time: number, months: number): number {
-  const date = new Date(time);
-  const day = date.getUTCDate();
-  date.setUTCDate(1);
-  date.setUTCMonth(date.getUTCMonth() - months);
-  const monthEnd = new Date(date);
-  monthEnd.setUTCMonth(date.getUTCMonth() + 1, 0);
-  date.setUTCDate(Math.min(day, monthEnd.getUTCDate()));
-  return Number.isNaN(date.getTime()) ? timeMin : date.getTime();
+  return includes.flatMap((include) =>
+    include.name === allSeries
+      ? timeSeries.names(id).map((name): SeriesInclude => ({ ...include, name }))
+      : [include],
+  );
 }
 
 function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {

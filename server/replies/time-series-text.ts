@@ -9,15 +9,15 @@ import {
   lastMillisecond,
   neverText,
 } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
-import type { SeriesBounds, SeriesPage, SeriesSlice } from "../../engine/keyspaces/series-page.ts";
-import type { Segment } from "../../engine/keyspaces/series-segment.ts";
 import {
+  type Database,
   isIncremental,
-  segmentPrefix,
+  nodeTag,
+  type SeriesBounds,
+  type SeriesPage,
+  type SeriesSlice,
   seriesTimeText,
-} from "../../engine/keyspaces/time-series.ts";
+} from "../../engine/engine.ts";
 
 /** How entries are formatted. */
 export interface EntryForm {
@@ -26,8 +26,8 @@ export interface EntryForm {
 }
 
 /** `NodeValues` are written for incremental series, when full results were requested. */
-export function entryFormOf({ state }: Database, name: string, isFull: boolean): EntryForm {
-  return { node: isFull && isIncremental(name) ? `${nodeTag}-${state.databaseHash}` : null };
+export function entryFormOf({ databaseId }: Database, name: string, isFull: boolean): EntryForm {
+  return { node: isFull && isIncremental(name) ? `${nodeTag}-${databaseId}` : null };
 }
 
 /** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
@@ -102,20 +102,4 @@ export function tagsOf(page: SeriesPage): Set<string> {
     }
   }
   return tags;
-}
-
-/**
- * Text that changes whenever the series does; null when it does not exist. Every write of a segment assigns a new etag,
- * and between two writes entries can only be removed. Cost: O(segments).
- */
-export function seriesStateText(database: Database, id: string, name: string): string | null {
-  const prefix = segmentPrefix(id, name);
-  let etag = 0;
-  let count = 0;
-  for (const [, entry] of database.state.keyspaces.timeSeriesSegments.range(prefix, prefix)) {
-    const segment: Segment = entry.value;
-    etag = Math.max(etag, entry.etag);
-    count += segment.count;
-  }
-  return count === 0 ? null : `${etag} ${count}`;
 }

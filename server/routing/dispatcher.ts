@@ -11,7 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -153,7 +153,7 @@ export class Dispatcher {
     }
   }
 
-  /** Document numbers that the request may hold are not reused while it runs. */
+  /** While the request runs the database is in use, and what the request has found stays valid. */
   private runOn(
     database: Database,
     exchange: Exchange,
@@ -162,12 +162,8 @@ export class Dispatcher {
     this.addNotices(exchange, database);
     const running = route.handle(exchange, { server: this.services, route, database });
     if (running === undefined) return;
-    const guest = database.enter();
-    const hold = route.keepsNoNumbers === true ? null : database.state.documents.hold();
-    return running.finally(() => {
-      guest.release();
-      hold?.release();
-    });
+    const guest = database.enter(route.isLong === true);
+    return running.finally(() => guest.release());
   }
 
   /** Notifies an official client that its configuration or topology is stale, so that it fetches them again. */

@@ -3,7 +3,7 @@
  * file; `route-table.ts` joins them.
  */
 import type { WebSocket } from "ws";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Access } from "../security/access.ts";
 import type { ServerServices } from "./services.ts";
@@ -56,8 +56,8 @@ export interface DatabaseRoute extends RouteBase {
   readonly handle: (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
   /** Served even when the database is disabled. */
   readonly whenDisabled?: true;
-  /** A request may last for hours, and holds no document numbers from one turn of the event loop to the next. */
-  readonly keepsNoNumbers?: true;
+  /** A request may last for hours, and keeps nothing that it has found from one turn of the event loop to the next. */
+  readonly isLong?: true;
 }
 
 /**

@@ -2,8 +2,7 @@
  * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
  * Handlers reach them through `context.server`.
  */
-import type { Database } from "../../engine/database/database.ts";
-import type { Operations } from "../../engine/store/operations.ts";
+import type { Database, Operations } from "../../engine/engine.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
@@ -13,7 +12,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { RouteTable } from "./router.ts";
 
-/** The databases of this server. Implemented by `DatabaseCatalog`; tests may supply their own. */
+/** The databases of this server. Implemented by `Databases`; tests may supply their own. */
 export interface DatabaseDirectory {
   /**
    * The database of that name, in any letter case. A promise only when it must be opened first.

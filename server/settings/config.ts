@@ -15,7 +15,7 @@ import {
   scriptStepsMax,
 } from "../../engine/base/limits.ts";
 import { type WorkLimits, workLimits } from "../../engine/base/work-budget.ts";
-import type { ScriptSettings } from "../../engine/scripting/script-values.ts";
+import type { ScriptSettings } from "../../engine/engine.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";

@@ -9,6 +9,7 @@
  */
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
+import { startCollection } from "../../engine/base/garbage.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 
 const lookMs = 1_000;
@@ -60,7 +61,7 @@ export function returnMemory(): () => void {
       return;
     }
     if (left-- > 0) return;
-    Buffer.allocUnsafeSlow(pokeBytes);
+    startCollection(pokeBytes);
     left = pause;
     pause *= 2;
     if (pause <= pauseMax) return;

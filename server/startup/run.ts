@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { bareHost } from "../../certs/hosts.ts";
 import { setWorkLimits } from "../../engine/base/work-budget.ts";
-import { setScriptLimits } from "../../engine/scripting/script-values.ts";
+import { setScriptLimits } from "../../engine/engine.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -33,6 +33,8 @@ export interface RunningServer {
   readonly lost: Promise<Error>;
   /** Checks the certificate files for changes now. @returns whether they changed. @throws StartError */
   reloadCertificate(): Promise<boolean>;
+  /** From now on it does not keep the process alive: for a process that has other things to do. */
+  unref(): void;
   /** Finishes requests in flight, flushes, then resolves. */
   stop(): Promise<void>;
 }
@@ -125,6 +127,10 @@ async function serve(
     warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
     lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
+    unref: () => {
+      server.unref();
+      tcpServer.unref();
+    },
     stop: async () => {
       shownCertificate?.close();
       tcpServer.close();

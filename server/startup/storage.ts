@@ -10,9 +10,15 @@ import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Report } from "../../engine/base/environment.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
-import { type Engine, EngineError, openEngine } from "../../engine/engine.ts";
-import { makeFolders, nodeEnvironment } from "../../engine/platform/node-environment.ts";
-import type { Operations } from "../../engine/store/operations.ts";
+import {
+  type Engine,
+  EngineError,
+  makeFolders,
+  nodeEnvironment,
+  type Operations,
+  openEngine,
+  type SystemValues,
+} from "../../engine/engine.ts";
 import type { DatabaseDirectory } from "../routing/services.ts";
 import type { Config } from "../settings/config.ts";
 import { StartError } from "../settings/start-error.ts";
@@ -37,10 +43,10 @@ export async function openStorage(config: Config, report?: Report): Promise<Stor
   if (!config.runInMemory) await prepareFolder(config.dataFolder);
   const engine = await open(config, report);
   return {
-    values: new SystemValues(engine),
+    values: new TextValues(engine.values),
     databases: engine.databases,
     get operations() {
-      return engine.system.operations;
+      return engine.operations;
     },
     lost: engine.lost,
     close: () => engine.close(),
@@ -75,36 +81,29 @@ async function open(config: Config, report: Report | undefined): Promise<Engine>
   }
 }
 
-/** The server's own values in the system database. */
-class SystemValues implements ValueStore {
-  readonly #engine: Engine;
+/** The server's own values as text. */
+class TextValues implements ValueStore {
+  readonly #values: SystemValues;
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
+  constructor(values: SystemValues) {
+    this.#values = values;
   }
 
   get(key: string): string | undefined {
-    const value = this.#engine.system.state.keyspaces.values.get(key);
+    const value = this.#values.get(key);
     return value === undefined ? undefined : JSON.stringify(value);
   }
 
   put(key: string, jsonText: string): Promise<void> {
-    return this.#change(key, JSON.parse(jsonText) as unknown);
+    return this.#values.put(key, JSON.parse(jsonText) as unknown);
   }
 
   delete(key: string): Promise<void> {
-    return this.#change(key, undefined);
+    return this.#values.delete(key);
   }
 
   *entries(prefix: string): Iterable<[string, string]> {
-    const { values } = this.#engine.system.state.keyspaces;
-    for (const [key, value] of values.withPrefix(prefix)) yield [key, JSON.stringify(value)];
-  }
-
-  async #change(key: string, value: unknown): Promise<void> {
-    await this.#engine.system.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, key, value);
-    });
+    for (const [key, value] of this.#values.entries(prefix)) yield [key, JSON.stringify(value)];
   }
 }
 

@@ -1,18 +1,14 @@
 /** JSON texts of the subscription protocol's server messages. Shapes are those of RavenDB 7.2.7. */
 
 import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import type { ReplyText } from "../../engine/documents/reply-text.ts";
-import type {
-  SubscriptionIncludes,
-  SubscriptionItem,
-} from "../../engine/subscriptions/subscription-query.ts";
+import type { Database, SubscriptionIncludes, SubscriptionItem } from "../../engine/engine.ts";
+import type { JsonText } from "../../engine/json/json-text.ts";
 import { errorStatus } from "../http/error-status.ts";
 import { RequestError } from "../http/request-error.ts";
 import { counterIncludesText, seriesText } from "../replies/query-reply.ts";
 
 /** Appends the message for one document of a batch. */
-export function addDataMessage(target: ReplyText, { text, error }: SubscriptionItem): void {
+export function addDataMessage(target: JsonText, { text, error }: SubscriptionItem): void {
   target.addText('{"Type":"Data","Data":').addBytes(text);
   if (error !== null) target.addText(`,"Exception":${JSON.stringify(exceptionText(error))}`);
   target.addText("}");

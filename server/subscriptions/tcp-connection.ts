@@ -17,16 +17,16 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { subscriptionBatchDocumentsMax } from "../../engine/base/limits.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { ReplyText } from "../../engine/documents/reply-text.ts";
-import type { SubscriptionBatch } from "../../engine/subscriptions/subscription.ts";
-import type { IncludeKind } from "../../engine/subscriptions/subscription-query.ts";
-import { closed } from "../../engine/subscriptions/subscription-set.ts";
 import {
+  type Database,
+  type IncludeKind,
   type OpeningStrategy,
   openingStrategies,
+  type SubscriptionBatch,
   type SubscriptionWorker,
-} from "../../engine/subscriptions/subscription-worker.ts";
+  subscriptionClosed,
+} from "../../engine/engine.ts";
+import { JsonText } from "../../engine/json/json-text.ts";
 import type { Connection } from "../http/connection.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { parseTimeSpanMs } from "../http/request.ts";
@@ -273,7 +273,7 @@ export class TcpConnection {
     { items, includes }: SubscriptionBatch,
     version: number,
   ): Promise<void> {
-    const text = new ReplyText(pieceBytes);
+    const text = new JsonText(pieceBytes);
     for (const item of items) {
       addDataMessage(text, item);
       if (text.length < pieceBytes) continue;
@@ -364,7 +364,7 @@ function unexpected(message: JsonObject): EngineError {
 }
 
 function noneLeft({ options }: SubscriptionWorker): EngineError {
-  return closed(
+  return subscriptionClosed(
     `Closing subscription ${options.name} because there were no documents left and client connected in 'CloseWhenNoDocsLeft' mode`,
     false,
     true,

@@ -9,7 +9,7 @@
 import * as net from "node:net";
 import * as tls from "node:tls";
 import { Connection } from "../http/connection.ts";
-import { listenOn, prepareSocket, setCertificate } from "../listening/listening.ts";
+import { listenOn, prepareSocket, setCertificate, unrefAll } from "../listening/listening.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
@@ -53,6 +53,11 @@ export class TcpServer {
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.#listeners, secure);
+  }
+
+  /** From now on it does not keep the process alive. Call it once it listens. */
+  unref(): void {
+    unrefAll(this.#listeners);
   }
 
   /** Stops listening and ends all connections; clients reconnect after a restart. */

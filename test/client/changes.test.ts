@@ -3,6 +3,7 @@
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openedDatabase } from "../../engine/api/database.ts";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
@@ -207,7 +208,11 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     try {
       expect(await nameNow()).toBe("first");
       const database = await server.running.services.databases.find(store.database);
-      await database?.put("kept/1", { name: "second", "@metadata": { "@collection": "Users" } });
+      if (database === undefined) throw new Error("no database");
+      await openedDatabase(database).put("kept/1", {
+        name: "second",
+        "@metadata": { "@collection": "Users" },
+      });
       await heard.until(1);
       expect(await nameNow()).toBe("second");
       // Without a change the server is not asked.

@@ -12,8 +12,9 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import * as http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Database } from "../../engine/database/database.ts";
-import type { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import { openedDatabase } from "../../engine/api/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
+import type { Databases } from "../../engine/engine.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import { loadConfig } from "../../server/settings/config.ts";
@@ -173,8 +174,8 @@ class FuzzRun {
     return this.#server;
   }
 
-  get #databases(): DatabaseCatalog {
-    return this.#running.services.databases as DatabaseCatalog;
+  get #databases(): Databases {
+    return this.#running.services.databases as Databases;
   }
 
   fail(what: string, cause?: unknown): void {
@@ -327,8 +328,9 @@ class FuzzRun {
     this.#current = "the end of a round";
     try {
       await this.#revive();
-      const database = await this.#databases.find(databaseName);
-      if (database === undefined) throw new Error("the database is gone");
+      const face = await this.#databases.find(databaseName);
+      if (face === undefined) throw new Error("the database is gone");
+      const database = openedDatabase(face);
       await database.operations.stop();
       database.checkInvariants();
       database.queries.indexes.checkInvariants();
@@ -343,7 +345,7 @@ class FuzzRun {
     if (heapUsed > heapBytesMax) this.fail(`the heap has ${heapUsed} bytes`);
   }
 
-  async #compareWithFiles(database: Database): Promise<void> {
+  async #compareWithFiles(database: OpenDatabase): Promise<void> {
     // Indexes and tasks may still write: what is compared is of one moment, and so is the copy.
     await database.compactionEnded();
     while (database.logMetrics.unsyncedBytes > 0) await database.flush();
@@ -354,7 +356,7 @@ class FuzzRun {
         recursive: true,
         filter: (path) => !/\bLOCK[^/]*$/.test(path),
       });
-      const again = await Database.open(nodeEnvironment(), databaseName, copy, {
+      const again = await OpenDatabase.open(nodeEnvironment(), databaseName, copy, {
         log: { mustExist: true },
       });
       try {

@@ -1,7 +1,8 @@
 /** What clients hear of a database that has stopped, and that others are served all the time. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openedDatabase } from "../../engine/api/database.ts";
 import { InvariantError } from "../../engine/base/assert.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
 import { stopTestServers } from "../support/start-test-server.ts";
 
@@ -12,8 +13,11 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-const databaseNow = async () =>
-  (await client.server.running.services.databases.find("db")) as Database;
+async function databaseNow(): Promise<OpenDatabase> {
+  const face = await client.server.running.services.databases.find("db");
+  if (face === undefined) throw new Error("no database");
+  return openedDatabase(face);
+}
 
 test("a write that meets a mistake of ours is answered by a reference, and the next ones are served", async () => {
   const { state } = await databaseNow();

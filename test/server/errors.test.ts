@@ -75,7 +75,7 @@ describe("an error that calls itself JSON", () => {
   });
 });
 
-/** What a server answers to these bytes until it closes the connection, or for a moment. */
+/** What a server answers to these bytes, each sent once the one before is answered, until the connection is closed. */
 async function exchange(port: number, ...pieces: readonly string[]): Promise<string> {
   const socket = net.connect(port, "127.0.0.1");
   await once(socket, "connect");
@@ -84,20 +84,20 @@ async function exchange(port: number, ...pieces: readonly string[]): Promise<str
     text += bytes.toString("latin1");
   });
   socket.on("error", () => undefined);
-  for (const piece of pieces) {
+  for (const [position, piece] of pieces.entries()) {
     socket.write(piece);
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    const isAnswered = () => socket.closed || bodiesOf(text).length > position;
+    await expect.poll(isAnswered, { timeout: 10_000 }).toBe(true);
   }
-  if (!socket.closed) {
-    await Promise.race([once(socket, "close"), new Promise((done) => setTimeout(done, 500))]);
-  }
-  socket.destroy();
+  socket.end();
+  if (!socket.closed) await once(socket, "close");
   return text;
 }
 
 /** What stands behind the head of each reply. */
 function bodiesOf(text: string): string[] {
-  return text.split(/(?=HTTP\/1\.1 \d)/).map((reply) => reply.slice(reply.indexOf("\r\n\r\n") + 4));
+  const replies = text === "" ? [] : text.split(/(?=HTTP\/1\.1 \d)/);
+  return replies.map((reply) => reply.slice(reply.indexOf("\r\n\r\n") + 4));
 }
 
 test("a client that goes on sending what was refused still reads why", async () => {

@@ -4,6 +4,7 @@ import type * as http2 from "node:http2";
 import * as net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { processMemory } from "../../engine/base/memory-budget.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../server/http/exchange.ts";
 import type { Route } from "../../server/routing/route.ts";
@@ -388,7 +389,8 @@ describe("HTTP/2", () => {
       );
       return socket;
     });
-    await sleep(200);
+    // Replies are held for them by now.
+    await expect.poll(() => processMemory.workBytesOf("replies")).toBeGreaterThan(0);
     const session = server.session(undefined);
     expect((await requestHttp2(session, "/build/version")).status).toBe(200);
     session.close();

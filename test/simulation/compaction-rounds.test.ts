@@ -3,7 +3,7 @@
  * nothing left to reclaim, and leaves neither dead records nor a growing number of small segments.
  */
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { putParsed } from "../../engine/writes/documents.ts";
 import { SeededRandom } from "../support/random.ts";
 import { databaseFolder, logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
@@ -16,9 +16,9 @@ class Rounds {
   readonly files = new SimulatedFileSystem();
   readonly random = new SeededRandom(99);
   readonly #environment = simulatedEnvironment(this.files);
-  #database: Database | null = null;
+  #database: OpenDatabase | null = null;
 
-  get database(): Database {
+  get database(): OpenDatabase {
     if (this.#database === null) throw new Error("it is opened first");
     return this.#database;
   }
@@ -26,7 +26,7 @@ class Rounds {
   async open(): Promise<void> {
     const maintenance = { scrubIntervalMs: 1e9, snapshotIntervalMs: 1e9 };
     const options = logOptions({ segmentBytesMax: 8192, cacheBytes: 1_000_000, maintenance });
-    this.#database = await Database.open(this.#environment, "shop", databaseFolder, options);
+    this.#database = await OpenDatabase.open(this.#environment, "shop", databaseFolder, options);
   }
 
   /** Lets time pass, with a turn for whoever waits for the disk in every 20 ms of it. */
@@ -41,8 +41,8 @@ class Rounds {
     const written = this.database.write((transaction) => {
       for (const number of numbers) {
         const bytes = Buffer.from(`{"n":${value},"text":"${"x".repeat(50 + (number % 50))}"}`);
-        transaction.state.parser.parse(bytes, 0, bytes.length);
-        putParsed(transaction, `things/${number}`);
+        const parsed = transaction.state.parser.parse(bytes, 0, bytes.length);
+        putParsed(transaction, `things/${number}`, parsed);
       }
     });
     await this.pass(12);

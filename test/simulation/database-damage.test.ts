@@ -8,7 +8,7 @@
  */
 import { describe, expect, test, vi } from "vitest";
 import { EngineError } from "../../engine/base/errors.ts";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";
@@ -57,10 +57,10 @@ async function outcomeOf(
   const copy = files.restart();
   damage(copy);
   const before = copy.paths().map((path) => [path, Buffer.from(copy.content(path))] as const);
-  let database: Database;
+  let database: OpenDatabase;
   try {
     const options = logOptions({ mustExist: true });
-    database = await Database.open(simulatedEnvironment(copy), "shop", databaseFolder, options);
+    database = await OpenDatabase.open(simulatedEnvironment(copy), "shop", databaseFolder, options);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     expect(["database-damaged", "database-missing"]).toContain(error.code);

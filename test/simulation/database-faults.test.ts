@@ -4,7 +4,7 @@
  * a different start for each scenario and fault; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";
@@ -148,7 +148,7 @@ test("that the disk is full is told once for each filling, with the reserve", as
   const environment = simulatedEnvironment(files);
   const reserve = 4096;
   const open = (folder: string) =>
-    Database.open(environment, folder, `/data/${folder}`, {
+    OpenDatabase.open(environment, folder, `/data/${folder}`, {
       ...logOptions({ diskReserveBytes: reserve }),
       report: (message) => reports.push(message),
     });

@@ -5,7 +5,7 @@
  * By default every 29th call; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { countCalls, crashEverywhere, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { query } from "../support/open-database.ts";
@@ -34,11 +34,11 @@ const questions = [
   "from Counts order by City select City, Count",
 ];
 
-async function open(files: SimulatedFileSystem): Promise<Database> {
-  return await Database.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
+async function open(files: SimulatedFileSystem): Promise<OpenDatabase> {
+  return await OpenDatabase.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
 }
 
-async function answers(database: Database): Promise<object[]> {
+async function answers(database: OpenDatabase): Promise<object[]> {
   const replies: object[] = [];
   for (const question of questions) {
     const { outcome, rows } = await query(database, question);

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { builtProgram } from "../support/built.ts";
 import { newTestFolder } from "../support/open-test-database.ts";
@@ -21,7 +21,7 @@ test("a second process is told at once that the folder is taken", { timeout: 60_
   const holder = spawn(process.execPath, [program, folder, "1", "1000"]);
   try {
     await once(holder.stdout, "data");
-    await expect(Database.open(nodeEnvironment(), "second", folder)).rejects.toMatchObject({
+    await expect(OpenDatabase.open(nodeEnvironment(), "second", folder)).rejects.toMatchObject({
       code: "database-locked",
       message: expect.stringContaining(`${holder.pid}`),
     });
@@ -29,6 +29,6 @@ test("a second process is told at once that the folder is taken", { timeout: 60_
     holder.kill("SIGKILL");
     await once(holder, "close");
   }
-  const database = await Database.open(nodeEnvironment(), "second", folder);
+  const database = await OpenDatabase.open(nodeEnvironment(), "second", folder);
   await database.close();
 });

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { attachmentKey } from "../../engine/keyspaces/attachments.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
@@ -112,7 +112,7 @@ function readLines(child: ChildProcess): { opened: Promise<void>; numbers(): num
 
 /** Opens what was left, with its snapshot and without, and looks at every write so far. */
 async function checkAll(folder: string, known: Known, round: number): Promise<number> {
-  const database = await Database.open(nodeEnvironment(), "killed", folder);
+  const database = await OpenDatabase.open(nodeEnvironment(), "killed", folder);
   database.checkInvariants();
   let foundBeside = 0;
   for (const number of known.acknowledged) await checkWrite(database, known, number);
@@ -122,7 +122,7 @@ async function checkAll(folder: string, known: Known, round: number): Promise<nu
   await database.abandon();
   if (round % 2 === 1) {
     for (const name of await readdir(join(folder, "snap"))) await rm(join(folder, "snap", name));
-    const again = await Database.open(nodeEnvironment(), "killed", folder);
+    const again = await OpenDatabase.open(nodeEnvironment(), "killed", folder);
     assert.deepEqual(pictureOf(again), picture);
     await again.abandon();
   }
@@ -130,7 +130,7 @@ async function checkAll(folder: string, known: Known, round: number): Promise<nu
 }
 
 /** @returns whether the write is there. @throws AssertionError when it should be, or is half there */
-async function checkWrite(database: Database, known: Known, number: number): Promise<boolean> {
+async function checkWrite(database: OpenDatabase, known: Known, number: number): Promise<boolean> {
   const found: boolean[] = [];
   for (const operation of operationsOf(known.seed, number)) {
     if (operation.kind !== "put") continue;
@@ -160,7 +160,7 @@ async function checkWrite(database: Database, known: Known, number: number): Pro
 }
 
 /** A large document is put before the rest of its write: it may be there alone. */
-async function checkLarge(database: Database, known: Known, number: number, isNeeded: boolean) {
+async function checkLarge(database: OpenDatabase, known: Known, number: number, isNeeded: boolean) {
   const large = largeDocumentOf(known.seed, number);
   const text = await database.bodyText(`large/${number}`);
   if (text === null) {
@@ -171,7 +171,7 @@ async function checkLarge(database: Database, known: Known, number: number, isNe
   }
 }
 
-async function checkContent(database: Database, seed: number, number: number, id: string) {
+async function checkContent(database: OpenDatabase, seed: number, number: number, id: string) {
   const operation = operationsOf(seed, number).find(({ kind }) => kind === "attach");
   const attachment = database.state.keyspaces.attachments.get(attachmentKey(id, "file"));
   assert.equal(attachment !== undefined, operation !== undefined, `attachment of ${id}`);

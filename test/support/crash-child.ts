@@ -4,7 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";
-import { Database } from "../../engine/database/database.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import type { Lease } from "../../engine/log/blob-store.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { largeDocumentOf, operationsOf } from "./crash-writes.ts";
@@ -13,7 +13,7 @@ import { applyTo, type Batch } from "./model-database.ts";
 const [folder = "", seed = "0", first = "0"] = process.argv.slice(2);
 const writersCount = 8;
 
-const database = await Database.open(nodeEnvironment(), "killed", folder, {
+const database = await OpenDatabase.open(nodeEnvironment(), "killed", folder, {
   log: {
     segmentBytesMin: 64 * 1024,
     segmentBytesMax: 256 * 1024,

@@ -3,7 +3,7 @@
  * database reopened from its files (physical layout: positions, etags, counts, bytes).
  */
 import assert from "node:assert/strict";
-import type { Database } from "../../engine/database/database.ts";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import {
   bodyTextOf,
   changeVectorOf,
@@ -28,7 +28,7 @@ export interface DatabasePicture {
   readonly liveBytes: number;
 }
 
-export function pictureOf(database: Database): DatabasePicture {
+export function pictureOf(database: OpenDatabase): DatabasePicture {
   const { documents, keyspaces, committedEtag } = database.state;
   const { recordBytes, deadBytes } = database.logMetrics;
   const rows = documentsById(database).map((document) => ({
@@ -72,7 +72,7 @@ export function pictureOf(database: Database): DatabasePicture {
 }
 
 /** The logical contents: the text that `ModelDatabase.text` returns for the same operations. */
-export async function describeDatabase(database: Database): Promise<string> {
+export async function describeDatabase(database: OpenDatabase): Promise<string> {
   const { keyspaces } = database.state;
   const documents: Parameters<typeof describe>[0]["documents"] = [];
   for (const document of documentsById(database)) {
@@ -95,7 +95,7 @@ function isInternal(key: string): boolean {
   return key === "tombstones-purged-through" || key === "record";
 }
 
-async function describeDocument(database: Database, document: number) {
+async function describeDocument(database: OpenDatabase, document: number) {
   const { documents, keyspaces, shapes } = database.state;
   const record = Buffer.from(await database.record(document));
   const id = idOf(record, 0);
@@ -146,7 +146,11 @@ async function describeDocument(database: Database, document: number) {
 }
 
 /** Checks that the newest revision equals the document's current state, and that all attachment contents exist. */
-async function expectRevision(database: Database, document: number, record: Buffer): Promise<void> {
+async function expectRevision(
+  database: OpenDatabase,
+  document: number,
+  record: Buffer,
+): Promise<void> {
   const { revisions, attachments } = database.state.keyspaces;
   let row = revisions.newestOf(document);
   const { databaseHash } = database.state;
@@ -174,7 +178,7 @@ function bodyWithMetadata(body: string, metadata: Record<string, unknown>): stri
   return body === "{}" ? `{${member}}` : `${body.slice(0, -1)},${member}}`;
 }
 
-async function contentOf(database: Database, hash: string): Promise<string> {
+async function contentOf(database: OpenDatabase, hash: string): Promise<string> {
   const reader = await database.blobs.open(hash);
   try {
     const chunks: Buffer[] = [];
@@ -186,7 +190,7 @@ async function contentOf(database: Database, hash: string): Promise<string> {
 }
 
 /** All documents in id order; checks that the lists by etag and by id agree. */
-function documentsById(database: Database): number[] {
+function documentsById(database: OpenDatabase): number[] {
   const { documents } = database.state;
   const byId = drain(documents.byId(""));
   const byEtag = drain(documents.byEtag(allCollections, 0));

@@ -6,7 +6,9 @@
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { EngineError, openEngine } from "../../engine/engine.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { openFolder } from "../../engine/database/open-folder.ts";
+
 import { ownFacts } from "../../engine/platform/lock/holder-facts.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 
@@ -39,7 +41,7 @@ const environment = nodeEnvironment({
 
 const startMs = performance.now();
 try {
-  const engine = await openEngine({ folder, environment });
+  const engine = await openFolder({ folder, environment });
   const lost = (error: Error): void => {
     say(`lost ${error.message}`);
     process.exit(22);

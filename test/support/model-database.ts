@@ -243,8 +243,7 @@ export function applyTo(
       const { parser } = transaction.state;
       const bytes = Buffer.from(operation.body);
       const expected = vectorOf(transaction, operation.id, operation.expected);
-      parser.parse(bytes, 0, bytes.length);
-      putParsed(transaction, operation.id, expected);
+      putParsed(transaction, operation.id, parser.parse(bytes, 0, bytes.length), expected);
       return;
     }
     case "delete":

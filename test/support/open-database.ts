@@ -2,12 +2,14 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../../engine/database/open-folder.ts";
+
 import { isLockName } from "../../engine/platform/lock/lock-record.ts";
 import type { QueryOptions } from "../../engine/querying/query-host.ts";
 import type { QueryOutcome } from "../../engine/rql/results.ts";
 
-const engines: Engine[] = [];
+const engines: OpenFolder[] = [];
 const folders: string[] = [];
 
 /** Closes what the test opened, checks its invariants, and removes its folders. For afterEach. */
@@ -29,14 +31,14 @@ export function temporaryFolder(): string {
 }
 
 /** Opens the database `db` in a folder; undefined: in memory. */
-export async function openDatabase(folder?: string): Promise<Database> {
-  const engine = await openEngine(folder === undefined ? {} : { folder });
+export async function openDatabase(folder?: string): Promise<OpenDatabase> {
+  const engine = await openFolder(folder === undefined ? {} : { folder });
   engines.push(engine);
   return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
 }
 
 /** Opens what a crash of the process would leave of a folder. Call it while the first is still open. */
-export async function openAfterCrash(folder: string): Promise<Database> {
+export async function openAfterCrash(folder: string): Promise<OpenDatabase> {
   const copy = temporaryFolder();
   cpSync(folder, copy, { recursive: true, filter: isNoLock });
   return await openDatabase(copy);
@@ -49,7 +51,7 @@ export function isNoLock(path: string): boolean {
 
 /** Stores documents of a collection: id -> body. */
 export async function putAll(
-  database: Database,
+  database: OpenDatabase,
   collection: string,
   bodies: Readonly<Record<string, object>>,
 ): Promise<void> {
@@ -65,7 +67,7 @@ export interface QueryReply {
 }
 
 export async function query(
-  database: Database,
+  database: OpenDatabase,
   text: string,
   options: QueryOptions = {},
 ): Promise<QueryReply> {

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { Database, type DatabaseOptions } from "../../engine/database/database.ts";
+import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
@@ -24,16 +24,16 @@ export async function newTestFolder(): Promise<string> {
 }
 
 /** Opens a new database, which is checked completely when the test ends, unless the test has closed it. */
-export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<Database> {
+export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<OpenDatabase> {
   const { isInMemory, ...databaseOptions } = options;
   const folder = isInMemory === true && !isCold ? null : join(await newTestFolder(), "database");
-  const database = await Database.open(nodeEnvironment(), "test", folder, databaseOptions);
+  const database = await OpenDatabase.open(nodeEnvironment(), "test", folder, databaseOptions);
   onTestFinished(() => verifyAtEnd(database, isInMemory === true ? null : folder));
   return database;
 }
 
 /** @throws AssertionError when files and memory of the database differ */
-async function verifyAtEnd(database: Database, folder: string | null): Promise<void> {
+async function verifyAtEnd(database: OpenDatabase, folder: string | null): Promise<void> {
   if (database.hasEnded) return;
   database.checkInvariants();
   expect(await database.blobs.findDamaged()).toEqual([]);
@@ -50,7 +50,7 @@ async function verifyAtEnd(database: Database, folder: string | null): Promise<v
       const { files } = nodeEnvironment();
       for (const name of await files.list(`${folder}/snap`)) await rm(`${folder}/snap/${name}`);
     }
-    const again = await Database.open(nodeEnvironment(), "test", folder, {
+    const again = await OpenDatabase.open(nodeEnvironment(), "test", folder, {
       log: { mustExist: true },
     });
     try {

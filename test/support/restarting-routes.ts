@@ -3,7 +3,8 @@
  * in use: by another request, an operation, a changes connection or a subscription worker. A database with stopped
  * indexes stays open, because a restart resets that, in RavenDB too.
  */
-import type { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import { openedDatabase } from "../../engine/api/database.ts";
+import type { Databases } from "../../engine/engine.ts";
 import type { Exchange } from "../../server/http/exchange.ts";
 import type { DatabaseContext, DatabaseRoute, Route } from "../../server/routing/route.ts";
 
@@ -46,10 +47,11 @@ function isRead({ method, path }: Exchange): boolean {
   return method === "GET" || method === "HEAD" || (method === "POST" && readingPaths.test(path));
 }
 
-function isUnused(database: Database): boolean {
+function isUnused(face: Database): boolean {
+  const database = openedDatabase(face);
   return (
     !database.hasEnded &&
-    openedAt.get(database) !== database.state.commitStamp &&
+    openedAt.get(face) !== database.state.commitStamp &&
     database.queries.indexes.all().every(({ isPaused }) => !isPaused) &&
     !database.queries.administration.isPaused &&
     !database.feed.isFollowed &&
@@ -60,10 +62,10 @@ function isUnused(database: Database): boolean {
 
 async function restarted({ server, database }: DatabaseContext): Promise<Database> {
   // A test's own directory of databases is left alone.
-  const catalog = server.databases as Partial<DatabaseCatalog>;
-  if (catalog.unload === undefined) return database;
-  await catalog.unload(database.name);
+  const { unload } = server.databases as Partial<Databases>;
+  if (unload === undefined) return database;
+  await unload.call(server.databases, database.name);
   const opened = (await server.databases.find(database.name)) ?? database;
-  openedAt.set(opened, opened.state.commitStamp);
+  openedAt.set(opened, openedDatabase(opened).state.commitStamp);
   return opened;
 }

@@ -6,7 +6,7 @@ import type { Environment } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";
 import { finish, type Work } from "../../engine/base/work-budget.ts";
-import { Database, type DatabaseOptions } from "../../engine/database/database.ts";
+import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-database.ts";
 import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
 import type { Lease } from "../../engine/log/blob-store.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
@@ -107,13 +107,13 @@ export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
 const workOfSlice = sliceMs * scriptWorkPerMs;
 
 export class SimulatedDatabase {
-  readonly database: Database;
+  readonly database: OpenDatabase;
   readonly environment: Environment & { clock: SimulatedClock };
   readonly files: SimulatedFileSystem;
   readonly history: History;
 
   private constructor(
-    database: Database,
+    database: OpenDatabase,
     environment: Environment & { clock: SimulatedClock },
     files: SimulatedFileSystem,
     history: History,
@@ -131,7 +131,12 @@ export class SimulatedDatabase {
     options: SimulatedOptions = {},
   ): Promise<SimulatedDatabase> {
     const environment = simulatedEnvironment(files);
-    const database = await Database.open(environment, "shop", databaseFolder, logOptions(options));
+    const database = await OpenDatabase.open(
+      environment,
+      "shop",
+      databaseFolder,
+      logOptions(options),
+    );
     try {
       const count = history.find(await describeDatabase(database));
       expect(database.state.lastEtag).toBeGreaterThanOrEqual(history.etag);
@@ -257,8 +262,8 @@ function stateAfter(before: ModelDatabase, batch: Batch): ModelDatabase | null {
   }
 }
 
-function openCopy(files: SimulatedFileSystem): Promise<Database> {
-  return Database.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
+function openCopy(files: SimulatedFileSystem): Promise<OpenDatabase> {
+  return OpenDatabase.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
 }
 
 /** The number of files in the blob folder, which must be the number of referenced contents. */

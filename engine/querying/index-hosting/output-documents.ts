@@ -321,8 +321,10 @@ function putArtificial(
     if (present.toLowerCase() !== collection.toLowerCase()) return;
   }
   const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}}`;
-  transaction.state.parseText(`${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`);
-  putParsed(transaction, id, undefined, undefined, { addedFlags: artificial, skipsRevision: true });
+  const whole = `${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`;
+  const parsed = transaction.state.parseText(whole);
+  const options = { addedFlags: artificial, skipsRevision: true };
+  putParsed(transaction, id, parsed, undefined, undefined, options);
 }
 
 function escaped(text: string): string {

@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { documentsPerTask } from "../../../engine/base/limits.ts";
 import { formatTimestamp } from "../../../engine/base/timestamp.ts";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { simulatedEnvironment } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-const open: Database[] = [];
+const open: OpenDatabase[] = [];
 afterEach(async () => {
   for (const database of open.splice(0)) await database.close();
 });
 
 async function openShop(files = new SimulatedFileSystem()) {
   const environment = simulatedEnvironment(files);
-  const database = await Database.open(environment, "shop", "/data/shop");
+  const database = await OpenDatabase.open(environment, "shop", "/data/shop");
   open.push(database);
   const { clock } = environment;
   const inSeconds = (seconds: number) => formatTimestamp(clock.nowMicros() + seconds * 1e6);
@@ -20,7 +20,7 @@ async function openShop(files = new SimulatedFileSystem()) {
   return { database, clock, inSeconds, put };
 }
 
-const metadataOf = async (database: Database, id: string) =>
+const metadataOf = async (database: OpenDatabase, id: string) =>
   (await database.get(id))?.["@metadata"] as Record<string, unknown> | undefined;
 
 describe("documents that are due", () => {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { simulatedEnvironment } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-const open: Database[] = [];
+const open: OpenDatabase[] = [];
 afterEach(async () => {
   for (const database of open.splice(0)) {
     database.checkInvariants();
@@ -13,16 +13,17 @@ afterEach(async () => {
 
 async function openShop(files = new SimulatedFileSystem()) {
   const environment = simulatedEnvironment(files);
-  const database = await Database.open(environment, "shop", "/data/shop");
+  const database = await OpenDatabase.open(environment, "shop", "/data/shop");
   open.push(database);
   return { database, clock: environment.clock };
 }
 
 const Revisions = { Collections: { Users: { MinimumRevisionsToKeep: 5 } } };
-const count = ({ state }: Database) => state.keyspaces.revisions.documentsWithRevisions().length;
+const count = ({ state }: OpenDatabase) =>
+  state.keyspaces.revisions.documentsWithRevisions().length;
 
 /** Two documents with revisions, one of them deleted. */
-async function fill(database: Database): Promise<void> {
+async function fill(database: OpenDatabase): Promise<void> {
   for (const id of ["kept", "deleted"]) {
     await database.put(id, { n: 1, "@metadata": { "@collection": "Users" } });
   }

@@ -6,8 +6,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { InvariantError } from "../../../engine/base/assert.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { reopeningsMax, reopeningWindowMs } from "../../../engine/base/limits.ts";
-import { Database } from "../../../engine/database/database.ts";
 import { DatabaseCatalog } from "../../../engine/database/database-catalog.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { pictureOf } from "../../support/database-picture.ts";
 import { newTestFolder, openTestDatabase } from "../../support/open-test-database.ts";
@@ -49,7 +49,7 @@ async function openCatalog(folder: string | null): Promise<Kept> {
   return { catalog, reports, clock };
 }
 
-async function found(catalog: DatabaseCatalog, name = "shop"): Promise<Database> {
+async function found(catalog: DatabaseCatalog, name = "shop"): Promise<OpenDatabase> {
   for (let turn = 0; turn < 2000; turn++) {
     try {
       const database = await catalog.find(name);
@@ -79,7 +79,7 @@ test("what is thrown before anything is staged fails that write alone", async ()
 
 test("what is thrown while a write is staged stops the database before the log has the write", async () => {
   const folder = `${await newTestFolder()}/shop`;
-  const database = await Database.open(nodeEnvironment(), "shop", folder);
+  const database = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   const stopped = vi.fn();
   database.whenStopped = stopped;
   await database.put("a", { a: 1 });
@@ -92,7 +92,7 @@ test("what is thrown while a write is staged stops the database before the log h
   await expect(database.put("c", {})).rejects.toMatchObject({ code: "database-stopped" });
   expect(() => database.find("a")).toThrow("has stopped");
   await database.abandon();
-  const again = await Database.open(nodeEnvironment(), "shop", folder);
+  const again = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   onTestFinished(() => again.close());
   again.checkInvariants();
   expect(await again.get("a")).toMatchObject({ a: 1 });
@@ -101,7 +101,7 @@ test("what is thrown while a write is staged stops the database before the log h
 
 test("what is thrown while writes become visible leaves nobody waiting", async () => {
   const folder = `${await newTestFolder()}/shop`;
-  const database = await Database.open(nodeEnvironment(), "shop", folder);
+  const database = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   const real = database.state.documents.commitStaged.bind(database.state.documents);
   let commits = 0;
   vi.spyOn(database.state.documents, "commitStaged").mockImplementation((...args) => {
@@ -119,7 +119,7 @@ test("what is thrown while writes become visible leaves nobody waiting", async (
   await expect(database.put("e", {})).rejects.toMatchObject({ code: "database-stopped" });
   await database.abandon();
   vi.restoreAllMocks();
-  const again = await Database.open(nodeEnvironment(), "shop", folder);
+  const again = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   onTestFinished(() => again.close());
   again.checkInvariants();
   expect(await again.get("a")).not.toBeNull();
@@ -213,7 +213,11 @@ test("one whose sync failed is opened again; its last segment is written anew", 
 });
 
 test("a log that stops beside all writes stops its database too", async () => {
-  const database = await Database.open(nodeEnvironment(), "shop", `${await newTestFolder()}/shop`);
+  const database = await OpenDatabase.open(
+    nodeEnvironment(),
+    "shop",
+    `${await newTestFolder()}/shop`,
+  );
   onTestFinished(() => database.abandon());
   const stopped = vi.fn();
   database.whenStopped = stopped;

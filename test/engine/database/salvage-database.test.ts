@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { salvageDatabase } from "../../../engine/database/salvage-database.ts";
 import { describeDatabase } from "../../support/database-picture.ts";
 import { databaseScenarios, put } from "../../support/database-scenarios.ts";
@@ -45,8 +45,8 @@ function bodiesEverWritten(history: SimulatedDatabase["history"]): Set<string> {
   return written;
 }
 
-async function open(files: SimulatedFileSystem): Promise<Database> {
-  return await Database.open(simulatedEnvironment(files), "shop", target, logOptions());
+async function open(files: SimulatedFileSystem): Promise<OpenDatabase> {
+  return await OpenDatabase.open(simulatedEnvironment(files), "shop", target, logOptions());
 }
 
 test("a database without a manifest is copied whole, with its etags and change vectors", async () => {
@@ -83,7 +83,7 @@ test("what is damaged is missing or older, and is named; the rest is as it was",
   const blob = files.paths().find((path) => path.includes("/blobs/")) as string;
   files.damage(blob, (bytes) => bytes.fill(0x55));
   await expect(
-    Database.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions()).then(
+    OpenDatabase.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions()).then(
       async (database) => {
         await database.scrub();
         const { damaged } = database;

@@ -1,27 +1,38 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  type ComposedMetadata,
   MetadataWriter,
   managedKeys,
   type ServerMember,
 } from "../../../engine/documents/document-metadata.ts";
 import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import { collectionMemberOf } from "../../../engine/documents/document-text.ts";
+import type { ParsedDocument } from "../../../engine/documents/parsed-document.ts";
 
 const writer = new MetadataWriter();
 const parser = new DocumentParser(null);
 
-function stored(metadata: string, serverMembers: readonly ServerMember[] = []): string {
+function parsed(metadata: string): ParsedDocument {
   const bytes = Buffer.from(`{"@metadata":${metadata}}`);
-  parser.parse(bytes, 0, bytes.length);
-  writer.fromParser(parser, serverMembers);
-  return writer.text.toString("utf8", 0, writer.length);
+  return parser.parse(bytes, 0, bytes.length);
+}
+
+function composed(metadata: string): ComposedMetadata {
+  return writer.fromParsed(parsed(metadata), []);
+}
+
+function textOf({ text, length }: ComposedMetadata): string {
+  return text.toString("utf8", 0, length);
+}
+
+function stored(metadata: string, serverMembers: readonly ServerMember[] = []): string {
+  return textOf(writer.fromParsed(parsed(metadata), serverMembers));
 }
 
 function again(text: string, serverMembers: readonly ServerMember[]): string {
   const bytes = Buffer.from(`xx${text},"y":1}`);
-  writer.fromStored(bytes, 2, Buffer.byteLength(text), serverMembers);
-  return writer.text.toString("utf8", 0, writer.length);
+  return textOf(writer.fromStored(bytes, 2, Buffer.byteLength(text), serverMembers));
 }
 
 describe("stored metadata", () => {
@@ -78,14 +89,11 @@ describe("stored metadata", () => {
 
 /** The keys of members' text in the order of the text. */
 function keysInOrder(text: string): string[] {
-  const bytes = Buffer.from(`{${text}}`);
-  parser.parseValue(bytes, 0, bytes.length);
   const keys: string[] = [];
-  const again = Buffer.from(`{"@metadata":{${text}}}`);
-  parser.parse(again, 0, again.length);
-  for (let k = 0; k < parser.metadataCount; k++) {
-    const [from, to] = parser.metadataSpans.subarray(4 * k, 4 * k + 2);
-    keys.push(JSON.parse(parser.metadata.toString("utf8", from, to)) as string);
+  const { metadata, metadataCount, metadataSpans } = parsed(`{${text}}`).found;
+  for (let k = 0; k < metadataCount; k++) {
+    const [from, to] = metadataSpans.subarray(4 * k, 4 * k + 2);
+    keys.push(JSON.parse(metadata.toString("utf8", from, to)) as string);
   }
   return keys;
 }
@@ -100,20 +108,17 @@ describe("the collection", () => {
     ['{"@collection":"Us\\u0065rs é\\n"}', "Users é\n"],
     ['{"@Collection":"Users"}', "@empty"],
   ])("of %s is '%s'", (metadata, collection) => {
-    stored(metadata);
-    expect(writer.collection).toBe(collection);
+    expect(composed(metadata).collection).toBe(collection);
   });
 
   it("need not be stored when it is all there is, spelled as the collection", () => {
-    stored('{"@collection":"Users"}');
-    expect(writer.isOnly(collectionMemberOf("Users"))).toBe(true);
-    expect(writer.isOnly(collectionMemberOf("users"))).toBe(false);
-    stored("{}");
-    expect(writer.isOnly(collectionMemberOf("@empty"))).toBe(true);
-    stored('{"@collection":"Users","k":1}');
-    expect(writer.isOnly(collectionMemberOf("Users"))).toBe(false);
-    stored('{"@collection":null}');
-    expect(writer.isOnly(collectionMemberOf("@empty"))).toBe(false);
+    const isOnly = (metadata: string, collection: string) =>
+      composed(metadata).isOnly(collectionMemberOf(collection));
+    expect(isOnly('{"@collection":"Users"}', "Users")).toBe(true);
+    expect(isOnly('{"@collection":"Users"}', "users")).toBe(false);
+    expect(isOnly("{}", "@empty")).toBe(true);
+    expect(isOnly('{"@collection":"Users","k":1}', "Users")).toBe(false);
+    expect(isOnly('{"@collection":null}', "@empty")).toBe(false);
   });
 });
 
@@ -133,11 +138,11 @@ it("depends on nothing that was made before it", () => {
       fc.array(fc.tuple(fc.constantFrom(...texts), fc.constantFrom(...lists)), { maxLength: 8 }),
       (calls) => {
         for (const [text, members] of calls) {
-          const made = stored(text, members);
-          const fresh = new MetadataWriter();
-          fresh.fromParser(parser, members);
-          expect(made).toBe(fresh.text.toString("utf8", 0, fresh.length));
-          expect(writer.collection).toBe(fresh.collection);
+          const sent = parsed(text);
+          const made = writer.fromParsed(sent, members);
+          const fresh = new MetadataWriter().fromParsed(sent, members);
+          expect(textOf(made)).toBe(textOf(fresh));
+          expect(made.collection).toBe(fresh.collection);
         }
       },
     ),

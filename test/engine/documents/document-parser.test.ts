@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { documentDepthMax } from "../../../engine/base/limits.ts";
 import { DocumentParser, metadataSpanSlots } from "../../../engine/documents/document-parser.ts";
+import type { ParsedDocument } from "../../../engine/documents/parsed-document.ts";
 import { ShapeTable } from "../../../engine/documents/shapes.ts";
 import { documentText, valueText } from "../json/json-text.ts";
 import { slowMembers, slowMinify } from "../json/slow-minify.ts";
@@ -15,8 +16,7 @@ function parse(text: string | Buffer, parser = new DocumentParser(new ShapeTable
     text.length < 2_000 ? [1, 2, 3, 7].map((count) => parseInSlices(bytes, count)) : [];
   let seen: ReturnType<typeof resultOf>;
   try {
-    parser.parse(bytes, 3, bytes.length - 4);
-    seen = resultOf(parser);
+    seen = resultOf(parser.parse(bytes, 3, bytes.length - 4));
   } catch (error) {
     for (const result of sliced) expect(result).toEqual(error);
     throw error;
@@ -33,31 +33,37 @@ function parseInSlices(bytes: Buffer, count: number) {
   const work = parser.parseInSlices(bytes, 3, bytes.length - 4, target, count);
   let pauses = 0;
   try {
-    while (work.next().done !== true) pauses++;
+    for (;;) {
+      const step = work.next();
+      if (step.done !== true) {
+        pauses++;
+        continue;
+      }
+      expect(pauses).toBeLessThanOrEqual(Math.ceil(bytes.length / count));
+      expect(step.value.found.source).toBe(target);
+      return resultOf(step.value);
+    }
   } catch (error) {
     return error;
   }
-  expect(pauses).toBeLessThanOrEqual(Math.ceil(bytes.length / count));
-  expect(parser.source).toBe(target);
-  return resultOf(parser);
 }
 
-function resultOf(parser: DocumentParser) {
+function resultOf({ found, body }: ParsedDocument) {
   const metadata = new Map<string, string>();
-  for (let k = 0; k < parser.metadataCount * metadataSpanSlots; k += metadataSpanSlots) {
-    const [keyFrom, keyTo, from, to] = parser.metadataSpans.subarray(k, k + metadataSpanSlots);
+  for (let k = 0; k < found.metadataCount * metadataSpanSlots; k += metadataSpanSlots) {
+    const [keyFrom, keyTo, from, to] = found.metadataSpans.subarray(k, k + metadataSpanSlots);
     metadata.set(
-      parser.metadata.toString("utf8", keyFrom, keyTo),
-      parser.metadata.toString("utf8", from, to),
+      found.metadata.toString("utf8", keyFrom, keyTo),
+      found.metadata.toString("utf8", from, to),
     );
   }
   return {
-    body: parser.body.toString("utf8", 0, parser.bodyLength),
+    body: body.toString(),
     metadata,
-    metadataText: parser.metadata.toString("utf8", 0, parser.metadataLength),
-    isAscii: parser.isAscii,
-    shapeId: parser.shapeId,
-    offsets: [...parser.fieldOffsets.subarray(0, parser.fieldCount)],
+    metadataText: found.metadata.toString("utf8", 0, found.metadataLength),
+    isAscii: found.isAscii,
+    shapeId: found.shapeId,
+    offsets: [...found.fieldOffsets.subarray(0, found.fieldCount)],
   };
 }
 
@@ -74,8 +80,7 @@ function errorOf(text: string | Buffer): EngineError {
 const parser = new DocumentParser(null);
 function minify(text: string | Buffer): string {
   const bytes = Buffer.from(text);
-  parser.parseValue(bytes, 0, bytes.length);
-  return parser.body.toString("utf8", 0, parser.bodyLength);
+  return parser.parseValue(bytes, 0, bytes.length).body.toString();
 }
 
 describe("what is stored, as RavenDB 7.2.7 stores it", () => {
@@ -196,6 +201,11 @@ describe("what is refused", () => {
   it("names line and column", () => {
     expect(errorOf('{"a":1,\n "b":x}').message).toContain("2:6");
     expect(errorOf('{"a":1').message).toContain("1:7");
+  });
+
+  it("names the byte where counting lines would take long", () => {
+    const text = `{"a":"${"x".repeat(5_000_000)}",}`;
+    expect(() => parse(text)).toThrow(/^Not JSON at byte 5000009: /);
   });
 
   it("is as before after an error", () => {
@@ -441,11 +451,10 @@ describe("@metadata", () => {
 describe("text that goes on", () => {
   it("gives documents one after the other", () => {
     const bytes = Buffer.from(' {"a":1} , {"b":[2]}junk');
-    parser.parseFirst(bytes, 0, bytes.length);
-    expect(parser.endAt).toBe(8);
-    parser.parseFirst(bytes, 10, bytes.length);
-    expect(bytes.toString("latin1", parser.endAt)).toBe("junk");
-    expect(parser.body.toString("latin1", 0, parser.bodyLength)).toBe('{"b":[2]}');
+    expect(parser.parseFirst(bytes, 0, bytes.length).found.endAt).toBe(8);
+    const second = parser.parseFirst(bytes, 10, bytes.length);
+    expect(bytes.toString("latin1", second.found.endAt)).toBe("junk");
+    expect(second.body.toString()).toBe('{"b":[2]}');
   });
 });
 
@@ -455,13 +464,14 @@ describe("scratch memory", () => {
     const large = Buffer.from(
       `{"a":"${"x".repeat(9_000_000)}","@metadata":{"b":"${"y".repeat(9_000_000)}"}}`,
     );
-    one.parse(large, 0, large.length);
-    expect(one.bodyLength).toBe(9_000_008);
-    expect(one.metadataLength).toBe(9_000_008);
+    expect(one.parse(large, 0, large.length).found).toMatchObject({
+      bodyLength: 9_000_008,
+      metadataLength: 9_000_008,
+    });
     const small = Buffer.from('{"a":1,"@metadata":{}}');
-    one.parse(small, 0, small.length);
-    expect(one.body.length + one.metadata.length).toBeLessThan(10_000_000);
-    expect(one.body.toString("latin1", 0, one.bodyLength)).toBe('{"a":1}');
+    const { body, found } = one.parse(small, 0, small.length);
+    expect(body.buffer.byteLength + found.metadata.length).toBeLessThan(10_000_000);
+    expect(body.toString()).toBe('{"a":1}');
   });
 });
 
@@ -469,8 +479,7 @@ it("a number may have 65,536 characters, and no more", () => {
   const numberOf = (length: number) => Buffer.from(`{"N":0.${"7".repeat(length - 2)}}`);
   const parser = new DocumentParser(null);
   const longest = numberOf(65_536);
-  parser.parse(longest, 0, longest.length);
-  expect(parser.body.toString("latin1", 0, parser.bodyLength)).toBe(longest.toString());
+  expect(parser.parse(longest, 0, longest.length).body.toString()).toBe(longest.toString());
   const longer = numberOf(65_537);
   expect(() => parser.parse(longer, 0, longer.length)).toThrow(/more than 65536 characters/);
 });

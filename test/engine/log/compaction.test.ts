@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type FileLog, openLog } from "../../../engine/log/file-log.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { SeededRandom } from "../../support/random.ts";
 import { SimulatedClock } from "../../support/simulated-clock.ts";
@@ -46,7 +47,7 @@ async function openInMemory(bytesPerSecond: number) {
       lost: () => undefined,
       stopped: () => undefined,
     },
-    cache: new SegmentCache(0),
+    cache: new SegmentCache(0, new ImagePool(true)),
     segmentBytesMin: 1024,
     segmentBytesMax: 1024,
     compaction: { bytesPerSecond },

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { openLog } from "../../../engine/log/file-log.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
@@ -20,7 +21,11 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
-async function open(folder: string | null, owner: TinyOwner, cache = new SegmentCache(1 << 20)) {
+async function open(
+  folder: string | null,
+  owner: TinyOwner,
+  cache = new SegmentCache(1 << 20, new ImagePool(true)),
+) {
   const environment = nodeEnvironment();
   const listener: LogListener = {
     durable: (count) => owner.durable(count),
@@ -61,7 +66,7 @@ describe.each(["memory", "disk"])("a log in %s", (place) => {
     const { log } = await open(
       place === "disk" ? await newFolder() : null,
       owner,
-      new SegmentCache(2048),
+      new SegmentCache(2048, new ImagePool(true)),
     );
     for (let index = 0; index < 300; index++) {
       owner.put(`key${index % 50}`, `value ${index}`);

@@ -1,5 +1,5 @@
-import { setImmediate, setTimeout } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { setImmediate } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
 import { ImagePool, idleCountMax } from "../../../engine/log/image-pool.ts";
 
 test("memory that was given is an image again in the next turn of the event loop, not before", async () => {
@@ -40,26 +40,34 @@ test("the largest are kept, as many as are allowed, and no more bytes than are a
   }
   await setImmediate();
   expect(pool.idleBytes).toBe(idleCountMax * 1024);
-  pool.giveImage(Buffer.from(new ArrayBuffer(128 * 1024 * 1024)));
+  for (const mebibytes of [64, 64, 65]) {
+    pool.giveImage(Buffer.from(new ArrayBuffer(mebibytes * 1024 * 1024)));
+  }
   await setImmediate();
   expect(pool.idleBytes).toBe(128 * 1024 * 1024);
 });
 
 test("nothing is kept when no image was taken for a while", async () => {
-  const pool = new ImagePool(false, 40);
-  pool.giveImage(pool.take(1000));
-  await setImmediate();
-  for (let turn = 0; turn < 8; turn++) {
-    await setTimeout(15);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const pool = new ImagePool(false, 40);
+    const takeAndGive = async () => {
+      pool.giveImage(pool.take(1000));
+      await setImmediate();
+    };
+    await takeAndGive();
+    for (let turn = 0; turn < 8; turn++) {
+      vi.advanceTimersByTime(30);
+      expect(pool.idleBytes).toBeGreaterThan(0);
+      await takeAndGive();
+    }
+    vi.advanceTimersByTime(80);
+    expect(pool.idleBytes).toBe(0);
+    await takeAndGive();
     expect(pool.idleBytes).toBeGreaterThan(0);
-    pool.giveImage(pool.take(1000));
-    await setImmediate();
+    vi.advanceTimersByTime(80);
+    expect(pool.idleBytes).toBe(0);
+  } finally {
+    vi.useRealTimers();
   }
-  await setTimeout(200);
-  expect(pool.idleBytes).toBe(0);
-  pool.giveImage(pool.take(1000));
-  await setImmediate();
-  expect(pool.idleBytes).toBeGreaterThan(0);
-  await setTimeout(200);
-  expect(pool.idleBytes).toBe(0);
 });

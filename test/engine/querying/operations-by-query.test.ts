@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   type SetOperationOptions,
   startDeleteByQuery,
@@ -26,21 +26,21 @@ const usual: SetOperationOptions = {
   liftsLimits: false,
 };
 
-async function withNumbers(count: number, folder?: string): Promise<Database> {
+async function withNumbers(count: number, folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   const { state } = database;
   const { putParsed } = await import("../../../engine/writes/documents.ts");
   await database.write((transaction) => {
     for (let n = 0; n < count; n++) {
-      state.parseText(`{"N":${n},"D":1.5,"@metadata":{"@collection":"Numbers"}}`);
-      putParsed(transaction, `numbers/${n}`);
+      const text = `{"N":${n},"D":1.5,"@metadata":{"@collection":"Numbers"}}`;
+      putParsed(transaction, `numbers/${n}`, state.parseText(text));
     }
   });
   return database;
 }
 
 async function patch(
-  database: Database,
+  database: OpenDatabase,
   text: string,
   options: Partial<SetOperationOptions> = {},
 ): Promise<OperationInfo> {
@@ -215,7 +215,10 @@ describe("patching by query", () => {
       ...usual,
       operationsPerSecondMax: 200,
     });
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    // Some are done, and the rest takes two seconds more.
+    const doneNow = async () =>
+      (await query(database, "from Numbers")).rows.filter(({ N }) => N === -1).length;
+    await expect.poll(doneNow).toBeGreaterThan(0);
     const again = await openAfterCrash(folder);
     database.operations.kill(id);
     await ended;
@@ -232,7 +235,7 @@ describe("patching by query", () => {
 
 describe("patching by bytes", () => {
   /** Documents of several shapes and kinds, in the order in which they were stored. */
-  async function withMixture(): Promise<Database> {
+  async function withMixture(): Promise<OpenDatabase> {
     const database = await openDatabase();
     const member = { "@metadata": { "@collection": "Ms" } };
     for (let n = 0; n < 300; n++) {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../../engine/base/environment.ts";
-import { Database } from "../../../engine/engine.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
+
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import {
   closeDatabases,
@@ -19,7 +20,7 @@ const people = {
   "users/3": { Name: "Cid", Age: 40.5, Boss: "users/9" },
 };
 
-async function withPeople(folder?: string): Promise<Database> {
+async function withPeople(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", people);
   return database;
@@ -134,7 +135,7 @@ describe("automatic indexes", () => {
 });
 
 /** Waits until what the database writes by itself is durable. */
-async function closeDatabasesButFolders(database: Database): Promise<void> {
+async function closeDatabasesButFolders(database: OpenDatabase): Promise<void> {
   await database.put("waits/1", {});
 }
 
@@ -149,7 +150,7 @@ describe("a query that waits for an index", () => {
         return environment.clock.setTimer(ms, run, isAwaited);
       },
     };
-    const database = await Database.open({ ...environment, clock }, "waiting", null);
+    const database = await OpenDatabase.open({ ...environment, clock }, "waiting", null);
     await database.put("users/1", { Age: 1, "@metadata": { "@collection": "Users" } });
     database.queries.administration.setPaused(true);
     const wait = { waitForNonStale: true, timeoutMs: 77 };

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { bodyTextOf } from "../../../engine/documents/document-record.ts";
 import { allCollections } from "../../../engine/keyspaces/document-table.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
@@ -14,7 +14,7 @@ const count = 1_000;
 const batch = 250;
 
 /** Documents of which all but the last are on the disk only; every 50th is long. */
-async function coldDatabase(cacheBytes: number): Promise<Database> {
+async function coldDatabase(cacheBytes: number): Promise<OpenDatabase> {
   const cache = new SegmentCache(cacheBytes, new ImagePool(true), 4096);
   const database = await openTestDatabase({
     log: { segmentBytesMin: 32_768, segmentBytesMax: 65_536, cache },

@@ -73,17 +73,17 @@ export class ArrayDatabase implements RowSource, IndexHost {
 
   put(id: string, text: string): void {
     const source = Buffer.from(text);
-    this.#parser.parse(source, 0, source.length);
-    this.#metadata.fromParser(this.#parser, []);
-    const { collection } = this.#metadata;
+    const parsed = this.#parser.parse(source, 0, source.length);
+    const metadata = this.#metadata.fromParsed(parsed, []);
+    const { collection } = metadata;
     const fields = this.#fields;
     fields.etag = ++this.#etag;
     fields.lastModified = 1_700_000_000_000_000 + this.#etag;
     fields.setId(id);
     fields.setChangeVector("");
-    const isPlain = this.#metadata.isOnly(collectionMemberOf(collection));
-    fields.setMetadata(this.#metadata.text, 0, isPlain ? 0 : this.#metadata.length);
-    fields.setBody(this.#parser);
+    const isPlain = metadata.isOnly(collectionMemberOf(collection));
+    fields.setMetadata(metadata.text, 0, isPlain ? 0 : metadata.length);
+    fields.setBody(parsed);
     const record = Buffer.alloc(documentRecordLength(fields));
     encodeDocumentRecord(record, 0, fields);
     const lower = id.toLowerCase();

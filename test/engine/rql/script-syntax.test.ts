@@ -19,6 +19,14 @@ describe("scriptFault", () => {
 });
 
 describe("projectionFault", () => {
+  it("remembers a valid text for its names alone", () => {
+    expect(projectionFault("{ a: known.A }", ["known"])).toBeNull();
+    expect(projectionFault("{ a: known.A }", ["other"])).toEqual({ place: null });
+    expect(scriptFault("function", "return { a: known.A }")).toBeNull();
+    expect(projectionFault("{ a: known.A }", [])).toEqual({ place: null });
+    expect(projectionFault("{ a: known.A }", ["known"])).toBeNull();
+  });
+
   it.each([
     "{ a: o.A.B, b: l[0].C, c: $p.D }",
     "{ a: [1].map(x => x.y), b: (function (z) { return z.q })(1), c: Math.max(...o) }",

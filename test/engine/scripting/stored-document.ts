@@ -11,12 +11,10 @@ const parser = new DocumentParser(shapes);
 /** `text` as it is stored. */
 export function storedForm(text: string): { text: string; names: readonly string[] } {
   const bytes = Buffer.from(text);
-  parser.parse(bytes, 0, bytes.length);
-  const names = parser.shapeId === 0 ? [] : shapes.get(parser.shapeId).names;
-  const body = Buffer.from(parser.body.subarray(0, parser.bodyLength));
-  // The last byte is a brace, whatever stands there.
-  body[body.length - 1] = 0x7d;
-  return { text: body.toString(), names };
+  const parsed = parser.parse(bytes, 0, bytes.length);
+  const { shapeId } = parsed.found;
+  const names = shapeId === 0 ? [] : shapes.get(shapeId).names;
+  return { text: parsed.body.toString(), names };
 }
 
 /** A document of a body in stored form. */

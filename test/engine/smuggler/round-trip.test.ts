@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { Decompress } from "fzstd";
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   type DumpOptions,
   parseDumpOptions,
@@ -30,11 +30,11 @@ const settings = {
   nextIndex: () => Promise.resolve(++commands),
 };
 
-function resultOf(database: Database): SmugglerResult {
+function resultOf(database: OpenDatabase): SmugglerResult {
   return new SmugglerResult(() => database.state.nowMicros());
 }
 
-async function exported(database: Database, options: DumpOptions = wholeDump): Promise<Buffer> {
+async function exported(database: OpenDatabase, options: DumpOptions = wholeDump): Promise<Buffer> {
   const pieces: Buffer[] = [];
   const dump = exportDump(database, options, resultOf(database));
   for await (const piece of dump) pieces.push(Buffer.from(piece));
@@ -52,8 +52,8 @@ async function imported(
   bytes: Buffer,
   pieceBytes = 1000,
   options: DumpOptions = wholeDump,
-  into?: Database,
-): Promise<{ readonly database: Database; readonly result: SmugglerResult }> {
+  into?: OpenDatabase,
+): Promise<{ readonly database: OpenDatabase; readonly result: SmugglerResult }> {
   const database = into ?? (await openTestDatabase({ isInMemory: true }));
   const result = resultOf(database);
   await importDump(database, inPieces(bytes, pieceBytes), options, settings, result);
@@ -96,7 +96,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-async function play(database: Database, one: Step): Promise<void> {
+async function play(database: OpenDatabase, one: Step): Promise<void> {
   switch (one.kind) {
     case "put":
       await database.put(one.id, one.body).catch(expectEngineError);
@@ -140,7 +140,7 @@ function expectEngineError(error: unknown): void {
 }
 
 /** A database with some of everything. */
-async function shop(): Promise<Database> {
+async function shop(): Promise<OpenDatabase> {
   const database = await openTestDatabase({ isInMemory: true });
   await database.putSettings({
     Revisions: { Default: null, Collections: { Users: { MinimumRevisionsToKeep: 5 } } },
@@ -183,7 +183,7 @@ describe("a dump", () => {
     await source.put("Users/1", { Name: "Bea", "@metadata": { "@collection": "Users" } });
     await source.delete("Users/1");
     const { database } = await imported(await exported(source));
-    const revisionsOf = async (of: Database): Promise<string> => {
+    const revisionsOf = async (of: OpenDatabase): Promise<string> => {
       const types = parseDumpOptions({ OperateOnTypes: "RevisionDocuments,Attachments" });
       return (await exported(of, types)).toString("latin1");
     };
@@ -195,7 +195,7 @@ describe("a dump", () => {
     const source = await shop();
     const { database } = await imported(await exported(source));
     await imported(await exported(source), 1000, wholeDump, database);
-    const time = async (of: Database) =>
+    const time = async (of: OpenDatabase) =>
       ((await of.get("Users/1"))?.["@metadata"] as Record<string, string> | undefined)?.[
         "@last-modified"
       ];

@@ -1,6 +1,6 @@
 /** A read that fails says nothing about the bytes: it is tried again, it is told as what it is, and it is not remembered. */
 import { expect, test } from "vitest";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { put } from "../../support/database-scenarios.ts";
 import {
   databaseFolder,
@@ -21,10 +21,10 @@ async function newStore(): Promise<SimulatedDatabase> {
 }
 
 /** The same files, opened by another: it has read nothing yet but what opening needs. */
-async function reopened(shop: SimulatedDatabase): Promise<Database> {
+async function reopened(shop: SimulatedDatabase): Promise<OpenDatabase> {
   await shop.database.close();
   const options = logOptions({ cacheBytes: 0, mustExist: true });
-  return await Database.open(simulatedEnvironment(shop.files), "shop", databaseFolder, options);
+  return await OpenDatabase.open(simulatedEnvironment(shop.files), "shop", databaseFolder, options);
 }
 
 /** Fails the calls that are about the log's segments, `times` of them. */

@@ -2,16 +2,18 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { finishedOperationsMax } from "../../../engine/base/limits.ts";
-import { type Engine, EngineError, openEngine } from "../../../engine/engine.ts";
+import { type OpenFolder, openFolder } from "../../../engine/database/open-folder.ts";
+
 import { bulkResult, type OperationInfo } from "../../../engine/store/operations.ts";
 import { isNoLock } from "../../support/open-database.ts";
 
 const folders: string[] = [];
-const engines: Engine[] = [];
+const engines: OpenFolder[] = [];
 
 async function open(folder: string) {
-  const engine = await openEngine({ folder });
+  const engine = await openFolder({ folder });
   engines.push(engine);
   const database = (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
   return { engine, database, operations: database.operations };

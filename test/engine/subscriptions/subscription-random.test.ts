@@ -3,7 +3,7 @@
  * acknowledged of each document.
  */
 import { afterEach, expect, test } from "vitest";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import type { SubscriptionBatch } from "../../../engine/subscriptions/subscription.ts";
 import type { SubscriptionWorker } from "../../../engine/subscriptions/subscription-worker.ts";
 import {
@@ -24,14 +24,14 @@ const documents = 12;
 class Run {
   readonly random: SeededRandom;
   readonly isShared: boolean;
-  database: Database;
+  database: OpenDatabase;
   readonly workers: SubscriptionWorker[] = [];
   readonly batches = new Map<SubscriptionWorker, [string, string][]>();
   /** Id -> change vectors that were acknowledged. */
   readonly acknowledged = new Map<string, Set<string>>();
   version = 0;
 
-  constructor(random: SeededRandom, isShared: boolean, database: Database) {
+  constructor(random: SeededRandom, isShared: boolean, database: OpenDatabase) {
     this.random = random;
     this.isShared = isShared;
     this.database = database;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { EngineError } from "../../../engine/base/errors.ts";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import type { SubscriptionBatch } from "../../../engine/subscriptions/subscription.ts";
 import type {
   SubscriptionWorker,
@@ -18,7 +18,7 @@ import {
 } from "../../support/open-database.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
-let database: Database;
+let database: OpenDatabase;
 let ends: string[];
 let index: number;
 beforeEach(async () => {

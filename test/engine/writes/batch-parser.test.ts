@@ -14,11 +14,10 @@ async function read(
   try {
     return (await parseBatch(bytes)).commands.map((command) => {
       const span = command.span("Document");
-      if (span !== undefined) documentParser.parseValue(bytes, span.from, span.to);
       const document =
         span === undefined
           ? null
-          : documentParser.body.toString("utf8", 0, documentParser.bodyLength);
+          : documentParser.parseValue(bytes, span.from, span.to).body.toString();
       return { type: command.type, id: command.text("Id"), document };
     });
   } catch (error) {

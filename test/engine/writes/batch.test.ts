@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { type Engine, openEngine } from "../../../engine/engine.ts";
+import { type OpenFolder, openFolder } from "../../../engine/database/open-folder.ts";
+
 import { executeBatch } from "../../../engine/writes/batch.ts";
 import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-batch-"));
-let engine: Engine | undefined;
+let engine: OpenFolder | undefined;
 
 async function open() {
-  engine = await openEngine({ folder });
+  engine = await openFolder({ folder });
   return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { scriptCache } from "../../../engine/scripting/script-cache.ts";
 import { type BytePatchOutcome, compileBytePatch } from "../../../engine/writes/byte-patch.ts";
 import { patchDocument } from "../../../engine/writes/patch.ts";
@@ -12,7 +12,7 @@ const member = '"@metadata":{"@collection":"Cs","Owner":"x"}';
 
 /** The text that the byte path gives a document, and what it said of it. */
 async function byBytes(
-  database: Database,
+  database: OpenDatabase,
   body: string,
   script: string,
   parameters = "{}",
@@ -28,7 +28,7 @@ async function byBytes(
 
 /** The text that the script gives it. */
 async function byScript(
-  database: Database,
+  database: OpenDatabase,
   body: string,
   script: string,
   values = "{}",
@@ -42,7 +42,7 @@ async function byScript(
 
 /** Gives the byte path, where it is certain, the same text as the script? @returns whether it has patched. */
 async function isPatchedAlike(
-  database: Database,
+  database: OpenDatabase,
   body: string,
   source: string,
   values: string,

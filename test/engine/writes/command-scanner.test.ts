@@ -128,3 +128,17 @@ describe("CommandScanner", () => {
     }
   });
 });
+
+test("a command has a limit, and nothing is held of one that was let go", () => {
+  const scanner = new CommandScanner(1024);
+  const begin = '[{"Type":"PUT","Id":"a","Document":{"T":"';
+  scanner.push(Buffer.from(begin));
+  expect(scanner.next()).toBe("more");
+  const push = () => {
+    for (let count = 0; count < 20; count++) scanner.push(Buffer.alloc(16 * 1024, "x"));
+  };
+  expect(push).toThrow(/at most 66560 bytes \(setting Http.MaxRequestBodySizeInMb\)/);
+  expect(scanner.heldBytes).toBeGreaterThan(64 * 1024);
+  scanner.letGo();
+  expect(scanner.heldBytes).toBe(0);
+});

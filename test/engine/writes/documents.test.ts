@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import type { Database } from "../../../engine/database/database.ts";
-import { putParsed, putText } from "../../../engine/writes/documents.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
+import { deleteDocument, putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const metadata = '"@metadata":{"note":"é"}';
@@ -28,10 +29,8 @@ test("text is stored as its bytes are, wherever it is parsed", async () => {
       });
       const bytes = Buffer.from(text);
       const expected = await other.write((transaction) => {
-        other.state.parseText('{"first":true}');
-        putParsed(transaction, "first");
-        other.state.parser.parse(bytes, 0, bytes.length);
-        return putParsed(transaction, id).id;
+        putParsed(transaction, "first", other.state.parseText('{"first":true}'));
+        return putParsed(transaction, id, other.state.parser.parse(bytes, 0, bytes.length)).id;
       });
       expect(stored).toBe(expected);
       expect(await textOf(database, stored)).toBe(await textOf(other, expected));
@@ -53,7 +52,72 @@ test("text that is not taken leaves the transaction as it was", async () => {
   expect(database.bodyText("c")).toBe('{"c":1}');
 });
 
-async function textOf(database: Database, id: string): Promise<string> {
+test("a document that was parsed before another is refused, and nothing else is", async () => {
+  const database = await openTestDatabase();
+  const { state } = database;
+  const late = database.write((transaction) => {
+    const first = state.parseText('{"first":true}');
+    const second = state.parseText('{"second":true}');
+    putParsed(transaction, "second", second);
+    putParsed(transaction, "first", first);
+  });
+  await expect(late).rejects.toThrow("before its parser parses another");
+  expect([database.bodyText("first"), database.bodyText("second")]).toEqual([null, null]);
+  await database.put("third", '{"third":true}');
+  expect(database.bodyText("third")).toBe('{"third":true}');
+});
+
+test("a document is stored though others are parsed and written before it", async () => {
+  const database = await openTestDatabase();
+  const { state } = database;
+  const own = new DocumentParser(state.shapes);
+  const bytes = Buffer.from('{"own":1,"@metadata":{"@collection":"Own","k":1}}');
+  await database.write((transaction) => {
+    const parsed = own.parse(bytes, 0, bytes.length);
+    putText(transaction, "other", '{"other":2,"@metadata":{"@collection":"Other"}}');
+    putParsed(transaction, "own", parsed);
+  });
+  expect(await textOf(database, "own")).toContain(
+    '{"own":1,"@metadata":{"@collection":"Own","k":1',
+  );
+  expect(await textOf(database, "other")).toContain(
+    '{"other":2,"@metadata":{"@collection":"Other"',
+  );
+});
+
+test("an identity that passes over numbers in use is staged once", async () => {
+  const database = await openTestDatabase();
+  for (let n = 1; n <= 50; n++) await database.put(`users/${n}`, "{}");
+  const stored = await database.write((transaction) => {
+    const { id } = putText(transaction, "users|", "{}");
+    const staged = transaction.entries.map(({ keyspace, key }) => [keyspace, key]);
+    const { identities, collections } = transaction.keyspaces;
+    expect(staged.filter(([keyspace]) => keyspace !== collections.records)).toEqual([
+      [identities, "users|"],
+    ]);
+    return id;
+  });
+  expect(stored).toBe("users/51");
+  expect((await database.put("users|", "{}")).id).toBe("users/52");
+  // With an expectation no number is passed over, as before.
+  await database.put("users/53", "{}");
+  await expect(database.put("users|", "{}", "")).rejects.toThrow("Optimistic concurrency");
+  expect((await database.put("users|", "{}")).id).toBe("users/54");
+});
+
+test("an identity passes over ten thousand numbers, and no more", async () => {
+  const database = await openTestDatabase({ isInMemory: true });
+  await database.write((transaction) => {
+    for (let n = 1; n <= 10_000; n++) putText(transaction, `users/${n}`, "{}");
+  });
+  await expect(database.put("users|", "{}")).rejects.toThrow(
+    "The next 10000 numbers of the identity 'users|' belong to documents already",
+  );
+  await database.write((transaction) => deleteDocument(transaction, "users/10000"));
+  expect((await database.put("users|", "{}")).id).toBe("users/10000");
+});
+
+async function textOf(database: OpenDatabase, id: string): Promise<string> {
   const text = await database.getText(id);
   return String(text).replace(/("@(?:change-vector|last-modified)":)"[^"]*"/g, '$1""');
 }

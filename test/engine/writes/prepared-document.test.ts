@@ -1,12 +1,12 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { combinedCrc, crcAround } from "../../../engine/base/crc-combine.ts";
 import { preparedBytesMin } from "../../../engine/base/limits.ts";
 import { recordLengthAt, verifyRecord } from "../../../engine/base/record.ts";
 import { bodyTextOf } from "../../../engine/documents/document-record.ts";
 import { putParsed } from "../../../engine/writes/documents.ts";
-import { prepareDocument, withParsed } from "../../../engine/writes/prepared-document.ts";
+import { prepareDocument } from "../../../engine/writes/prepared-document.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const rows = (count: number) =>
@@ -56,14 +56,36 @@ describe("a large document", () => {
     expect(Rows.length).toBeGreaterThanOrEqual(80_000);
   });
 
+  it("leaves nothing in memory when it is stored", async () => {
+    const database = await openTestDatabase();
+    const put = (id: string) => {
+      const bytes = Buffer.allocUnsafeSlow(40 * 1024 * 1024).fill("x");
+      bytes.write('{"Text":"');
+      bytes.write('"}', bytes.length - 2);
+      return { text: new WeakRef(bytes), stored: database.putBytes(id, bytes) };
+    };
+    for (const id of ["a", "b"]) {
+      const { text, stored } = put(id);
+      const { document } = await stored;
+      const position = database.state.documents.positionOf(document);
+      const length = database.state.documents.lengthOf(document);
+      const isCollected = () => expect(text.deref() === undefined).toBe(true);
+      await vi.waitFor(isCollected, { timeout: 5_000 });
+      // The image of its segment goes with the empty frame behind it.
+      const isGone = () => expect(database.state.log.peek(position, length) === null).toBe(true);
+      await vi.waitFor(isGone, { timeout: 5_000 });
+      expect((await database.bodyText(id))?.length).toBe(40 * 1024 * 1024);
+    }
+    // The comparison of what is stored with what was, at the end of each test, is for smaller documents.
+    for (const id of ["a", "b"]) await database.delete(id);
+  });
+
   it("is whole for the next transaction, though it is copied to the log later", async () => {
     const database = await openTestDatabase();
     const bytes = Buffer.from(largeText(120_000, {}));
     const text = { bytes, from: 0, to: bytes.length };
     const prepared = await prepareDocument(database.state, text, "a");
-    const written = database.write((transaction) =>
-      withParsed(database.state, text, prepared, () => putParsed(transaction, "a")),
-    );
+    const written = database.write((transaction) => putParsed(transaction, "a", prepared));
     const isWhole = database.write((transaction) => {
       const record = transaction.recordOf(transaction.find("a"));
       const length = record.bytes.readUInt32LE(record.start + recordLengthAt);

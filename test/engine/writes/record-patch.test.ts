@@ -25,13 +25,13 @@ const record = new RecordPatch();
 /** The record of a document `before` bytes behind the begin of its memory. */
 function encoded(body: object, vector: string, before: number, isAligned: boolean): Buffer {
   const text = Buffer.from(JSON.stringify({ ...body, "@metadata": { "@collection": "Cs", k: 1 } }));
-  parser.parse(text, 0, text.length);
-  writer.fromParser(parser, []);
-  expect(collectionMemberOf(writer.collection).length).toBeGreaterThan(0);
+  const parsed = parser.parse(text, 0, text.length);
+  const metadata = writer.fromParsed(parsed, []);
+  expect(collectionMemberOf(metadata.collection).length).toBeGreaterThan(0);
   fields.setId("users/1");
   fields.setChangeVector(vector);
-  fields.setMetadata(writer.text, 0, writer.length);
-  fields.setBody(parser);
+  fields.setMetadata(metadata.text, 0, metadata.length);
+  fields.setBody(parsed);
   fields.etag = 2 ** 33 + 5;
   fields.lastModified = 1_764_000_000_123_456;
   fields.collectionId = 300;

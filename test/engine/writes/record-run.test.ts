@@ -25,13 +25,13 @@ function encoded(bodies: readonly object[]): { memory: Buffer; starts: number[] 
   let at = 64;
   for (const [n, body] of bodies.entries()) {
     const text = Buffer.from(JSON.stringify({ ...body, "@metadata": { "@collection": "Cs" } }));
-    parser.parse(text, 0, text.length);
-    writer.fromParser(parser, []);
+    const parsed = parser.parse(text, 0, text.length);
+    const metadata = writer.fromParsed(parsed, []);
     const fields = new DocumentFields();
     fields.setId(`users/${n}`);
     fields.setChangeVector("");
-    fields.setMetadata(writer.text, 0, writer.length);
-    fields.setBody(parser);
+    fields.setMetadata(metadata.text, 0, metadata.length);
+    fields.setBody(parsed);
     fields.etag = n + 1;
     fields.lastModified = n + 7;
     fields.collectionId = 3;

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { revertToVectors } from "../../../engine/background/revision-tasks.ts";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { documentText } from "../../../engine/documents/document-composing.ts";
 import { flagsText } from "../../../engine/documents/document-text.ts";
-import { ReplyText } from "../../../engine/documents/reply-text.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { putAttachment } from "../../../engine/writes/attachments.ts";
 import { incrementCounter } from "../../../engine/writes/counters.ts";
@@ -14,7 +14,7 @@ import { query } from "../../support/open-database.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const folders: string[] = [];
-const open: Database[] = [];
+const open: OpenDatabase[] = [];
 
 afterEach(async () => {
   for (const database of open.splice(0)) {
@@ -24,8 +24,8 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
-async function openDatabase(folder: string | null = null): Promise<Database> {
-  const database = await Database.open(nodeEnvironment(), "shop", folder);
+async function openDatabase(folder: string | null = null): Promise<OpenDatabase> {
+  const database = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   open.push(database);
   return database;
 }
@@ -36,13 +36,13 @@ async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-const configure = (database: Database, rule: object | null, name = "Users") =>
+const configure = (database: OpenDatabase, rule: object | null, name = "Users") =>
   database.putSettings(rule === null ? {} : { Revisions: { Collections: { [name]: rule } } });
 
 const user = (fields: object) => ({ ...fields, "@metadata": { "@collection": "Users" } });
 
 /** The revisions that readers see, newest first: what they hold, their etag in the change vector, their flags. */
-async function revisionsOf(database: Database, id: string): Promise<unknown[][]> {
+async function revisionsOf(database: OpenDatabase, id: string): Promise<unknown[][]> {
   const { revisions } = database.state.keyspaces;
   const rows: unknown[][] = [];
   const document = database.state.documents.lookup(id);
@@ -52,7 +52,7 @@ async function revisionsOf(database: Database, id: string): Promise<unknown[][]>
       revisions.positionOfRow(row),
       revisions.lengthOf(row),
     );
-    const text = new ReplyText().addDocument(database.state, record, 0).bytes.toString();
+    const text = documentText(database.state, record, 0).toString();
     const { "@metadata": metadata, ...body } = JSON.parse(text);
     const etag = Number(/^A:(\d+)-/.exec(metadata["@change-vector"])?.[1]);
     rows.push([body, etag, flagsText(revisions.flagsOf(row)).replace("HasRevisions, ", "")]);
@@ -61,7 +61,7 @@ async function revisionsOf(database: Database, id: string): Promise<unknown[][]>
   return rows;
 }
 
-const flagsOf = async (database: Database, id: string) => {
+const flagsOf = async (database: OpenDatabase, id: string) => {
   const document = await database.get(id);
   return (document?.["@metadata"] as Record<string, unknown> | undefined)?.["@flags"];
 };

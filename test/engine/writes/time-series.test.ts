@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import type { SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
 import {
   committedSegments,
@@ -22,10 +22,10 @@ import {
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
 let files: SimulatedFileSystem;
-let database: Database;
+let database: OpenDatabase;
 
 const open = () =>
-  Database.open(simulatedEnvironment(files), "db", databaseFolder, {
+  OpenDatabase.open(simulatedEnvironment(files), "db", databaseFolder, {
     log: { ...logOptions().log, segmentBytesMin: 64 * 1024, segmentBytesMax: 256 * 1024 },
   });
 

@@ -5,8 +5,10 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openedDatabase } from "../../../engine/api/database.ts";
 import { nameBytesMax } from "../../../engine/base/limits.ts";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import type { Database } from "../../../engine/engine.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { pictureOf } from "../../support/database-picture.ts";
 import {
@@ -419,7 +421,7 @@ describe("values that nothing can be made of", () => {
 
 test("what was taken is there when the database is opened again, and what was refused is not", async () => {
   const { config, databases } = client.server.running.services;
-  const database = (await databases.find("db")) as Database;
+  const database = openedDatabase((await databases.find("db")) as Database);
   expect(client.server.errors).toEqual([]);
   database.checkInvariants();
   await database.flush();
@@ -427,7 +429,9 @@ test("what was taken is there when the database is opened again, and what was re
   const copy = await newTestFolder();
   const from = join(config.dataFolder, "Databases", "db");
   cpSync(from, copy, { recursive: true, filter: (path) => !/\bLOCK[^/]*$/.test(path) });
-  const again = await Database.open(nodeEnvironment(), "db", copy, { log: { mustExist: true } });
+  const again = await OpenDatabase.open(nodeEnvironment(), "db", copy, {
+    log: { mustExist: true },
+  });
   try {
     again.checkInvariants();
     expect(pictureOf(again)).toEqual(picture);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { OpenIndex } from "../../../engine/indexing/open-index.ts";
+import type { IndexInfo } from "../../../engine/engine.ts";
 import { statusOf } from "../../../server/replies/index-rows.ts";
 
 test.each([
@@ -11,5 +11,5 @@ test.each([
   [{}, "Paused"],
 ])("the status of an index with %j is %s", (state, status) => {
   const index = { isDisabled: false, isPaused: false, isRunning: false, isRestoring: false };
-  expect(statusOf({ ...index, ...state } as OpenIndex)).toBe(status);
+  expect(statusOf({ ...index, ...state } as IndexInfo)).toBe(status);
 });

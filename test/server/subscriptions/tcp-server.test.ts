@@ -3,7 +3,8 @@ import { X509Certificate } from "node:crypto";
 import * as net from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { makeAuthority, makeClientCertificate } from "../../../certs/authority.ts";
-import type { Database } from "../../../engine/database/database.ts";
+import { openedDatabase } from "../../../engine/api/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   noCertificate,
   startTestServer,
@@ -21,7 +22,7 @@ import {
 
 let server: TestServer;
 let secure: TestServer;
-let database: Database;
+let database: OpenDatabase;
 let opened: TcpClient[];
 let count = 0;
 
@@ -33,7 +34,8 @@ afterAll(stopTestServers);
 beforeEach(async () => {
   opened = [];
   const name = `db${++count}`;
-  database = await server.running.services.databases.create(name, { DatabaseName: name });
+  const { databases } = server.running.services;
+  database = openedDatabase(await databases.create(name, { DatabaseName: name }));
 });
 afterEach(() => {
   for (const client of opened) client.close();
@@ -480,8 +482,8 @@ describe("over TLS", () => {
   beforeEach(async () => {
     const db = await secure.running.services.databases.find("db");
     if (db === undefined) throw new Error("no database");
-    await db.put("users/1", { "@metadata": { "@collection": "Users" } });
-    if ([...db.subscriptions.tasks()].length === 0) {
+    await openedDatabase(db).put("users/1", { "@metadata": { "@collection": "Users" } });
+    if (db.subscriptions.list().length === 0) {
       await db.subscriptions.put({ name: "s", query: "from Users" }, ++count);
     }
   });

@@ -8,7 +8,8 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openEngine } from "../../../../engine/engine.ts";
+import { openFolder } from "../../../../engine/database/open-folder.ts";
+
 import { lockFolder } from "../../../../engine/platform/lock/folder-lock.ts";
 import { ownFacts } from "../../../../engine/platform/lock/holder-facts.ts";
 import {
@@ -121,7 +122,7 @@ function own(
 
 /** All that was acknowledged must be found, and the database whole. */
 async function expectAll(owners: readonly Owner[]): Promise<void> {
-  const engine = await openEngine({ folder, environment: nodeEnvironment({ silenceMs }) });
+  const engine = await openFolder({ folder, environment: nodeEnvironment({ silenceMs }) });
   const database = await engine.databases.find("db");
   for (const { acknowledged } of owners) {
     expect(acknowledged.length).toBeGreaterThan(0);
@@ -369,7 +370,7 @@ describe("an owner", () => {
     // A day's lease, as on a machine whose clock stood still.
     const day = 24 * 60 * 60 * 1000;
     const options = { silenceMs: day, isLocalFolder: async () => false };
-    const engine = await openEngine({ folder, environment: nodeEnvironment(options) });
+    const engine = await openFolder({ folder, environment: nodeEnvironment(options) });
     const database = await engine.databases.create("db", {});
     await database.put("one", {});
     // What a successor does before it looks at anything else.

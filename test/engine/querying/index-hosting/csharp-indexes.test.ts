@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
 import {
   closeDatabases,
@@ -33,17 +33,17 @@ const users = {
   "users/2": { First: "Bob", Last: "Cee", Age: 20, Lines: [] },
 };
 
-async function withUsers(folder?: string): Promise<Database> {
+async function withUsers(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", users);
   return database;
 }
 
-async function deploy(database: Database, definition: Record<string, unknown>) {
+async function deploy(database: OpenDatabase, definition: Record<string, unknown>) {
   await database.queries.administration.deploy([definition], true);
 }
 
-function staticIndex(database: Database, name: string): StaticIndex {
+function staticIndex(database: OpenDatabase, name: string): StaticIndex {
   const index = database.queries.indexes.byName(name);
   if (index instanceof StaticIndex) return index;
   throw new Error(`no index ${name}`);
@@ -52,7 +52,7 @@ function staticIndex(database: Database, name: string): StaticIndex {
 const without = (rows: readonly Record<string, unknown>[]) =>
   rows.map(({ "@metadata": _, ...rest }) => rest);
 
-async function rowsOf(database: Database, text: string) {
+async function rowsOf(database: OpenDatabase, text: string) {
   return without((await query(database, text, { waitForNonStale: true })).rows);
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import {
   closeDatabases,
   openAfterCrash,
@@ -14,7 +14,7 @@ afterEach(closeDatabases);
 const byName = { Name: "I", Maps: ["map('Users', u => ({ Name: u.Name }))"] };
 const byAge = { Name: "I", Maps: ["map('Users', u => ({ Age: u.Age }))"] };
 
-async function withUsers(folder?: string): Promise<Database> {
+async function withUsers(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", {
     "users/1": { Name: "Ann", Age: 30 },
@@ -23,12 +23,12 @@ async function withUsers(folder?: string): Promise<Database> {
   return database;
 }
 
-const deploy = (database: Database, ...definitions: Record<string, unknown>[]) =>
+const deploy = (database: OpenDatabase, ...definitions: Record<string, unknown>[]) =>
   database.queries.administration.deploy(definitions, true);
 
-const names = (database: Database) => database.queries.indexes.all().map(({ name }) => name);
+const names = (database: OpenDatabase) => database.queries.indexes.all().map(({ name }) => name);
 
-const idsOf = async (database: Database, text: string) => (await query(database, text)).ids;
+const idsOf = async (database: OpenDatabase, text: string) => (await query(database, text)).ids;
 
 const failureOf = async (work: Promise<unknown>) =>
   await work.then(
@@ -54,7 +54,7 @@ describe("what is deployed", () => {
     await query(database, "from Users where Age = 20");
     // An automatic index is on the disk when what is written after it is.
     await putAll(database, "Users", { "users/3": { Name: "Cid", Age: 40 } });
-    const times = (one: Database) =>
+    const times = (one: OpenDatabase) =>
       one.queries.indexes.all().map((index) => index.statistics().createdAtMicros);
     const made = times(database);
     expect(made.length).toBe(2);

@@ -1,7 +1,7 @@
 /** Attachments in maps: what is told of them, their contents as text, and when a map is run again. */
 import { afterEach, describe, expect, it } from "vitest";
 import { indexedContentBytesMax } from "../../../../engine/base/limits.ts";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { deleteAttachment, putAttachment } from "../../../../engine/writes/attachments.ts";
 import {
   closeDatabases,
@@ -13,7 +13,7 @@ import {
 
 afterEach(closeDatabases);
 
-async function attach(database: Database, id: string, name: string, content: string | Buffer) {
+async function attach(database: OpenDatabase, id: string, name: string, content: string | Buffer) {
   const lease = await database.blobs.store([Buffer.from(content)]);
   await database.write((transaction) =>
     putAttachment(transaction, id, {
@@ -26,7 +26,7 @@ async function attach(database: Database, id: string, name: string, content: str
   lease.release();
 }
 
-async function withFiles(folder?: string): Promise<Database> {
+async function withFiles(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Files", { "files/1": {}, "files/2": {}, "files/3": { Of: "files/1" } });
   await attach(database, "files/1", "Readme.txt", "hello w\u00f6rld");
@@ -34,7 +34,7 @@ async function withFiles(folder?: string): Promise<Database> {
   return database;
 }
 
-async function mapped(database: Database, body: string): Promise<unknown[]> {
+async function mapped(database: OpenDatabase, body: string): Promise<unknown[]> {
   await database.queries.administration.deploy(
     [{ Name: "I", Maps: [`map('Files', f => ${body})`], Fields: { X: { Storage: "Yes" } } }],
     true,
@@ -44,7 +44,7 @@ async function mapped(database: Database, body: string): Promise<unknown[]> {
 }
 
 /** What is kept of a field is text. */
-async function values(database: Database): Promise<unknown[]> {
+async function values(database: OpenDatabase): Promise<unknown[]> {
   const text = "from index 'I' order by id() select X";
   const { rows } = await query(database, text, { waitForNonStale: true });
   return rows.map(({ X }) => X);

@@ -1,7 +1,7 @@
 /** Maps over counters: what they are given, what rows show, and that they follow every change of a counter. */
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
 import { deleteCounter, incrementCounter } from "../../../../engine/writes/counters.ts";
 import { deleteDocument } from "../../../../engine/writes/documents.ts";
@@ -16,20 +16,25 @@ import {
 
 afterEach(closeDatabases);
 
-async function increment(database: Database, id: string, name: string, delta = 1): Promise<void> {
+async function increment(
+  database: OpenDatabase,
+  id: string,
+  name: string,
+  delta = 1,
+): Promise<void> {
   await database.write((transaction) => incrementCounter(transaction, id, name, BigInt(delta)));
 }
 
-async function deploy(database: Database, definition: Record<string, unknown>): Promise<void> {
+async function deploy(database: OpenDatabase, definition: Record<string, unknown>): Promise<void> {
   await database.queries.administration.deploy([{ Name: "I", ...definition }], true);
 }
 
-async function rows(database: Database, text = "from index 'I'"): Promise<unknown[]> {
+async function rows(database: OpenDatabase, text = "from index 'I'"): Promise<unknown[]> {
   const reply = await query(database, text, { waitForNonStale: true });
   return reply.rows.map(({ "@metadata": _, ...rest }) => JSON.stringify(rest)).sort();
 }
 
-function indexOf(database: Database): StaticIndex {
+function indexOf(database: OpenDatabase): StaticIndex {
   const index = database.queries.indexes.byName("I");
   if (index instanceof StaticIndex) return index;
   throw new Error("the index is deployed");
@@ -47,7 +52,7 @@ const totals = {
     "groupBy(x => x.City).aggregate(g => ({ City: g.key, N: g.values.reduce((s, v) => s + v.N, 0) }))",
 };
 
-async function withCounters(folder?: string): Promise<Database> {
+async function withCounters(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", { "Users/1": { City: "Rome" }, "users/2": { City: "Oslo" } });
   await putAll(database, "Dogs", { "dogs/1": {} });

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { historiesOf } from "../../../../engine/querying/index-hosting/index-history.ts";
 import {
   closeDatabases,
@@ -16,7 +16,7 @@ const definitionOf = (field: string, more = {}) => ({
   ...more,
 });
 
-async function deploy(database: Database, ...definitions: object[]): Promise<void> {
+async function deploy(database: OpenDatabase, ...definitions: object[]): Promise<void> {
   for (const [i, definition] of definitions.entries()) {
     const deployer = { source: "me", commandIndex: i + 1 };
     const json = definition as Record<string, unknown>;
@@ -25,12 +25,12 @@ async function deploy(database: Database, ...definitions: object[]): Promise<voi
 }
 
 /** The names of the fields of the revisions of an index, the newest first. */
-function fieldsOf(database: Database, name = "I"): string[] {
+function fieldsOf(database: OpenDatabase, name = "I"): string[] {
   const revisions = historiesOf(database.state).get(name) ?? [];
   return revisions.map(({ definition }) => /\{ (\w+):/.exec(String(definition.maps[0]))?.[1] ?? "");
 }
 
-async function setRevisions(database: Database, value: string): Promise<void> {
+async function setRevisions(database: OpenDatabase, value: string): Promise<void> {
   const Settings = { "Indexing.History.NumberOfRevisions": value };
   await database.putSettings({ ...database.settings, Settings });
 }

@@ -1,6 +1,6 @@
 /** What the scripts of an index may take: a document that takes more fails by itself, and is told in the index's errors. */
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../../support/open-database.ts";
 
@@ -9,7 +9,7 @@ afterEach(closeDatabases);
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** One document with a long list, and so many with short ones that the index stays a valid one. */
-async function withLists(length = 60): Promise<Database> {
+async function withLists(length = 60): Promise<OpenDatabase> {
   const database = await openDatabase();
   const short = numbers(20).map((i) => [`lists/${i}`, { L: numbers(2) }] as const);
   await putAll(database, "Lists", {
@@ -19,7 +19,7 @@ async function withLists(length = 60): Promise<Database> {
   return database;
 }
 
-async function deployed(database: Database, maps: readonly string[], reduce?: string) {
+async function deployed(database: OpenDatabase, maps: readonly string[], reduce?: string) {
   const definition = { Name: "I", Maps: maps, ...(reduce === undefined ? {} : { Reduce: reduce }) };
   await database.queries.administration.deploy([definition], true);
   await database.queries.indexes.waitForNonStale("I", 20_000);
@@ -29,7 +29,7 @@ async function deployed(database: Database, maps: readonly string[], reduce?: st
 }
 
 /** Fails unless the long document alone has failed, with this message. */
-async function expectLongFails(database: Database, message: RegExp): Promise<void> {
+async function expectLongFails(database: OpenDatabase, message: RegExp): Promise<void> {
   const index = database.queries.indexes.byName("I");
   if (!(index instanceof StaticIndex)) throw new Error("there is no such index");
   expect(index.errors.list.map(({ document }) => document)).toEqual(["lists/long"]);

@@ -2,12 +2,16 @@
 import { expect, test, vi } from "vitest";
 import { InvariantError } from "../../../../engine/base/assert.ts";
 import { EngineError } from "../../../../engine/base/errors.ts";
-import type { Database } from "../../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import type { OpenIndex } from "../../../../engine/indexing/open-index.ts";
 import { query } from "../../../support/open-database.ts";
 import { openTestDatabase } from "../../../support/open-test-database.ts";
 
-async function withIndexes(): Promise<{ database: Database; first: OpenIndex; other: OpenIndex }> {
+async function withIndexes(): Promise<{
+  database: OpenDatabase;
+  first: OpenIndex;
+  other: OpenIndex;
+}> {
   const database = await openTestDatabase();
   for (const Name of ["Users", "Orders"]) {
     await database.put(`${Name}/1`, { n: 1, "@metadata": { "@collection": Name } });
@@ -20,7 +24,7 @@ async function withIndexes(): Promise<{ database: Database; first: OpenIndex; ot
   return { database, first, other };
 }
 
-async function putBoth(database: Database, id: number): Promise<void> {
+async function putBoth(database: OpenDatabase, id: number): Promise<void> {
   for (const Name of ["Users", "Orders"]) {
     await database.put(`${Name}/${id}`, { n: 1, "@metadata": { "@collection": Name } });
   }

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { Database } from "../../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../../engine/database/open-database.ts";
+import { ImagePool } from "../../../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../../../engine/log/segment-cache.ts";
 import { nodeEnvironment } from "../../../../engine/platform/node-environment.ts";
 import { putParsed } from "../../../../engine/writes/documents.ts";
@@ -10,30 +11,33 @@ const documentCount = 2_000;
 
 /** Segments of which at most one is in memory, besides the one that is written. */
 const coldLog = () => ({
-  log: { segmentBytesMin: 16_384, segmentBytesMax: 65_536, cache: new SegmentCache(1) },
+  log: {
+    segmentBytesMin: 16_384,
+    segmentBytesMax: 65_536,
+    cache: new SegmentCache(1, new ImagePool(true)),
+  },
 });
 
-async function open(folder: string): Promise<Database> {
-  const database = await Database.open(nodeEnvironment(), "cold", `${folder}/db`, coldLog());
+async function open(folder: string): Promise<OpenDatabase> {
+  const database = await OpenDatabase.open(nodeEnvironment(), "cold", `${folder}/db`, coldLog());
   onTestFinished(() => database.close());
   return database;
 }
 
 function parseAndPut(
-  database: Database,
+  database: OpenDatabase,
   documents: readonly (readonly [string, object])[],
 ): Promise<void> {
   return database.write((transaction) => {
     for (const [id, body] of documents) {
-      transaction.state.parseText(JSON.stringify(body));
-      putParsed(transaction, id, undefined);
+      putParsed(transaction, id, transaction.state.parseText(JSON.stringify(body)));
     }
   });
 }
 
 const cities = 20;
 
-async function fill(database: Database): Promise<void> {
+async function fill(database: OpenDatabase): Promise<void> {
   await parseAndPut(
     database,
     Array.from({ length: cities }, (_, i) => [
@@ -81,7 +85,7 @@ const questions = [
   "from index 'Users/ByCityName' where CityName = 'city 7' order by id() limit 4",
 ];
 
-async function answers(database: Database): Promise<object[]> {
+async function answers(database: OpenDatabase): Promise<object[]> {
   const replies: object[] = [];
   for (const question of questions) {
     const reply: QueryReply = await query(database, question, { timeoutMs: 20_000 });

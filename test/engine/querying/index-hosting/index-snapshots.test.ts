@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
-import { Database, type DatabaseOptions } from "../../../../engine/database/database.ts";
+import { type DatabaseOptions, OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../../../engine/platform/node-environment.ts";
 import { putCompareExchange } from "../../../../engine/writes/compare-exchange.ts";
 import { incrementCounter } from "../../../../engine/writes/counters.ts";
@@ -8,14 +8,14 @@ import { query } from "../../../support/open-database.ts";
 import { newTestFolder } from "../../../support/open-test-database.ts";
 import { SeededRandom } from "../../../support/random.ts";
 
-async function open(folder: string, options: DatabaseOptions = {}): Promise<Database> {
-  const database = await Database.open(nodeEnvironment(), "kept", `${folder}/db`, options);
+async function open(folder: string, options: DatabaseOptions = {}): Promise<OpenDatabase> {
+  const database = await OpenDatabase.open(nodeEnvironment(), "kept", `${folder}/db`, options);
   onTestFinished(() => database.close());
   return database;
 }
 
 /** What a kill of the process would leave, in another folder. */
-async function crashed(folder: string, options: DatabaseOptions = {}): Promise<Database> {
+async function crashed(folder: string, options: DatabaseOptions = {}): Promise<OpenDatabase> {
   const copy = await newTestFolder();
   cpSync(`${folder}/db`, `${copy}/db`, {
     recursive: true,
@@ -78,7 +78,7 @@ function shown(rows: readonly Record<string, unknown>[]): object[] {
   }));
 }
 
-async function answers(database: Database): Promise<object[]> {
+async function answers(database: OpenDatabase): Promise<object[]> {
   const replies: object[] = [];
   for (const question of questions) {
     const { outcome, rows } = await query(database, question, { timeoutMs: 20_000 });
@@ -90,12 +90,12 @@ async function answers(database: Database): Promise<object[]> {
 }
 
 /** What indexes built from nothing answer. */
-async function answersAnew(database: Database): Promise<object[]> {
+async function answersAnew(database: OpenDatabase): Promise<object[]> {
   for (const { name } of database.queries.indexes.all()) database.queries.indexes.reset(name);
   return await answers(database);
 }
 
-const changesOf = (database: Database) =>
+const changesOf = (database: OpenDatabase) =>
   database.queries.indexes.all().map(({ index }) => index.changeCount);
 
 const userOf = (random: SeededRandom, i: number) => ({
@@ -108,7 +108,7 @@ const userOf = (random: SeededRandom, i: number) => ({
   "@metadata": { "@collection": "Users" },
 });
 
-async function change(database: Database, random: SeededRandom, count: number): Promise<void> {
+async function change(database: OpenDatabase, random: SeededRandom, count: number): Promise<void> {
   const writes: Promise<unknown>[] = [];
   for (let step = 0; step < count; step++) {
     const i = random.below(200);

@@ -1,6 +1,6 @@
 /** Reduced objects as documents: kept in step, found again after a restart, and refused where they would feed on themselves. */
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { referenceId } from "../../../../engine/indexing/reduce-output.ts";
 import { putParsed } from "../../../../engine/writes/documents.ts";
 import {
@@ -31,28 +31,28 @@ const orders = {
   "orders/3": { Company: "B", At: at(2), Total: 7 },
 };
 
-async function deploy(database: Database, more: Record<string, unknown> = {}): Promise<void> {
+async function deploy(database: OpenDatabase, more: Record<string, unknown> = {}): Promise<void> {
   await database.queries.administration.deploy([{ ...definition, ...more }], true);
   await settle(database);
 }
 
-async function settle(database: Database): Promise<void> {
+async function settle(database: OpenDatabase): Promise<void> {
   const { indexes } = database.queries;
   for (const { name } of indexes.all()) await indexes.waitForNonStale(name, 20_000);
 }
 
 type Row = Record<string, unknown> & { "@metadata": Record<string, unknown> };
 
-async function rowsOf(database: Database, collection: string): Promise<Row[]> {
+async function rowsOf(database: OpenDatabase, collection: string): Promise<Row[]> {
   return (await query(database, `from '${collection}'`)).rows as unknown as Row[];
 }
 
-async function totals(database: Database, collection = "Daily"): Promise<unknown[]> {
+async function totals(database: OpenDatabase, collection = "Daily"): Promise<unknown[]> {
   const rows = await rowsOf(database, collection);
   return rows.map(({ Company, Total }) => [Company, Total]).sort();
 }
 
-async function withOrders(folder?: string): Promise<Database> {
+async function withOrders(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Orders", orders);
   return database;
@@ -126,8 +126,7 @@ describe("documents of reduced objects", () => {
       for (let i = 0; i < 2500; i++) {
         const body = { Company: `c${i}`, At: at(1), Total: i };
         const text = JSON.stringify({ ...body, "@metadata": { "@collection": "Orders" } });
-        transaction.state.parseText(text);
-        putParsed(transaction, `orders/${i}`);
+        putParsed(transaction, `orders/${i}`, transaction.state.parseText(text));
       }
     });
     await deploy(database);

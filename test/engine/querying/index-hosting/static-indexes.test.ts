@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
 import { putCompareExchange } from "../../../../engine/writes/compare-exchange.ts";
 import {
@@ -19,22 +19,22 @@ const users = {
 };
 const cities = { "cities/1": { Name: "Rome" }, "cities/2": { Name: "Oslo" } };
 
-async function withDocuments(folder?: string): Promise<Database> {
+async function withDocuments(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", users);
   await putAll(database, "Cities", cities);
   return database;
 }
 
-async function deploy(database: Database, ...definitions: Record<string, unknown>[]) {
+async function deploy(database: OpenDatabase, ...definitions: Record<string, unknown>[]) {
   return await database.queries.administration.deploy(definitions, true);
 }
 
-async function settled(database: Database, text: string): Promise<QueryReply> {
+async function settled(database: OpenDatabase, text: string): Promise<QueryReply> {
   return await query(database, text, { waitForNonStale: true });
 }
 
-function staticIndex(database: Database, name: string): StaticIndex {
+function staticIndex(database: OpenDatabase, name: string): StaticIndex {
   const index = database.queries.indexes.byName(name);
   if (index instanceof StaticIndex) return index;
   throw new Error(`no index ${name}`);
@@ -321,7 +321,7 @@ describe("an index that loads", () => {
     Name: "I",
     Maps: ["map('Users', u => ({ City: load(u.City, 'Cities').Name }))"],
   };
-  const find = async (database: Database, name: string) =>
+  const find = async (database: OpenDatabase, name: string) =>
     (await settled(database, `from index 'I' where City = '${name}'`)).ids;
 
   it("maps a document again when what it loaded is changed, deleted or made", async () => {
@@ -369,7 +369,7 @@ describe("an index that reduces", () => {
     Reduce:
       "groupBy(x => x.City).aggregate(g => ({ City: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0), Age: g.values.reduce((n, v) => n + v.Age, 0) }))",
   };
-  const rowsOf = async (database: Database, text: string) =>
+  const rowsOf = async (database: OpenDatabase, text: string) =>
     without((await settled(database, `from index 'R' ${text}`)).rows);
 
   it("gives one object for each key, which conditions, order and projections work on", async () => {

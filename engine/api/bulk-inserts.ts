@@ -1,0 +1,34 @@
+/** Bulk inserts: documents, counters and attachments as one stream, committed as it arrives. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { StartedOperation } from "../store/operations.ts";
+import { BulkInsert, type BulkInsertOptions } from "../writes/bulk-insert.ts";
+
+export type { BulkInsertOptions };
+
+export class BulkInserts {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /**
+   * Starts an operation that reads commands from `chunks` until the closing bracket of their array, which need not be
+   * the end of the stream. It ends with the cause and the counts so far when a command fails; what was committed before
+   * is kept.
+   * @throws EngineError invalid-operation while an operation with that id runs
+   */
+  start(
+    operationId: number,
+    chunks: AsyncIterable<Buffer>,
+    options: BulkInsertOptions,
+  ): StartedOperation {
+    const insert = new BulkInsert(this.#database, options);
+    return this.#database.operations.startWithId(
+      operationId,
+      "BulkInsert",
+      "Bulk Insert",
+      (progress, signal) => insert.run(chunks, progress, signal),
+    );
+  }
+}

@@ -1,0 +1,55 @@
+/** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import { checkedJsonWithMetadata } from "../documents/checked-json.ts";
+import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import {
+  type CompareExchangeResult,
+  deleteCompareExchange,
+  putCompareExchange,
+} from "../writes/compare-exchange.ts";
+
+export type { CompareExchangeResult, CompareExchangeValue };
+
+export class CompareExchange {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  get(key: string): CompareExchangeValue | undefined {
+    return this.#database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
+  }
+
+  /** The values whose keys begin with `prefix`, in order: `pageSize` of them, after the first `start`. */
+  list(prefix: string, start: number, pageSize: number): CompareExchangeValue[] {
+    const { compareExchange } = this.#database.state.keyspaces;
+    const values: CompareExchangeValue[] = [];
+    if (pageSize <= 0 || start < 0) return values;
+    let position = 0;
+    for (const [, value] of compareExchange.withPrefix(compareExchangeKey(prefix))) {
+      if (position++ < start) continue;
+      values.push(value);
+      if (values.length === pageSize) break;
+    }
+    return values;
+  }
+
+  /**
+   * Stores a value if the current one has the `expected` index; 0: if there is none.
+   * @param value JSON of an object
+   * @throws EngineError json-… (also for a negative index), compare-exchange-key-too-big
+   */
+  async put(key: string, expected: number, value: Buffer | string): Promise<CompareExchangeResult> {
+    const bytes = typeof value === "string" ? Buffer.from(value) : value;
+    const text = checkedJsonWithMetadata(bytes).toString();
+    return await this.#database.write((transaction) =>
+      putCompareExchange(transaction, key, expected, text),
+    );
+  }
+
+  /** Deletes a value if it has the `expected` index. The result has the deleted value. @throws as `put` */
+  delete(key: string, expected: number): Promise<CompareExchangeResult> {
+    return this.#database.write((transaction) => deleteCompareExchange(transaction, key, expected));
+  }
+}

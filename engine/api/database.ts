@@ -1,0 +1,179 @@
+/**
+ * One open database, as the server and programs see it: requests and answers as plain data, rows as streams, events.
+ * Transactions, keyspaces and the bytes of records stay behind it.
+ */
+import type { Report } from "../base/environment.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import type { Operations } from "../store/operations.ts";
+import { Attachments } from "./attachments.ts";
+import { Batches } from "./batches.ts";
+import { BulkInserts } from "./bulk-inserts.ts";
+import { Changes } from "./changes.ts";
+import { CompareExchange } from "./compare-exchange.ts";
+import { Counters } from "./counters.ts";
+import { Documents } from "./documents.ts";
+import { Identities } from "./identities.ts";
+import { Indexes } from "./indexes.ts";
+import { Patches } from "./patches.ts";
+import { Queries } from "./queries.ts";
+import { Revisions } from "./revisions.ts";
+import { SetOperations } from "./set-operations.ts";
+import { Smuggler } from "./smuggler.ts";
+import { Statistics } from "./statistics.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import { TimeSeries } from "./time-series.ts";
+
+/** Releases what was entered; once. */
+export interface Guest {
+  release(): void;
+}
+
+const faces = new WeakMap<OpenDatabase, Database>();
+const opened = new WeakMap<Database, OpenDatabase>();
+
+/** What is behind a face. For tests: the surface of the engine does not have it. */
+export function openedDatabase(face: Database): OpenDatabase {
+  return opened.get(face) as OpenDatabase; // set by the constructor
+}
+
+export class Database {
+  readonly name: string;
+  readonly attachments: Attachments;
+  readonly batches: Batches;
+  readonly bulkInserts: BulkInserts;
+  readonly changes: Changes;
+  readonly compareExchange: CompareExchange;
+  readonly counters: Counters;
+  readonly documents: Documents;
+  readonly identities: Identities;
+  readonly indexes: Indexes;
+  readonly operations: Operations;
+  readonly patches: Patches;
+  readonly queries: Queries;
+  readonly revisions: Revisions;
+  readonly setOperations: SetOperations;
+  readonly smuggler: Smuggler;
+  readonly statistics: Statistics;
+  readonly subscriptions: Subscriptions;
+  readonly timeSeries: TimeSeries;
+  readonly #database: OpenDatabase;
+
+  private constructor(database: OpenDatabase) {
+    this.#database = database;
+    opened.set(this, database);
+    this.name = database.name;
+    this.attachments = new Attachments(database);
+    this.batches = new Batches(database);
+    this.bulkInserts = new BulkInserts(database);
+    this.changes = new Changes(database);
+    this.compareExchange = new CompareExchange(database);
+    this.counters = new Counters(database);
+    this.documents = new Documents(database);
+    this.identities = new Identities(database);
+    this.indexes = new Indexes(database);
+    this.operations = database.operations;
+    this.patches = new Patches(database);
+    this.queries = new Queries(database);
+    this.revisions = new Revisions(database);
+    this.setOperations = new SetOperations(database);
+    this.smuggler = new Smuggler(database);
+    this.statistics = new Statistics(database);
+    this.subscriptions = new Subscriptions(database);
+    this.timeSeries = new TimeSeries(database);
+  }
+
+  /** The face of `database`: always the same one. */
+  static of(database: OpenDatabase): Database {
+    let face = faces.get(database);
+    if (face === undefined) {
+      face = new Database(database);
+      faces.set(database, face);
+    }
+    return face;
+  }
+
+  /**
+   * Marks a request as in progress: the database is not closed as idle, and what the request has found stays valid.
+   * @param isLong it may last for hours, and keeps nothing that it found from one turn of the event loop to the next
+   */
+  enter(isLong: boolean): Guest {
+    const guest = this.#database.enter();
+    if (isLong) return guest;
+    const hold = this.#database.state.documents.hold();
+    return {
+      release: () => {
+        guest.release();
+        hold.release();
+      },
+    };
+  }
+
+  /** The change vector of the database: "" before the first write. */
+  get changeVector(): string {
+    return this.#database.changeVector;
+  }
+
+  /** 22 characters: identifies the database in change vectors. */
+  get databaseId(): string {
+    return this.#database.state.databaseHash;
+  }
+
+  /** 22 characters: identifies the cluster transactions of this database. */
+  get clusterTransactionId(): string {
+    return this.#database.clusterTransactionId;
+  }
+
+  /** The etag of the newest visible change; 0 before the first write. */
+  get lastEtag(): number {
+    return this.#database.state.committedEtag;
+  }
+
+  /** Bytes of its log, on disk or in memory. */
+  get sizeBytes(): number {
+    return this.#database.sizeBytes;
+  }
+
+  /** Microseconds since 1970, by the clock of the engine. */
+  nowMicros(): number {
+    return this.#database.state.nowMicros();
+  }
+
+  /** Is it configured to refuse requests? */
+  get isDisabled(): boolean {
+    return this.#database.isDisabled;
+  }
+
+  /** Has it begun to close? */
+  get hasEnded(): boolean {
+    return this.#database.hasEnded;
+  }
+
+  /** @throws EngineError database-stopped when it serves no longer */
+  assertServing(): void {
+    this.#database.assertServing();
+  }
+
+  /** Reclaims the space of what is no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<void> {
+    await this.#database.compact();
+  }
+
+  /** Reports to the operator what went wrong outside of requests. */
+  get report(): Report {
+    return this.#database.report;
+  }
+
+  /** The database's settings record, as last put. */
+  get settings(): JsonObject {
+    return this.#database.settings;
+  }
+
+  /**
+   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Resolves when the new record is durable. @returns the new record
+   */
+  changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
+    return this.#database.changeSettings(change);
+  }
+}

@@ -1,0 +1,219 @@
+/** The documents of one database: found by id, listed from one moment's view, stored and deleted. */
+import { turnIsOver } from "../base/turns.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { DocumentRow } from "../documents/document-row.ts";
+import { allCollections } from "../keyspaces/document-table.ts";
+import { collectionIdNamed, DocumentCursor } from "../reading/query-rows.ts";
+import { RecordReader } from "../reading/record-reader.ts";
+import type { DatabaseView } from "../store/store.ts";
+import type { StoredDocument } from "../writes/documents.ts";
+import {
+  isLarge,
+  type LargeDocument,
+  LargeDocuments,
+  type MemoryReserver,
+  type RecordAddress,
+} from "./large-documents.ts";
+
+/** What the documents found by one database or view have in common. */
+interface Source {
+  readonly database: OpenDatabase;
+  readonly large: LargeDocuments;
+}
+
+/**
+ * A document that was found. One of a view can be read until that is released; one of `Documents.find` in the same turn of
+ * the event loop, and for as long as the request is entered (`Database.enter`).
+ */
+export class FoundDocument {
+  readonly #source: Source;
+  readonly #address: RecordAddress;
+
+  constructor(source: Source, address: RecordAddress) {
+    this.#source = source;
+    this.#address = address;
+  }
+
+  /** Equal for documents that are the same. */
+  get key(): number {
+    return this.#address.document;
+  }
+
+  /** Bytes of the stored record. */
+  get storedBytes(): number {
+    return this.#address.length;
+  }
+
+  /** Too large to be composed at once? Then `open` it. */
+  get isLarge(): boolean {
+    return isLarge(this.#address.length);
+  }
+
+  /**
+   * Reads it: at once when it is in memory. The row is valid until the next turn of the event loop; `copy` it to keep it.
+   * @throws EngineError record-damaged, read-failed
+   */
+  read(): DocumentRow | Promise<DocumentRow> {
+    const { database } = this.#source;
+    const { document, position, length } = this.#address;
+    const record = database.recordAt(document, position, length);
+    if (!(record instanceof Promise)) return new DocumentRow(database.state, record);
+    return record.then((bytes) => new DocumentRow(database.state, bytes));
+  }
+
+  /** Opens a large one, which is read in pieces. @throws EngineError record-damaged, and what `reserve` throws */
+  open(reserve: MemoryReserver): Promise<LargeDocument> {
+    return this.#source.large.open(this.#address, reserve);
+  }
+}
+
+/** Which documents a list has, and in which order: the first member that is given decides. */
+export interface ListedDocuments {
+  /** Those whose ids begin with it, in order of the ids. */
+  readonly startsWith?: string | undefined;
+  /** With `startsWith`: only ids after this one. */
+  readonly startAfter?: string | undefined;
+  /** Those of one collection, newest first. */
+  readonly collection?: string | undefined;
+  /** Those with this etag or a higher one, oldest first. */
+  readonly fromEtag?: number | undefined;
+}
+
+/** Receives each document of a list; `row` is valid until it returns. @returns what to wait for; false ends the list */
+export type ListReceiver = (
+  row: DocumentRow,
+  found: FoundDocument,
+) => Promise<unknown> | undefined | false;
+
+/** Documents in the order of a cursor, a batch of numbers at a time. */
+interface Cursor {
+  fill(batch: Uint32Array, limit: number): number;
+}
+
+/** All documents at one moment. Release it soon: it keeps old records from compaction. */
+export class DocumentsView {
+  readonly #source: Source;
+  readonly #view: DatabaseView;
+
+  constructor(source: Source) {
+    this.#source = source;
+    this.#view = source.database.view();
+  }
+
+  /** Null: there is no such document. */
+  find(id: string): FoundDocument | null {
+    const document = id === "" ? -1 : this.#view.documents.find(id);
+    return document < 0 ? null : this.#found(document);
+  }
+
+  #found(document: number): FoundDocument {
+    const { documents } = this.#view;
+    const position = documents.positionOf(document);
+    return new FoundDocument(this.#source, {
+      document,
+      position,
+      length: documents.lengthOf(document),
+    });
+  }
+
+  /** Gives the documents of a list to `receive`, in order. @throws EngineError record-damaged, read-failed */
+  async list(wanted: ListedDocuments, receive: ListReceiver): Promise<void> {
+    const cursor = this.#cursor(wanted);
+    if (cursor === null) return;
+    const reader = new RecordReader(this.#source.database);
+    const rows = new DocumentCursor(this.#view.documents, cursor, reader);
+    try {
+      await this.#eachOf(rows, receive);
+    } finally {
+      rows.end();
+    }
+  }
+
+  #cursor({ startsWith, startAfter, collection, fromEtag }: ListedDocuments): Cursor | null {
+    const { documents } = this.#view;
+    if (startsWith !== undefined) return documents.byId(startsWith, startAfter);
+    if (collection !== undefined) {
+      const id = this.#source.database.state.keyspaces.collections.find(collection);
+      return id < 0 ? null : documents.byEtag(id, Number.MAX_SAFE_INTEGER, true);
+    }
+    if (fromEtag !== undefined) return documents.byEtag(allCollections, Math.max(0, fromEtag));
+    return documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
+  }
+
+  async #eachOf(rows: DocumentCursor, receive: ListReceiver): Promise<void> {
+    const { state } = this.#source.database;
+    for (;;) {
+      await turnIsOver();
+      if (!rows.next()) {
+        if (rows.pending === null) return;
+        await rows.pending;
+        continue;
+      }
+      const { bytes, start, docNum } = rows.row;
+      const found = this.#found(docNum);
+      const record = bytes.subarray(start, start + found.storedBytes);
+      const wait = receive(new DocumentRow(state, record), found);
+      if (wait === false || (wait !== undefined && (await wait) === false)) return;
+    }
+  }
+
+  release(): void {
+    this.#view.release();
+  }
+}
+
+export class Documents {
+  readonly #source: Source;
+
+  constructor(database: OpenDatabase) {
+    this.#source = { database, large: new LargeDocuments(database) };
+  }
+
+  /** Number of documents in all collections. */
+  get count(): number {
+    return this.#source.database.state.documents.documentCount;
+  }
+
+  /** Number of documents in a collection, whatever its letter case; 0 when there is none. */
+  countOf(collection: string): number {
+    const { state } = this.#source.database;
+    return state.documents.countOfCollection(collectionIdNamed(state, collection));
+  }
+
+  /** Null: there is no such document. */
+  find(id: string): FoundDocument | null {
+    const { database } = this.#source;
+    const document = id === "" ? -1 : database.find(id);
+    if (document < 0) return null;
+    const { documents } = database.state;
+    return new FoundDocument(this.#source, {
+      document,
+      position: documents.positionOf(document),
+      length: documents.lengthOf(document),
+    });
+  }
+
+  /** The text of a document with its `@metadata`; null when there is none. @throws EngineError record-damaged */
+  text(id: string): Promise<Buffer | null> {
+    return this.#source.database.getText(id);
+  }
+
+  /** All documents as they are now. */
+  view(): DocumentsView {
+    return new DocumentsView(this.#source);
+  }
+
+  /**
+   * Stores a document of JSON text, which must not change until the promise resolves. `expected`: its current change
+   * vector; "" when it must not exist; undefined for no check.
+   * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
+   */
+  put(id: string, text: Buffer, expected?: string): Promise<StoredDocument> {
+    return this.#source.database.putBytes(id, text, expected);
+  }
+
+  /** @returns false when it did not exist. @throws EngineError concurrency */
+  delete(id: string, expected?: string): Promise<boolean> {
+    return this.#source.database.delete(id, expected);
+  }
+}

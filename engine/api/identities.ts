@@ -1,0 +1,62 @@
+/** Numbers for ids: identities (`users|`) and the ranges that clients assign ids from (HiLo). */
+import type { OpenDatabase } from "../database/open-database.ts";
+import { nextIdentity, seedIdentity } from "../writes/documents.ts";
+import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../writes/hilo.ts";
+
+/** What a client knows of its last range. */
+export interface LastRange {
+  /** Number of ids in it; 0: it had none. */
+  readonly size: number;
+  /** Microseconds since 1970; 0: never. */
+  readonly at: number;
+  /** Its highest number. */
+  readonly max: number;
+}
+
+/** A range of numbers that nobody else is given. */
+export interface NumberRange {
+  readonly low: number;
+  readonly high: number;
+  /** The size that was given, which the client sends with its next request. */
+  readonly size: number;
+  /** Microseconds since 1970. */
+  readonly at: number;
+}
+
+export class Identities {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /** The next number of `name`. @throws EngineError invalid-argument, out-of-range */
+  next(name: string): Promise<number> {
+    return this.#database.write((transaction) => nextIdentity(transaction, name));
+  }
+
+  /** Sets the last number of `name`; without `isForced` it can only grow. @returns the number that holds then */
+  seed(name: string, value: number, isForced: boolean): Promise<number> {
+    return this.#database.write((transaction) => seedIdentity(transaction, name, value, isForced));
+  }
+
+  /** Names with their last numbers, in order of the names. */
+  list(): Iterable<readonly [string, number]> {
+    return this.#database.state.keyspaces.identities.withPrefix("");
+  }
+
+  /** A range of numbers for ids that begin with `tag`; larger for clients that use them up fast. */
+  async nextRange(tag: string, last: LastRange): Promise<NumberRange> {
+    const at = this.#database.state.nowMicros();
+    const size = hiLoCapacity(last.size, last.at, at);
+    const { low, high } = await this.#database.write((transaction) =>
+      nextHiLoRange(transaction, tag, size, last.max),
+    );
+    return { low, high, size, at };
+  }
+
+  /** Takes back the numbers after `last` of the range that ends with `end`, if nobody was given a later one. */
+  async returnRange(tag: string, end: number, last: number): Promise<void> {
+    await this.#database.write((transaction) => returnHiLoRange(transaction, tag, end, last));
+  }
+}

@@ -1,0 +1,135 @@
+/** What callers see of an index: plain data, as it is at one moment. */
+
+import { AutomaticIndex } from "../indexing/automatic-index.ts";
+import { allDocuments, type IndexDefinition } from "../indexing/index-definition.ts";
+import type { IndexError } from "../indexing/index-errors.ts";
+import type {
+  IndexLockMode,
+  IndexPriority,
+  IndexStatistics,
+  IndexType,
+  OpenIndex,
+} from "../indexing/open-index.ts";
+import { StaticIndex } from "../indexing/static-index.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import type { SearchEngine } from "../querying/search-engine-setting.ts";
+import { searchEngineOf } from "../querying/search-engine-setting.ts";
+
+export type { IndexDefinition, IndexError, IndexLockMode, IndexPriority, IndexType, SearchEngine };
+
+/** Times are microseconds since 1970, 0 = never. */
+export interface IndexInfo {
+  readonly name: string;
+  /** It was deployed, not created for a query. */
+  readonly isStatic: boolean;
+  readonly isDisabled: boolean;
+  readonly isPaused: boolean;
+  /** It processes changes, or would if there were any. */
+  readonly isRunning: boolean;
+  /** Its snapshot is being read: until then it has no entries. */
+  readonly isRestoring: boolean;
+  readonly isStale: boolean;
+  /** Why it no longer answers queries; null: it does. */
+  readonly invalidity: string | null;
+  /** The newest ones. An automatic index has none: it skips what it cannot index. */
+  readonly errors: readonly IndexError[];
+  readonly indexedAtMicros: number;
+  /** When the database was opened, or the index was created or reset. */
+  readonly openedAtMicros: number;
+  /** Total milliseconds of indexing. */
+  readonly indexingMs: number;
+}
+
+export interface StageCounts {
+  readonly attempts: number;
+  readonly errors: number;
+}
+
+export interface IndexDetails extends IndexInfo, IndexStatistics {
+  readonly searchEngine: SearchEngine;
+  readonly hasDynamicFields: boolean;
+  /** The most entries that a map made of one document. */
+  readonly outputsPerDocumentMax: number;
+  /** Where reduced objects are stored as documents; null: nowhere. */
+  readonly output: IndexOutput | null;
+  /** The collections of documents that its maps load; `@all_docs`: any. */
+  readonly referencedCollections: readonly string[];
+  /** Maps that ran again because a document that they load has changed; null: they load none. */
+  readonly references: StageCounts | null;
+  /** Null for an automatic index, which counts its maps only. */
+  readonly reduces: StageCounts | null;
+}
+
+export interface IndexOutput {
+  readonly collection: string;
+  /** Pattern of the ids of documents that refer to the stored ones; null: there are none. */
+  readonly pattern: string | null;
+  /** The collection of those; null: the usual one. */
+  readonly references: string | null;
+}
+
+/** An automatic index, with the fields that queries needed. */
+export interface AutomaticIndexInfo {
+  readonly name: string;
+  readonly type: IndexType;
+  readonly priority: IndexPriority;
+  readonly definition: IndexDefinition;
+}
+
+/** Cost: constant. */
+export function indexInfo(index: OpenIndex): IndexInfo {
+  return {
+    name: index.name,
+    isStatic: index.isStatic,
+    isDisabled: index.isDisabled,
+    isPaused: index.isPaused,
+    isRunning: index.isRunning,
+    isRestoring: index.isRestoring,
+    isStale: index.isStale,
+    invalidity: index.invalidity,
+    errors: index instanceof StaticIndex ? index.errors.list : [],
+    indexedAtMicros: index.indexedAtMicros,
+    openedAtMicros: index.openedAtMicros,
+    indexingMs: index.indexingMs,
+  };
+}
+
+/** `settings`: the record of the database. Cost: O(documents still to be processed). */
+export function indexDetails(index: OpenIndex, settings: JsonObject): IndexDetails {
+  const known = {
+    ...indexInfo(index),
+    ...index.statistics(),
+    searchEngine: searchEngineOf(settings, index),
+  };
+  if (!(index instanceof StaticIndex)) return { ...known, ...ofAutomatic };
+  const { errors, definition, program } = index;
+  const { referencedCollections } = program;
+  const loads = referencedCollections.length > 0;
+  return {
+    ...known,
+    hasDynamicFields: index.hasDynamicFields,
+    outputsPerDocumentMax: index.outputsPerDocumentMax,
+    output: definition.output ?? null,
+    referencedCollections: referencedCollections.map((name) => name ?? allDocuments),
+    references: loads
+      ? { attempts: errors.mapReferenceAttempts, errors: errors.mapReferenceErrors }
+      : null,
+    reduces: { attempts: errors.reduceAttempts, errors: errors.reduceErrors },
+  };
+}
+
+const ofAutomatic = {
+  hasDynamicFields: false,
+  outputsPerDocumentMax: 1,
+  output: null,
+  referencedCollections: [],
+  references: null,
+  reduces: null,
+} as const;
+
+/** Those of `indexes` that are automatic. */
+export function automaticIndexes(indexes: readonly OpenIndex[]): AutomaticIndexInfo[] {
+  return indexes
+    .filter((index) => index instanceof AutomaticIndex)
+    .map(({ name, type, priority, definition }) => ({ name, type, priority, definition }));
+}

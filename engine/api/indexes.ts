@@ -1,0 +1,307 @@
+/** Indexes of a database: deployed by definition, or made for queries. Names are found in any letter case. */
+import { EngineError } from "../base/errors.ts";
+import { WorkBudget } from "../base/work-budget.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
+import type { OpenIndex } from "../indexing/open-index.ts";
+import { lockModes, priorities } from "../indexing/static-definition.ts";
+import { StaticIndex } from "../indexing/static-index.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import { type Deployer, historiesOf } from "../querying/index-hosting/index-history.ts";
+import { safeHash } from "../reading/query-rows.ts";
+import {
+  type AutomaticIndexInfo,
+  automaticIndexes,
+  type IndexDetails,
+  type IndexInfo,
+  type IndexLockMode,
+  type IndexPriority,
+  indexDetails,
+  indexInfo,
+} from "./index-info.ts";
+
+export type { Deployer };
+export { lockModes as indexLockModes, priorities as indexPriorities };
+
+/** Which indexes: one, those with or without a reduce, or, with neither given, all. */
+export interface IndexSelection {
+  readonly name?: string | undefined;
+  readonly isReduce?: boolean | undefined;
+}
+
+/** The indexes that were awaited. */
+export interface AwaitedIndexes {
+  readonly count: number;
+  /** Names of those that were still stale in the end, and of the paused ones among them. */
+  readonly stale: readonly string[];
+  readonly paused: readonly string[];
+}
+
+export interface TermsRequest {
+  readonly field: string;
+  /** The terms behind it; "": from the first. */
+  readonly after: string;
+  readonly countMax: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface IndexTerms {
+  /** Of the index, as it was created. */
+  readonly name: string;
+  /** In byte order. */
+  readonly terms: readonly string[];
+  /** Changes when the index does. */
+  readonly resultEtag: number;
+}
+
+/** A definition that was deployed under some name. */
+export interface DeployedDefinition {
+  /** As in a database record, with the options as sent. */
+  readonly definition: JsonObject;
+  /** Who deployed it. */
+  readonly source: string;
+  /** Microseconds since 1970. */
+  readonly createdAtMicros: number;
+}
+
+export class Indexes {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  // Reading
+
+  /** All names, in order. */
+  names(): string[] {
+    return this.#all().map(({ name }) => name);
+  }
+
+  /** All indexes, ordered by name. */
+  list(): IndexInfo[] {
+    return this.#all().map(indexInfo);
+  }
+
+  has(name: string): boolean {
+    return this.#find(name) !== undefined;
+  }
+
+  /** @throws EngineError index-missing */
+  get(name: string): IndexInfo {
+    return indexInfo(this.#require(name));
+  }
+
+  /** All indexes with what costs more to know. Cost: O(documents still to be processed). */
+  listDetails(): IndexDetails[] {
+    const { settings } = this.#database;
+    return this.#all().map((index) => indexDetails(index, settings));
+  }
+
+  /** @throws EngineError index-missing. Cost: as `listDetails` */
+  details(name: string): IndexDetails {
+    return indexDetails(this.#require(name), this.#database.settings);
+  }
+
+  /** The automatic indexes, ordered by name. */
+  listAutomatic(): AutomaticIndexInfo[] {
+    return automaticIndexes(this.#all());
+  }
+
+  /** The definition in the JSON form of the interface. @throws EngineError index-missing */
+  definition(name: string): JsonObject {
+    return definitionJson(this.#require(name));
+  }
+
+  /** The definitions that were deployed under each name, newest first. */
+  histories(): Map<string, DeployedDefinition[]> {
+    const histories = new Map<string, DeployedDefinition[]>();
+    for (const [name, revisions] of historiesOf(this.#database.state)) {
+      const deployed = revisions.map(
+        ({ definition, options, commandIndex, source, createdAtMicros }) => ({
+          definition: recordedDefinitionJson(definition, options, commandIndex),
+          source,
+          createdAtMicros,
+        }),
+      );
+      histories.set(name, deployed);
+    }
+    return histories;
+  }
+
+  /** How many definitions are stored. */
+  get definitionCount(): number {
+    return this.#database.state.keyspaces.indexDefinitions.count;
+  }
+
+  /** The etag of an index's newest definition; undefined when none is stored. */
+  definitionEtag(name: string): number | undefined {
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    return indexDefinitions.newestEntry(name.toLowerCase())?.etag;
+  }
+
+  /** Would deploying this definition change the index of its name? @throws EngineError invalid-argument, invalid-format */
+  hasChanged(definition: JsonObject): boolean {
+    return this.#administration.hasChanged(definition);
+  }
+
+  /** @throws EngineError index-missing */
+  fieldNames(name: string): string[] {
+    const { index, outputs } = this.#require(name);
+    return [...index.columnNames, ...(outputs === null ? ["id()"] : [])];
+  }
+
+  /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */
+  async terms(name: string, { field, after, countMax, signal }: TermsRequest): Promise<IndexTerms> {
+    const index = this.#require(name);
+    if (index.invalidity !== null) {
+      const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;
+      throw new EngineError("invalid-operation", message);
+    }
+    const budget = new WorkBudget(signal);
+    const reader = index.reader(budget);
+    const found = await budget
+      .run(reader.termsOf(field, after, countMax), () => reader.freeze())
+      .finally(() => budget.close());
+    const terms = found ?? listTerms(index, field, after);
+    const resultEtag = safeHash(index.lastEtag, index.index.store.liveCount);
+    return { name: index.name, terms, resultEtag };
+  }
+
+  /**
+   * Waits until indexes have processed what is stored now, at most `timeoutMs`.
+   * @param names unknown ones are ignored; none: all indexes
+   */
+  async waitForNonStale(names: readonly string[], timeoutMs: number): Promise<AwaitedIndexes> {
+    const { indexes } = this.#database.queries;
+    const wanted = names.map((name) => name.toLowerCase());
+    const awaited = this.#all().filter(
+      ({ name }) => wanted.length === 0 || wanted.includes(name.toLowerCase()),
+    );
+    const stale: string[] = [];
+    await Promise.all(
+      awaited.map(async ({ name }) => {
+        if (!(await indexes.waitForNonStale(name, timeoutMs))) stale.push(name);
+      }),
+    );
+    const paused = stale.filter((name) => indexes.byName(name)?.isPaused === true);
+    return { count: awaited.length, stale, paused };
+  }
+
+  // Changing
+
+  /**
+   * Deploys indexes, all or none: creates new ones, and builds a replacement beside each that differs, which is swapped
+   * in when it has caught up. Resolves when the definitions are durable.
+   * @param mayBeCSharp false: C# is refused without being parsed
+   * @param deployer named in the history of the indexes; undefined: the program itself
+   * @returns the names in the order of `definitions`
+   * @throws EngineError invalid-argument, invalid-format, index-compilation, index-creation, not-supported,
+   * access-refused
+   */
+  deploy(
+    definitions: readonly JsonObject[],
+    mayBeCSharp: boolean,
+    deployer?: Deployer,
+  ): Promise<string[]> {
+    return this.#administration.deploy(definitions, mayBeCSharp, deployer);
+  }
+
+  /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
+  delete(name: string): Promise<boolean> {
+    return this.#administration.delete(name);
+  }
+
+  /** Rebuilds an index. @throws EngineError index-missing */
+  reset(name: string): void {
+    this.#database.queries.indexes.reset(this.#require(name).name);
+  }
+
+  /** Swaps in the replacement of an index before it has caught up. @throws EngineError index-missing */
+  replace(name: string): Promise<void> {
+    return this.#administration.replace(name);
+  }
+
+  /** Resolves when durable. @throws EngineError index-missing, invalid-operation for an automatic index */
+  async setLockMode(name: string, mode: IndexLockMode): Promise<void> {
+    const index = this.#require(name);
+    if (!index.isStatic) {
+      throw new EngineError(
+        "invalid-operation",
+        "'Indexes list contains Auto-Indexes. Lock Mode' is not set for Auto-Indexes.",
+      );
+    }
+    index.lockMode = mode;
+    await this.#administration.save(index);
+    this.#database.feed.tellIndex("LockModeChanged", index.name);
+  }
+
+  /** Resolves when durable. @throws EngineError index-missing */
+  async setPriority(name: string, priority: IndexPriority): Promise<void> {
+    const index = this.#require(name);
+    index.priority = priority;
+    await this.#administration.save(index);
+    this.#database.feed.tellIndex("PriorityChanged", index.name);
+  }
+
+  /** Resolves when durable. @throws EngineError index-missing */
+  async setDisabled(name: string, isDisabled: boolean): Promise<void> {
+    const index = this.#require(name);
+    index.isDisabled = isDisabled;
+    await this.#administration.save(index);
+    const event = isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted";
+    this.#database.feed.tellIndex(event, index.name);
+    this.#database.queries.indexes.wake();
+  }
+
+  /** Are all indexes paused, those included that will be created? */
+  get isPaused(): boolean {
+    return this.#administration.isPaused;
+  }
+
+  /** Pauses indexes until they are resumed or the database is opened again. @throws EngineError index-missing */
+  setPaused(isPaused: boolean, { name, isReduce }: IndexSelection = {}): void {
+    const { indexes } = this.#database.queries;
+    let changed: readonly OpenIndex[] = this.#all();
+    if (name !== undefined) changed = [this.#require(name)];
+    else if (isReduce === undefined) this.#administration.setPaused(isPaused);
+    else changed = changed.filter(({ outputs }) => (outputs !== null) === isReduce);
+    const event = isPaused ? "IndexPaused" : "BatchCompleted";
+    for (const index of changed) {
+      index.isPaused = isPaused;
+      this.#database.feed.tellIndex(event, index.name);
+    }
+    indexes.wake();
+  }
+
+  /** Forgets the errors of an index; its counts remain. @throws EngineError index-missing */
+  clearErrors(name: string): void {
+    const index = this.#require(name);
+    if (index instanceof StaticIndex) index.errors.clear();
+  }
+
+  get #administration() {
+    return this.#database.queries.administration;
+  }
+
+  #all(): OpenIndex[] {
+    return this.#database.queries.indexes.all();
+  }
+
+  #find(name: string): OpenIndex | undefined {
+    return this.#database.queries.indexes.byName(name);
+  }
+
+  #require(name: string): OpenIndex {
+    const index = this.#find(name);
+    if (index !== undefined) return index;
+    throw new EngineError("index-missing", `There is no index with '${name}' name.`);
+  }
+}
+
+/** `<field>_IsArray` has one term while an entry holds an array in the field: clients detect arrays this way. */
+function listTerms(index: OpenIndex, field: string, after: string): string[] {
+  const suffix = "_IsArray";
+  const isList = field.endsWith(suffix) && index.hasArrays(field.slice(0, -suffix.length));
+  return isList && after < "true" ? ["true"] : [];
+}

@@ -1,0 +1,114 @@
+/**
+ * Documents too large to be composed at once. A record is held in memory once, however many readers it has, and is
+ * copied piece by piece as each of them takes it.
+ *
+ * Invariants:
+ * - Memory for a record is reserved before it is read, and released by its last user.
+ */
+import { largeRecordBytes } from "../base/limits.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { piecesOf } from "../documents/document-composing.ts";
+import type { DocumentPieces } from "../documents/document-pieces.ts";
+import { DocumentRow } from "../documents/document-row.ts";
+import type { HeldRecord } from "../store/store.ts";
+
+/** Records up to this size are copied; the memory of larger ones is held, which may be that of a whole segment. */
+const copiedBytesMax = 4 * largeRecordBytes;
+
+/** Waits for `bytes` of memory until `signal` is aborted. @returns a function that gives them back, once */
+export type MemoryReserver = (bytes: number, signal: AbortSignal) => Promise<() => void>;
+
+/** The location of a document's record, in the committed state or in a view that the caller holds. */
+export interface RecordAddress {
+  readonly document: number;
+  readonly position: number;
+  readonly length: number;
+}
+
+/** A document in use; release it once. */
+export interface LargeDocument {
+  /** Valid until released. */
+  readonly row: DocumentRow;
+  /** Its text, with `@metadata`. Valid until released. */
+  readonly pieces: DocumentPieces;
+  release(): void;
+}
+
+interface Shared {
+  readonly controller: AbortController;
+  readonly opened: Promise<{ row: DocumentRow; pieces: DocumentPieces }>;
+  users: number;
+}
+
+/** Is a record of `length` bytes too large to be composed at once? */
+export function isLarge(length: number): boolean {
+  return length > largeRecordBytes;
+}
+
+/** Those of one database that are in use. */
+export class LargeDocuments {
+  readonly #database: OpenDatabase;
+  readonly #shared = new Map<number, Shared>();
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /** Opens the record at `address`. @throws EngineError record-damaged, and what `reserve` throws */
+  async open(address: RecordAddress, reserve: MemoryReserver): Promise<LargeDocument> {
+    let shared = this.#shared.get(address.position);
+    if (shared === undefined) {
+      shared = this.#share(address, reserve);
+      this.#shared.set(address.position, shared);
+    }
+    const one = shared;
+    one.users++;
+    let isReleased = false;
+    const release = () => {
+      if (isReleased) return;
+      isReleased = true;
+      one.users--;
+      if (one.users > 0) return;
+      if (this.#shared.get(address.position) === one) this.#shared.delete(address.position);
+      one.controller.abort();
+    };
+    try {
+      const { row, pieces } = await one.opened;
+      return { row, pieces, release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  #share({ document, position, length }: RecordAddress, reserve: MemoryReserver): Shared {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const database = this.#database;
+    // The view pins the segment while memory is awaited and the record is read.
+    const view = database.view();
+    const open = async () => {
+      let give: (() => void) | undefined;
+      let held: HeldRecord | undefined;
+      const end = () => {
+        held?.release();
+        give?.();
+        view.release();
+      };
+      try {
+        give = await reserve(length, signal);
+        held = await database.holdRecord(document, position, length);
+        const record = length <= copiedBytesMax ? Buffer.from(held.bytes) : held.bytes;
+        if (record !== held.bytes) held.release();
+        const pieces = piecesOf(database.state, record);
+        if (signal.aborted) end();
+        else signal.addEventListener("abort", end, { once: true });
+        return { row: new DocumentRow(database.state, record), pieces };
+      } catch (error) {
+        end();
+        throw error;
+      }
+    };
+    return { controller, opened: open(), users: 0 };
+  }
+}

@@ -1,0 +1,141 @@
+/** Queries of one database: run, explained, and as the entries of their index. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { IndexExplanation, QueryOptions } from "../querying/query-host.ts";
+import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
+import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
+import type { EntriesOutcome } from "../rql/execute.ts";
+import type { QueryOutcome, RowSink } from "../rql/results.ts";
+
+/** The entries of an index that a query matches. */
+export interface QueryEntries extends EntriesOutcome {
+  /** As in `QueryOutcome`. */
+  readonly resultEtag: number;
+  readonly durationMs: number;
+  readonly indexTimestamp: number;
+  readonly lastQueryTime: number;
+}
+
+/** What a query includes beside its rows. */
+export type QueryInclude = "documents" | "counters" | "compare-exchange";
+
+/** A query that was parsed and analyzed. */
+export class PreparedQuery {
+  readonly #database: OpenDatabase;
+  readonly #query: AnalyzedQuery;
+
+  constructor(database: OpenDatabase, query: AnalyzedQuery) {
+    this.#database = database;
+    this.#query = query;
+  }
+
+  get includes(): readonly QueryInclude[] {
+    const { paths, counters, compareExchange } = this.#query.include;
+    const kinds: QueryInclude[] = [];
+    if (paths.length > 0) kinds.push("documents");
+    if (counters.length > 0) kinds.push("counters");
+    if (compareExchange.length > 0) kinds.push("compare-exchange");
+    return kinds;
+  }
+
+  /** The index that its text names; null: it names none. */
+  get namedIndex(): string | null {
+    const { access } = this.#query;
+    return access.kind === "index" ? access.name : null;
+  }
+
+  /** The number of documents in the collection that it walks without an index; null: it uses an index. */
+  get collectionCount(): number | null {
+    const { access, source } = this.#query;
+    if (access.kind !== "collection") return null;
+    const { state } = this.#database;
+    return source.isAllDocuments
+      ? state.documents.documentCount
+      : state.documents.countOfCollection(collectionIdNamed(state, source.name));
+  }
+
+  /** As `Queries.run`. */
+  run(options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    const { queries } = this.#database;
+    return queries.execute(this.#query, options, new PinningSink(this.#database, sink));
+  }
+}
+
+export class Queries {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /**
+   * Runs a query; its rows go to `sink`, each the JSON text of an object.
+   * @returns null when `options.unlessEtag` is still valid: no rows were sent
+   * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed, record-damaged
+   */
+  run(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    return this.#database.query(text, options, new PinningSink(this.#database, sink));
+  }
+
+  /** @throws EngineError query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
+  async prepare(text: string, options: QueryOptions): Promise<PreparedQuery> {
+    const query = await this.#database.queries.prepare(text, "read", options);
+    return new PreparedQuery(this.#database, query);
+  }
+
+  /** The query in canonical form. @throws EngineError query-syntax, query-invalid */
+  canonicalText(text: string): string {
+    return this.#database.queries.canonicalText(text);
+  }
+
+  /**
+   * Which index a query would use, and why others do not fit. Creates none.
+   * @throws EngineError query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
+   */
+  explain(text: string, options: QueryOptions): Promise<IndexExplanation> {
+    return this.#database.queries.explain(text, options);
+  }
+
+  /** The index entries of the documents that a query finds. @throws EngineError index-missing: none is created for it */
+  async entries(text: string, options: QueryOptions): Promise<QueryEntries> {
+    const { clock, state, queries } = this.#database;
+    const startMs = clock.monotonicMs();
+    const resultEtag = fingerprintOf(state, null);
+    const found = await queries.entries(text, options);
+    const index = queries.indexes.byName(found.indexName)?.statistics();
+    return {
+      ...found,
+      resultEtag,
+      durationMs: Math.round(clock.monotonicMs() - startMs),
+      indexTimestamp: index?.indexedAtMicros ?? 0,
+      lastQueryTime: index?.queriedAtMicros ?? 0,
+    };
+  }
+}
+
+/** Passes rows on, and keeps the record of a large one in its place until it is taken. */
+class PinningSink implements RowSink {
+  readonly #database: OpenDatabase;
+  readonly #sink: RowSink;
+  readonly addLarge?: (document: DocumentPieces) => Promise<void>;
+
+  constructor(database: OpenDatabase, sink: RowSink) {
+    this.#database = database;
+    this.#sink = sink;
+    if (sink.addLarge !== undefined) this.addLarge = (document) => this.#addLarge(document);
+  }
+
+  add(row: Buffer): Promise<void> | null {
+    return this.#sink.add(row);
+  }
+
+  async #addLarge(document: DocumentPieces): Promise<void> {
+    // The view pins the segment of the row's record, which nothing else may be holding.
+    const view = this.#database.view();
+    try {
+      await this.#sink.addLarge?.(document);
+    } finally {
+      view.release();
+    }
+  }
+}

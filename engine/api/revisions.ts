@@ -1,0 +1,171 @@
+/** Revisions of documents: read by document or change vector, the bin of deleted documents, and work on many at once. */
+import {
+  adoptOrphanedRevisions,
+  deleteRevisions,
+  enforceRevisionRules,
+  type RevisionDeletion,
+  type RevisionScope,
+  revertToMoment,
+  revertToVectors,
+} from "../background/revision-tasks.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { documentFlags } from "../documents/document-record.ts";
+import { DocumentRow } from "../documents/document-row.ts";
+import { changeVectorHash } from "../keyspaces/revision-table.ts";
+import type { OperationFigures } from "../store/operations.ts";
+
+export type { RevisionDeletion, RevisionScope };
+
+/** Some of the revisions that were asked for. */
+export interface RevisionPage {
+  /** Valid for good. */
+  readonly rows: readonly DocumentRow[];
+  /** The number of all that were asked for. */
+  readonly total: number;
+}
+
+/** Which revisions of a document are read, newest first. */
+export interface RevisionChoice {
+  /** Only the newest one up to then, in microseconds since 1970. */
+  readonly before?: number | undefined;
+  readonly start?: number;
+  readonly pageSize?: number;
+}
+
+/** The bin: documents that were deleted and have revisions. */
+export interface RevisionBinPage {
+  /** The deletion of the one deleted last, valid for good; null: the bin is empty. */
+  readonly newest: DocumentRow | null;
+  /** Deletions, the last one first. */
+  readonly rows: readonly DocumentRow[];
+  /** Number of revisions in the database. */
+  readonly revisionCount: number;
+}
+
+/** Reports figures of work that goes on. */
+type Progress = (figures: OperationFigures) => void;
+
+export class Revisions {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /** Number of revisions of a document, deleted or not. */
+  count(documentId: string): number {
+    const { documents, keyspaces } = this.#database.state;
+    const document = documents.lookup(documentId);
+    return document < 0 ? 0 : keyspaces.revisions.countOf(document);
+  }
+
+  /** @throws EngineError record-damaged, read-failed */
+  async read(documentId: string, choice: RevisionChoice = {}): Promise<RevisionPage> {
+    const { before, start = 0, pageSize = Number.POSITIVE_INFINITY } = choice;
+    const rows = this.#rowsOf(documentId, before);
+    return { rows: await this.#readRows(rows.slice(start, start + pageSize)), total: rows.length };
+  }
+
+  /** Null: there is none with this change vector. @throws EngineError record-damaged, read-failed */
+  async byChangeVector(changeVector: string): Promise<DocumentRow | null> {
+    const bytes = Buffer.from(changeVector, "latin1");
+    const { revisions } = this.#database.state.keyspaces;
+    const rows = revisions.withVectorHash(changeVectorHash(bytes, 0, bytes.length));
+    const candidates = await this.#readRows(rows);
+    return candidates.find((revision) => revision.changeVector === changeVector) ?? null;
+  }
+
+  /** A page of the bin; `etagMax`: without deletions that have a higher etag. */
+  async bin(start: number, pageSize: number, etagMax?: number): Promise<RevisionBinPage> {
+    const { revisions } = this.#database.state.keyspaces;
+    let found = revisions.deletedDocuments(documentFlags.DeleteRevision);
+    if (etagMax !== undefined) found = found.filter((row) => revisions.etagOf(row) <= etagMax);
+    const revisionCount = revisions.count;
+    const [first] = found;
+    if (first === undefined) return { newest: null, rows: [], revisionCount };
+    const read = await this.#readRows([first, ...found.slice(start, start + pageSize)]);
+    const [newest = null, ...rows] = read;
+    return { newest, rows, revisionCount };
+  }
+
+  /** Removes the revisions that the rules do not keep. @returns the figures of RavenDB's result */
+  enforceRules(
+    scope: RevisionScope & { readonly includesForced: boolean },
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<OperationFigures> {
+    return enforceRevisionRules(this.#database, scope, progress, signal);
+  }
+
+  /** Gives revisions whose document is gone a deletion. @returns the figures of RavenDB's result */
+  adoptOrphaned(
+    scope: RevisionScope,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<OperationFigures> {
+    return adoptOrphanedRevisions(this.#database, scope, progress, signal);
+  }
+
+  /** Makes documents what they were at `moment`, in microseconds since 1970. @returns the figures of RavenDB's result */
+  revertTo(
+    moment: number,
+    scope: RevisionScope,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<OperationFigures> {
+    return revertToMoment(this.#database, scope, moment, progress, signal);
+  }
+
+  /** Makes documents what the revisions with these change vectors are, as one transaction. */
+  revertDocuments(
+    vectors: readonly (readonly [id: string, changeVector: string])[],
+  ): Promise<void> {
+    return revertToVectors(this.#database, vectors);
+  }
+
+  /** @returns the number of revisions that were removed */
+  delete(chosen: RevisionDeletion): Promise<number> {
+    return deleteRevisions(this.#database, chosen);
+  }
+
+  /** Rows of a document's revisions, newest first; with `before` only the newest one up to then. */
+  #rowsOf(documentId: string, before: number | undefined): number[] {
+    const { documents, keyspaces } = this.#database.state;
+    const { revisions } = keyspaces;
+    const rows: number[] = [];
+    const document = documents.lookup(documentId);
+    if (document < 0) return rows;
+    for (let row = revisions.newestOf(document); row >= 0; row = revisions.olderThan(row)) {
+      if (before !== undefined && revisions.lastModifiedOf(row) > before) continue;
+      rows.push(row);
+      if (before !== undefined) break;
+    }
+    return rows;
+  }
+
+  /**
+   * Reads the revisions in these rows. Call it in the turn of the event loop in which the rows were found: rows are
+   * recycled.
+   */
+  async #readRows(rows: readonly number[]): Promise<DocumentRow[]> {
+    const database = this.#database;
+    const { revisions } = database.state.keyspaces;
+    const places = rows.map((row) => ({
+      document: revisions.documentOf(row),
+      position: revisions.positionOfRow(row),
+      length: revisions.lengthOf(row),
+    }));
+    // The log keeps all current records until the view is released.
+    const view = database.view();
+    try {
+      const found: DocumentRow[] = [];
+      for (const { document, position, length } of places) {
+        const record = Buffer.from(await database.recordAt(document, position, length));
+        found.push(new DocumentRow(database.state, record));
+      }
+      return found;
+    } finally {
+      view.release();
+    }
+  }
+}

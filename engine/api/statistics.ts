@@ -1,0 +1,80 @@
+/** Counts and sizes of a database and its collections. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import {
+  type CollectionFigures,
+  type CollectionCounts as CountsById,
+  collectionCounts,
+  collectionFigures,
+  type DatabaseCounts,
+  databaseCounts,
+} from "../database/statistics.ts";
+
+export type { DatabaseCounts };
+
+/** One collection that has documents, revisions, or tombstones of documents. */
+export type CollectionCounts = Omit<CountsById, "id">;
+
+/** With what takes a scan of its documents to know. */
+export interface CollectionDetails extends CollectionCounts, CollectionFigures {
+  /** Bytes of the records of its revisions. */
+  readonly revisionBytes: number;
+}
+
+/** What only the widest replies show. */
+export interface DatabaseFigures {
+  readonly identities: number;
+  readonly compareExchangeValues: number;
+  /** Contents of attachments, each counted once. */
+  readonly attachmentContents: number;
+  readonly lastDocumentEtag: number;
+  /** Of anything that has etags. */
+  readonly lastEtag: number;
+}
+
+export class Statistics {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /** Cost: constant. */
+  counts(): DatabaseCounts {
+    return databaseCounts(this.#database);
+  }
+
+  /** Cost: constant. */
+  figures(): DatabaseFigures {
+    const { blobs, state } = this.#database;
+    const { compareExchange, identities } = state.keyspaces;
+    return {
+      identities: identities.count,
+      compareExchangeValues: compareExchange.count,
+      attachmentContents: blobs.count,
+      lastDocumentEtag: state.documents.lastEtag,
+      lastEtag: state.committedEtag,
+    };
+  }
+
+  /** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+  collections(): CollectionCounts[] {
+    return collectionCounts(this.#database).map(plainCounts);
+  }
+
+  /** As `collections`, in slices. Cost: O(documents + revisions). */
+  async collectionDetails(): Promise<CollectionDetails[]> {
+    const database = this.#database;
+    const revisionBytes = database.state.keyspaces.revisions.bytesByCollection();
+    const rows: CollectionDetails[] = [];
+    for (const counts of collectionCounts(database)) {
+      const figures = await collectionFigures(database, counts.id);
+      const bytes = revisionBytes.get(counts.id) ?? 0;
+      rows.push({ ...plainCounts(counts), ...figures, revisionBytes: bytes });
+    }
+    return rows;
+  }
+}
+
+function plainCounts({ name, documents, tombstones, revisions }: CountsById): CollectionCounts {
+  return { name, documents, tombstones, revisions };
+}

@@ -1,0 +1,83 @@
+/**
+ * Collects buffers that were dropped. V8 collects when its own heap grows, and hardly counts the memory of buffers: of
+ * a large body that arrives in small pieces, some hundred megabytes of used pieces would wait for a collection.
+ *
+ * Pieces that are used at once are young: a minor collection frees them, in less than a millisecond, whatever the size
+ * of the heap. What has lived through two of those needs a major one, which takes about 0.7 ms for each megabyte of the
+ * heap: it is made at once while the heap is small; a larger one V8 marks in steps, beside other work.
+ *
+ * Invariants:
+ * - Nothing is freed that is still referred to: these are requests to the collector, and only its timing depends on them.
+ */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/** Bytes of used pieces after which they are collected. */
+const passingBytesMax = 8 * 1024 * 1024;
+/** Bytes of dropped large buffers after which they are collected. */
+const droppedBytesMax = 16 * 1024 * 1024;
+/** A major collection of a heap of this size takes about 20 ms. */
+const smallHeapBytes = 32 * 1024 * 1024;
+/** V8 starts a collection in steps when external memory has grown by 64 MiB. */
+const pressureBytes = 72 * 1024 * 1024;
+
+/** Without options it is a major collection; Node 20 makes a minor one with any. */
+type Collect = (options?: { readonly type: "minor" }) => void;
+
+const forgetters: (() => void)[] = [];
+let collector: Collect | undefined;
+let passingBytes = 0;
+let droppedBytes = 0;
+let isScheduled = false;
+
+/** Counts `bytes` of small buffers that were made a moment ago, and that nobody needs any more. */
+export function countPassing(bytes: number): void {
+  passingBytes += bytes;
+  if (passingBytes < passingBytesMax) return;
+  passingBytes = 0;
+  collector ??= exposedCollector();
+  collector({ type: "minor" });
+}
+
+/** Counts a large buffer of `bytes` bytes to which no reference will be left at the end of this turn. */
+export function countDropped(bytes: number): void {
+  droppedBytes += bytes;
+  if (droppedBytes < droppedBytesMax || isScheduled) return;
+  isScheduled = true;
+  setImmediate(() => {
+    isScheduled = false;
+    droppedBytes = 0;
+    for (const forget of forgetters) forget();
+    if (process.memoryUsage().heapUsed > smallHeapBytes) return startCollection();
+    collector ??= exposedCollector();
+    collector();
+  });
+}
+
+/** `forget` is called before dropped buffers are collected: for a module that keeps a reference to the last one used. */
+export function whenCollecting(forget: () => void): void {
+  forgetters.push(forget);
+}
+
+/**
+ * Makes V8 start a collection in steps, by allocating a buffer that is garbage at once. It takes no physical memory,
+ * because it is never written. A smaller one has no effect: it is freed, and subtracted, before V8 checks. And freeing
+ * a block of up to 32 MiB raises the size from which on the C library returns memory to the system.
+ */
+export function startCollection(bytes = pressureBytes): void {
+  try {
+    new ArrayBuffer(bytes);
+  } catch {
+    // When even this allocation fails, V8 has already collected.
+  }
+}
+
+/** V8 gives its collector only to contexts that are made while the flag is set. */
+function exposedCollector(): Collect {
+  setFlagsFromString("--expose-gc");
+  try {
+    return runInNewContext("gc") as Collect;
+  } finally {
+    setFlagsFromString("--no-expose-gc");
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * A cache of values by text: the least recently used ones are dropped first. What callers send decides what is in it, so
+ * it is bounded by the bytes of what it holds, not by how many there are.
+ *
+ * Invariants:
+ * - The entries take at most `bytesMax` together, or there is one: the newest stays whatever its size, so that a text in
+ *   use is made once.
+ */
+
+/** Bytes of an entry besides its key's text and its value. */
+const entryBytes = 128;
+
+export class RecentCache<Value> {
+  readonly #bytesMax: number;
+  /** Least recently used first: maps keep insertion order. */
+  readonly #entries = new Map<string, { readonly value: Value; readonly bytes: number }>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Bytes of all entries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  /** @param bytes those of the value, about */
+  set(key: string, value: Value, bytes: number): void {
+    this.#delete(key);
+    const entry = { value, bytes: entryBytes + 2 * key.length + bytes };
+    this.#entries.set(key, entry);
+    this.#bytes += entry.bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#bytesMax || this.#entries.size === 1) return;
+      this.#delete(oldest);
+    }
+  }
+
+  #delete(key: string): void {
+    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#entries.delete(key);
+  }
+}

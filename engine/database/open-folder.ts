@@ -1,0 +1,93 @@
+/** Opens a data folder, or databases in memory: its lock, its catalog, and the database of the server itself. */
+
+import { systemDatabaseName } from "../base/database-name.ts";
+import type { DirectoryLock, Environment, Report } from "../base/environment.ts";
+import { makeDurableDirectory } from "../platform/durable-directory.ts";
+import { FencedFiles } from "../platform/fenced-files.ts";
+import { nodeEnvironment } from "../platform/node-environment.ts";
+import { DatabaseCatalog, type IdleOptions } from "./database-catalog.ts";
+import type { DatabaseOptions, OpenDatabase } from "./open-database.ts";
+import { SystemDatabase } from "./system-database.ts";
+
+export interface FolderOptions {
+  /** Folder of the databases; left out: all are in memory and gone when the process ends. */
+  readonly folder?: string | undefined;
+  /** Left out: this process's clock, random bytes and files. */
+  readonly environment?: Environment;
+  readonly database?: DatabaseOptions;
+  /** Reports to the operator what goes wrong outside requests. */
+  readonly report?: Report | undefined;
+  /**
+   * When idle databases are closed; left out: never. An embedding program that sets this must call `databases.find`
+   * before each use.
+   */
+  readonly idle?: IdleOptions;
+}
+
+/** The databases of one data folder, and the durable values of the server itself. */
+export interface OpenFolder {
+  readonly databases: DatabaseCatalog;
+  /**
+   * A database without documents, for the server's own data: certificates, identity, settings. Read this property for
+   * each use: when it has stopped, it is replaced.
+   */
+  readonly system: OpenDatabase;
+  readonly environment: Environment;
+  /**
+   * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
+   */
+  readonly lost: Promise<Error>;
+  /** Makes everything durable and releases the folder. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the data folder. Its databases are opened on first use.
+ * @throws EngineError database-locked when another process has it, database-damaged
+ */
+export async function openFolder(options: FolderOptions = {}): Promise<OpenFolder> {
+  const environment = options.environment ?? nodeEnvironment();
+  const { folder } = options;
+  if (folder === undefined) return await openContents(environment, null, null, options);
+  await makeDurableDirectory(environment.files, folder);
+  const lock = await environment.files.lockDirectory(folder);
+  try {
+    const files = new FencedFiles(environment.files, lock);
+    return await openContents({ ...environment, files }, folder, lock, options);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function openContents(
+  environment: Environment,
+  folder: string | null,
+  lock: DirectoryLock | null,
+  { database, report, idle }: FolderOptions,
+): Promise<OpenFolder> {
+  const options = report === undefined ? database : { ...database, report };
+  const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
+  const system = await SystemDatabase.open(environment, inside(systemDatabaseName), options);
+  try {
+    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options, idle);
+    return {
+      databases,
+      get system() {
+        return system.current;
+      },
+      environment,
+      lost: new Promise((resolve) => lock?.onLost(resolve)),
+      close: async () => {
+        try {
+          await databases.close();
+        } finally {
+          await system.close().finally(() => lock?.release());
+        }
+      },
+    };
+  } catch (error) {
+    await system.close();
+    throw error;
+  }
+}

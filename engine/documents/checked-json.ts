@@ -1,0 +1,43 @@
+/**
+ * Checks JSON text that does not become a document, as strictly as one that does (document-parser.ts): bodies of
+ * requests, messages, values.
+ */
+import { largeBuffer } from "../base/large-buffer.ts";
+import { runInTurns } from "../base/turns.ts";
+import { DocumentParser } from "./document-parser.ts";
+
+const parser = new DocumentParser(null);
+
+/** Checks that `bytes` are one object. @throws EngineError json-truncated when empty, json-invalid, json-not-object, … */
+export function checkJson(bytes: Buffer): void {
+  parser.parse(bytes, 0, bytes.length);
+}
+
+/**
+ * The minified text of an object, without its `@metadata`: numbers keep their spelling. It is the caller's own.
+ * @throws EngineError as `checkJson`
+ */
+export function checkedJson(bytes: Buffer): Buffer {
+  return Buffer.from(parser.parse(bytes, 0, bytes.length).body);
+}
+
+/** As `checkedJson`, with `@metadata` as an ordinary key. */
+export function checkedJsonWithMetadata(bytes: Buffer): Buffer {
+  checkJson(bytes);
+  return Buffer.from(parser.parseValue(bytes, 0, bytes.length).body);
+}
+
+/** Bytes from which a text is better checked in slices. */
+const slicedBytesMin = 64 * 1024;
+
+/** As `checkedJson`; a long text is checked in slices, and must not change until the promise has resolved. */
+export function minifiedObject(bytes: Buffer): Buffer | Promise<Buffer> {
+  return bytes.length < slicedBytesMin ? checkedJson(bytes) : checkedJsonInTurns(bytes);
+}
+
+/** As `checkedJson`, in slices. `bytes` must not change until it has resolved. */
+export async function checkedJsonInTurns(bytes: Buffer): Promise<Buffer> {
+  const own = new DocumentParser(null);
+  const target = largeBuffer(bytes.length);
+  return (await runInTurns(own.parseInSlices(bytes, 0, bytes.length, target))).body;
+}

@@ -1,0 +1,57 @@
+/**
+ * A document, or a revision, as it was read: its facts and its text, for callers who must know nothing of records.
+ *
+ * Invariants:
+ * - It is valid until the next turn of the event loop, unless who made it says otherwise.
+ */
+import type { JsonText } from "../json/json-text.ts";
+import { addDocument } from "./document-composing.ts";
+import { bodyTextOf, changeVectorOf, etagOf, idOf } from "./document-record.ts";
+import type { RecordContext } from "./record-context.ts";
+
+/** As `RecordContext`, with what change vectors contain. */
+export interface RowContext extends RecordContext {
+  readonly databaseHash: string;
+}
+
+export class DocumentRow {
+  readonly #context: RowContext;
+  readonly #record: Buffer;
+
+  constructor(context: RowContext, record: Buffer) {
+    this.#context = context;
+    this.#record = record;
+  }
+
+  get id(): string {
+    return idOf(this.#record, 0);
+  }
+
+  get changeVector(): string {
+    return changeVectorOf(this.#record, 0, this.#context.databaseHash);
+  }
+
+  get etag(): number {
+    return etagOf(this.#record, 0);
+  }
+
+  /** Bytes of the stored record. */
+  get storedBytes(): number {
+    return this.#record.length;
+  }
+
+  /** The same document, valid for good. */
+  copy(): DocumentRow {
+    return new DocumentRow(this.#context, Buffer.from(this.#record));
+  }
+
+  /** The document without its metadata, parsed. */
+  body(): unknown {
+    return JSON.parse(bodyTextOf(this.#record, 0));
+  }
+
+  /** Appends the document with its `@metadata`, or only that. */
+  addTo(text: JsonText, metadataOnly = false): void {
+    addDocument(text, this.#context, this.#record, 0, metadataOnly);
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The kinds of durable state, and what is true of each beside its records. Whoever does something for every kind has a
+ * member for each of these names: replay and snapshots (keyspace-table.ts), deletion (writes/documents.ts), salvage,
+ * export and import (smuggler/), statistics. A kind that is forgotten in one of these places does not compile.
+ */
+import { type RecordKind, recordKinds } from "../base/record.ts";
+
+/** Sections of a dump that have state of ours. */
+export const dumpSections = [
+  "DatabaseRecord",
+  "Documents",
+  "RevisionDocuments",
+  "Tombstones",
+  "Indexes",
+  "Identities",
+  "CompareExchange",
+  "CounterGroups",
+  "Subscriptions",
+  "TimeSeries",
+] as const;
+export type DumpSection = (typeof dumpSections)[number];
+
+export interface StateKind {
+  readonly record: RecordKind;
+  /** Its entries belong to a document or revision: their keys begin with the id, and they go when it goes. */
+  readonly isPartOfDocument: boolean;
+  /** The section of a dump that has it, alone or within other items; null: dumps do not have it. */
+  readonly dumpSection: DumpSection | null;
+}
+
+export const stateKinds = {
+  documents: { record: recordKinds.document, isPartOfDocument: false, dumpSection: "Documents" },
+  /** Lists of property names: each document of a dump has its own. */
+  shapes: { record: recordKinds.shape, isPartOfDocument: false, dumpSection: null },
+  /** Numbers of collections: a dump has their names, in its documents. */
+  collections: {
+    record: recordKinds.collection,
+    isPartOfDocument: false,
+    dumpSection: "Documents",
+  },
+  revisions: {
+    record: recordKinds.revision,
+    isPartOfDocument: false,
+    dumpSection: "RevisionDocuments",
+  },
+  tombstones: { record: recordKinds.tombstone, isPartOfDocument: false, dumpSection: "Tombstones" },
+  counters: { record: recordKinds.counter, isPartOfDocument: true, dumpSection: "CounterGroups" },
+  /** A dump has each content before the first document that refers to it. */
+  attachments: { record: recordKinds.attachment, isPartOfDocument: true, dumpSection: "Documents" },
+  timeSeries: { record: recordKinds.timeSeries, isPartOfDocument: true, dumpSection: "TimeSeries" },
+  timeSeriesSegments: {
+    record: recordKinds.timeSeriesSegment,
+    isPartOfDocument: true,
+    dumpSection: "TimeSeries",
+  },
+  identities: { record: recordKinds.identity, isPartOfDocument: false, dumpSection: "Identities" },
+  compareExchange: {
+    record: recordKinds.compareExchange,
+    isPartOfDocument: false,
+    dumpSection: "CompareExchange",
+  },
+  indexDefinitions: {
+    record: recordKinds.indexDefinition,
+    isPartOfDocument: false,
+    dumpSection: "Indexes",
+  },
+  /** What an index was: RavenDB's dumps do not have it. */
+  indexHistories: {
+    record: recordKinds.indexHistory,
+    isPartOfDocument: false,
+    dumpSection: null,
+  },
+  subscriptions: {
+    record: recordKinds.subscription,
+    isPartOfDocument: false,
+    dumpSection: "Subscriptions",
+  },
+  /** Of these a dump has the database's record. */
+  values: { record: recordKinds.value, isPartOfDocument: false, dumpSection: "DatabaseRecord" },
+} as const satisfies Readonly<Record<string, StateKind>>;
+
+export type StateKindName = keyof typeof stateKinds;
+/** Those with a keyspace: all but documents and shapes, which have tables of their own. */
+export type KeyspaceName = Exclude<StateKindName, "documents" | "shapes">;
+/** Those whose entries belong to documents. */
+export type DocumentPartName = {
+  [Name in StateKindName]: (typeof stateKinds)[Name]["isPartOfDocument"] extends true
+    ? Name
+    : never;
+}[StateKindName];

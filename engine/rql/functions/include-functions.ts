@@ -1,0 +1,141 @@
+/** Methods of `include`: `counters`, `highlight`, `revisions`, `timings`, `explanations`. */
+import { EngineError } from "../../base/errors.ts";
+import { parseTimestamp } from "../../base/timestamp.ts";
+import type { AnalyzedInclude } from "../analyzed-query.ts";
+import type { Argument, Call } from "../ast.ts";
+import { describeArgument, literalTypeName, pathText } from "../print.ts";
+import { type ParameterValue, plainText } from "../query-parameters.ts";
+import { fieldReference, invalid, type QueryScope, resolveValue } from "../query-scope.ts";
+import { isCallOf, pathOf, texts } from "./arguments.ts";
+import { onlyInInclude } from "./places.ts";
+import type { Included, IncludeUse, RqlFunction } from "./rql-function.ts";
+
+/** What most methods of `include` do. Subscriptions support few. */
+function included(
+  shownName: string,
+  add: IncludeUse["add"],
+  isForSubscriptions = false,
+): RqlFunction {
+  return { ...onlyInInclude, shownName, include: { isForSubscriptions, add } };
+}
+
+export const counters = included(
+  "Counters",
+  (scope, call, into) => {
+    into.counters.push(includedCounters(scope, call));
+  },
+  true,
+);
+
+export const highlight = included("Highlight", (scope, call, { highlights }) => {
+  highlights.push(includedHighlight(scope, call));
+});
+
+export const revisions = included("Revisions", (scope, { args }, into) => {
+  into.revisions.push(...args.flatMap((argument) => revisionsOf(scope, argument)));
+});
+
+export const timings = included("Timings", (scope, { args }, into) => {
+  if (args.length > 0) {
+    throw invalid(scope, "Method 'timings()' expects zero arguments to be provided");
+  }
+  into.hasTimings = true;
+});
+
+export const explanations = included("Explanation", (scope, call, into) => {
+  into.explanations = includedExplanations(scope, call, into);
+});
+
+function includedCounters(scope: QueryScope, call: Call): AnalyzedInclude["counters"][number] {
+  const [first, ...rest] = call.args;
+  const isField = first?.kind === "field";
+  const isWhole =
+    isField && first.path.length === 1 && scope.aliases.includes(pathText(first.path));
+  const of = isField && !isWhole ? fieldReference(scope, first) : null;
+  const names = isField ? rest : call.args;
+  for (const name of names) {
+    if (name.kind !== "literal" || name.type === "string") continue;
+    throw invalid(
+      scope,
+      "Parameters of method `counters` must be of type `string` or `string[]`, " +
+        `but got \`${name.text}\` of type \`${literalTypeName(name)}\``,
+    );
+  }
+  return { of, names: names.flatMap((name) => texts(scope, name)) };
+}
+
+function includedHighlight(scope: QueryScope, call: Call): AnalyzedInclude["highlights"][number] {
+  const [field, length, count, options] = call.args;
+  if (field === undefined || length === undefined || count === undefined || call.args.length > 4) {
+    throw invalid(scope, "Method 'highlight()' expects three or four arguments to be provided");
+  }
+  const [path] = field.kind === "field" ? [field.path] : texts(scope, field).map(pathOf);
+  return {
+    field: fieldReference(scope, {
+      kind: "field",
+      offset: field.offset,
+      path: path ?? [],
+      isQuoted: false,
+    }),
+    fragmentLength: fragmentNumber("FragmentLength", length),
+    fragmentCount: fragmentNumber("FragmentCount", count),
+    options: options === undefined ? null : highlightOptions(scope, options),
+  };
+}
+
+function fragmentNumber(name: string, argument: Argument): number {
+  if (argument.kind === "literal" && argument.type === "long") return Number(argument.text);
+  const got = argument.kind === "literal" ? literalTypeName(argument) : "Parameter";
+  throw new EngineError(
+    "invalid-operation",
+    `${name} can only be passed as long, but was '${got}'.`,
+  );
+}
+
+function highlightOptions(scope: QueryScope, argument: Argument): ParameterValue {
+  const isText = argument.kind === "literal" && argument.type === "string";
+  if (isText || argument.kind === "parameter") return resolveValue(scope, argument);
+  const got = argument.kind === "literal" ? literalTypeName(argument) : "Field";
+  throw new EngineError(
+    "invalid-operation",
+    "HighlightingOptions can only be passed as JSON string or as a parameter pointing to JSON object, " +
+      `but was '${got}'.`,
+  );
+}
+
+/** The path to a change vector, or a point in time. */
+function revisionsOf(scope: QueryScope, argument: Argument): (string | number)[] {
+  if (argument.kind === "field") return [pathText(fieldReference(scope, argument).path)];
+  return texts(scope, argument).map((text) => {
+    const micros = parseTimestamp(text);
+    return Number.isNaN(micros) ? text : micros;
+  });
+}
+
+function includedExplanations(
+  scope: QueryScope,
+  call: Call,
+  { isCollectionScan, calls }: Included,
+): NonNullable<AnalyzedInclude["explanations"]> {
+  if (isCollectionScan) throw invalid(scope, "Collection queries cannot return explanations.");
+  if (calls.filter((one) => isCallOf(one, "explanations")).length > 1)
+    throw invalid(scope, "Query cannot include duplicate explanations.");
+  const [options] = call.args;
+  const method = "Method 'explanations()' expects";
+  if (call.args.length > 1) {
+    throw invalid(scope, `${method} zero or one argument(s) to be provided`);
+  }
+  if (options === undefined) return { groupKey: null };
+  if (options.kind !== "literal" && options.kind !== "parameter") {
+    const got = describeArgument(options);
+    throw invalid(scope, `${method} value token as an argument at index 0, got ${got} type`);
+  }
+  const given = resolveValue(scope, options);
+  if (given.type === "null") return { groupKey: null };
+  const fields = given.type === "object" ? [...given.fields] : null;
+  if (fields === null) {
+    throw invalid(scope, `${method} options as an object, but got ${plainText(given)}`);
+  }
+  const groupKey = fields.find(([name]) => name.toLowerCase() === "groupkey")?.[1];
+  return { groupKey: groupKey?.type === "string" ? groupKey.value : null };
+}

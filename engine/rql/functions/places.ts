@@ -1,0 +1,46 @@
+/**
+ * What most records have in common: all the places where a method does nothing, so that a record names only those where
+ * it does something. `onlyIn…` lacks the member of its place, and `where` besides lacks `filter`: a record that forgets
+ * one does not compile.
+ */
+import type { FilterUse, RqlFunction } from "./rql-function.ts";
+
+/** A query method that `filter` refuses as such. */
+export const needsIndex: FilterUse = {
+  refusal: (name) => `'${name}' query method is not supported for this type of query`,
+  compiled: { test: null, read: null },
+};
+
+/** A query method that `filter` does not know. A function of this name that the query declares is called instead. */
+export const notInFilter: FilterUse = {
+  refusal: (name) => `Method '${name}' is not supported.`,
+  compiled: "script",
+};
+
+/** Left to scripting, which knows it, or skips calls of undefined names. */
+export const inScripts: FilterUse = { refusal: null, compiled: "script" };
+
+/** A method that messages know and no clause takes by itself. */
+export const nowhere = {
+  where: null,
+  filter: notInFilter,
+  compared: null,
+  value: null,
+  groupKey: null,
+  aggregate: null,
+  orderBy: null,
+  select: null,
+  include: null,
+} as const satisfies Partial<RqlFunction>;
+
+const { where: _where, filter: _filter, ...onlyInWhere } = nowhere;
+const { include: _include, ...onlyInInclude } = nowhere;
+const { orderBy: _orderBy, ...knownButInOrder } = nowhere;
+const { select: _select, ...knownButInSelect } = nowhere;
+
+/** For methods that are no query methods elsewhere: they have no name in messages, and `filter` leaves them to scripts. */
+const unnamed = { shownName: null, filter: inScripts } as const;
+
+export { onlyInInclude, onlyInWhere };
+export const onlyInOrderBy = { ...knownButInOrder, ...unnamed } as const;
+export const onlyInSelect = { ...knownButInSelect, ...unnamed } as const;

@@ -1,0 +1,170 @@
+/** Methods that compare the text of a field: `startsWith`, `endsWith`, `regex`, `exists`. */
+import { EngineError } from "../../base/errors.ts";
+import type { FieldReference } from "../analyzed-query.ts";
+import type { Call, Field, Value } from "../ast.ts";
+import { fieldAndText, fieldArgument } from "./arguments.ts";
+import { fieldOf, findAllIds, formOf, nothing, weighedWhole } from "./finding.ts";
+import { findMatching } from "./joined-walk.ts";
+import { onlyInWhere } from "./places.ts";
+import type { FilterClause, FilterUse, RowTest, RqlFunction } from "./rql-function.ts";
+
+/** The text at one end of a field's. */
+export interface EndCondition<Kind extends string> {
+  readonly kind: Kind;
+  readonly field: FieldReference;
+  readonly text: string;
+  readonly isExact: boolean;
+}
+
+export const startsWith: RqlFunction<EndCondition<"startsWith">> = {
+  ...onlyInWhere,
+  shownName: "StartsWith",
+  where: {
+    analyze: (scope, call, { isExact }) => ({
+      kind: "startsWith",
+      ...fieldAndText(scope, call, true),
+      isExact,
+    }),
+    meaning: {
+      kind: "startsWith",
+      of: "field",
+      indexUse: "plain",
+      find: ({ field, text, isExact }, context) =>
+        fieldOf(field, formOf(isExact), context)?.startsWith(text) ?? nothing(),
+      findIds: ({ text }, { reader }) => {
+        const prefix = text.toLowerCase();
+        return reader.idsMatching((id) => id.startsWith(prefix));
+      },
+      idsOf: ({ text }) => ({ kind: "prefix", prefix: text }),
+      soughtTexts: ({ text }) => [`${text}*`],
+      joined: null,
+      score: weighedWhole,
+    },
+  },
+  filter: textFilter("contained", (text) => {
+    const lower = text.toLowerCase();
+    return (value) => value.toLowerCase().startsWith(lower);
+  }),
+};
+
+export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
+  ...onlyInWhere,
+  shownName: "EndsWith",
+  where: {
+    analyze: (scope, call, { isExact }) => ({
+      kind: "endsWith",
+      ...fieldAndText(scope, call, true),
+      isExact,
+    }),
+    meaning: {
+      kind: "endsWith",
+      of: "field",
+      indexUse: "plain",
+      find: ({ field, text, isExact }, context) => {
+        const search = fieldOf(field, formOf(isExact), context);
+        if (search === undefined) return nothing();
+        // As with startsWith: only the empty text ends with nothing.
+        return text === "" ? search.equalsTerm("") : search.endsWith(text);
+      },
+      findIds: ({ text }, { reader }) => {
+        const suffix = text.toLowerCase();
+        return reader.idsMatching((id) => id.endsWith(suffix));
+      },
+      idsOf: () => undefined,
+      soughtTexts: () => [],
+      joined: null,
+      score: weighedWhole,
+    },
+  },
+  filter: textFilter("contained", (text) => {
+    const lower = text.toLowerCase();
+    return (value) => value.toLowerCase().endsWith(lower);
+  }),
+};
+
+export interface RegexCondition {
+  readonly kind: "regex";
+  readonly field: FieldReference;
+  readonly text: string;
+}
+
+export const regex: RqlFunction<RegexCondition> = {
+  ...onlyInWhere,
+  shownName: "Regex",
+  where: {
+    analyze: (scope, call) => ({ kind: "regex", ...fieldAndText(scope, call, true) }),
+    meaning: {
+      kind: "regex",
+      of: "field",
+      indexUse: "plain",
+      find: ({ field, text }, context) =>
+        fieldOf(field, "lower", context)?.matching(context.textTest(text)) ?? nothing(),
+      findIds: ({ text }, { reader, textTest }) => reader.idsMatching(textTest(text)),
+      idsOf: () => undefined,
+      soughtTexts: () => [],
+      joined: { isJoined: () => true, find: findMatching },
+      score: weighedWhole,
+    },
+  },
+  filter: textFilter("regex", (text, { textTest }) => textTest(text)),
+};
+
+export interface ExistsCondition {
+  readonly kind: "exists";
+  readonly field: FieldReference;
+}
+
+export const exists: RqlFunction<ExistsCondition> = {
+  ...onlyInWhere,
+  shownName: "Exists",
+  where: {
+    analyze: (scope, call) => ({ kind: "exists", field: fieldArgument(scope, call, 0) }),
+    meaning: {
+      kind: "exists",
+      of: "field",
+      indexUse: "plain",
+      find: ({ field }, context) => fieldOf(field, "lower", context)?.exists() ?? nothing(),
+      findIds: findAllIds,
+      idsOf: () => undefined,
+      soughtTexts: () => [],
+      joined: null,
+      score: weighedWhole,
+    },
+  },
+  filter: {
+    refusal: null,
+    compiled: {
+      read: null,
+      test: ({ args: [field] }, clause) => {
+        if (field?.kind !== "field") return null;
+        const read = clause.read(field);
+        return (row, body) => read(row, body) !== undefined;
+      },
+    },
+  },
+};
+
+/** A test of a text in `filter`. `second`: the name of the second argument in messages. */
+function textFilter(
+  second: string,
+  testOf: (text: string, clause: FilterClause) => (value: string) => boolean,
+): FilterUse {
+  const test = ({ name, args: [field, sought] }: Call, clause: FilterClause): RowTest | null => {
+    if (field === undefined || sought === undefined) return null;
+    const needsTexts = () =>
+      new EngineError(
+        "invalid-operation",
+        `${name}(text, ${second}) must be called with two string parameters`,
+      );
+    const read = clause.read(field as Field | Call);
+    const text = clause.value(sought as Value);
+    if (typeof text !== "string") throw needsTexts();
+    const isFound = testOf(text, clause);
+    return function filterText(row, body) {
+      const value = read(row, body);
+      if (typeof value !== "string") throw needsTexts();
+      return isFound(value);
+    };
+  };
+  return { refusal: null, compiled: { test, read: null } };
+}

@@ -1,0 +1,37 @@
+/** From a condition to its meaning, and to its parts. */
+import type { Condition, FieldCondition, FieldReference } from "./analyzed-query.ts";
+import { type MadeCondition, madeMeaning } from "./functions/function-table.ts";
+import type { FieldMeaning, OperandsMeaning } from "./functions/rql-function.ts";
+import { operatorMeanings } from "./operator-meanings.ts";
+
+/** A condition on a field, other than `none`. */
+export type MeantFieldCondition = Extract<
+  FieldCondition | MadeCondition,
+  { readonly field: FieldReference }
+>;
+
+/** A condition of others that a method made. */
+type MadeOfOthers = Exclude<MadeCondition, { readonly field: FieldReference }>;
+
+/** A meaning is given no other condition than its own: which one is that of a kind, the tables say. */
+export function meaningOf(condition: MeantFieldCondition): FieldMeaning<MeantFieldCondition> {
+  const meaning = isOperator(condition)
+    ? operatorMeanings[condition.kind]
+    : madeMeaning(condition.kind);
+  return meaning as FieldMeaning<MeantFieldCondition>;
+}
+
+/** As `meaningOf`, for a condition of others. */
+export function compositeMeaningOf({ kind }: MadeOfOthers): OperandsMeaning<MadeOfOthers> {
+  return madeMeaning(kind) as OperandsMeaning<MadeOfOthers>;
+}
+
+function isOperator(condition: MeantFieldCondition): condition is FieldCondition {
+  return Object.hasOwn(operatorMeanings, condition.kind);
+}
+
+/** The conditions that a condition consists of. */
+export function operandsOf(condition: Condition): readonly Condition[] {
+  if ("operands" in condition) return condition.operands;
+  return "operand" in condition ? [condition.operand] : [];
+}

@@ -1,0 +1,215 @@
+/**
+ * The meaning of conditions with operators: a field compared with a value, between two, or in a list.
+ *
+ * The rules, some of them surprising, are RavenDB 7.2.7's: text without case, numbers by their whole part when compared
+ * with an integer, dates as instants, `!=` as a complement, arrays by any element.
+ */
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import type { Work } from "../base/work-budget.ts";
+import { EntrySet } from "../indexing/entry-set.ts";
+import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
+import type {
+  BetweenCondition,
+  Bound,
+  ComparisonCondition,
+  FieldCondition,
+  InCondition,
+} from "./analyzed-query.ts";
+import { fieldOf, formOf, nothing, spendOnSets, weighedWhole } from "./functions/finding.ts";
+import type { FieldMeaning, WhereContext } from "./functions/rql-function.ts";
+import { plainText, type Scalar } from "./query-parameters.ts";
+
+/** Cost of looking up a document. */
+const documentUnits = 8;
+
+const comparison: FieldMeaning<ComparisonCondition> = {
+  kind: "comparison",
+  of: "field",
+  indexUse: "plain",
+  find: findComparison,
+  findIds: findIdComparison,
+  idsOf: ({ operator, value }) => {
+    if (operator !== "=" || value.type === "compare-exchange") return undefined;
+    return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
+  },
+  soughtTexts: ({ operator, value }) =>
+    operator === "=" && value.type === "string" ? [value.value] : [],
+  joined: null,
+  score: weighedWhole,
+};
+
+const between: FieldMeaning<BetweenCondition> = {
+  kind: "between",
+  of: "field",
+  indexUse: "plain",
+  find: ({ field, low, high, isExact }, context) => {
+    const search = fieldOf(field, formOf(isExact), context);
+    return search === undefined ? nothing() : findRange(search, low, high);
+  },
+  findIds: (condition, { reader }) => {
+    const low = idText(condition.low.value);
+    const high = idText(condition.high.value);
+    return reader.idsMatching((id) => id >= low && id <= high);
+  },
+  idsOf: () => undefined,
+  soughtTexts: () => [],
+  joined: null,
+  score: weighedWhole,
+};
+
+const listed: FieldMeaning<InCondition> = {
+  kind: "in",
+  of: "field",
+  indexUse: "plain",
+  find: ({ field, values, isAll, isExact }, context) =>
+    fieldOf(field, formOf(isExact), context)?.listed(listedValues(values), isAll) ?? nothing(),
+  findIds: findListedIds,
+  idsOf: ({ values, isAll }) => {
+    const ids = values.filter(({ type }) => type !== "null").map(plainText);
+    const isOneOfAll = isAll && new Set(ids.map((id) => id.toLowerCase())).size > 1;
+    return { kind: "ids", ids: isOneOfAll ? [] : ids };
+  },
+  soughtTexts: ({ values }) =>
+    values.flatMap(({ value }) => (typeof value === "string" ? [value] : [])),
+  joined: null,
+  score: weighedWhole,
+};
+
+export const operatorMeanings: {
+  readonly [Kind in FieldCondition["kind"]]: FieldMeaning<
+    Extract<FieldCondition, { readonly kind: Kind }>
+  >;
+} = { comparison, between, in: listed };
+
+function* findComparison(condition: ComparisonCondition, context: WhereContext): Work<EntrySet> {
+  const { reader } = context;
+  const value = comparedValue(condition.value, context);
+  const field = fieldOf(condition.field, formOf(condition.isExact), context);
+  switch (condition.operator) {
+    case "=":
+      return field === undefined ? EntrySet.empty : yield* findEqual(field, value);
+    case "!=":
+      spendOnSets(context);
+      return field === undefined ? reader.all() : reader.complement(yield* findEqual(field, value));
+    case "<":
+    case "<=":
+      return yield* findBelow(field, { value, isInclusive: condition.operator === "<=" });
+    case ">":
+    case ">=":
+      return yield* findAbove(field, { value, isInclusive: condition.operator === ">=" });
+    default:
+      return unreachable(condition.operator);
+  }
+}
+
+function comparedValue(value: ComparisonCondition["value"], context: WhereContext): Scalar {
+  if (value.type !== "compare-exchange") return value;
+  const text = context.compareExchangeOf(value.key);
+  if (text === null) return { type: "null", value: null };
+  if (/^-?\d+$/.test(text)) return { type: "long", value: BigInt(text) };
+  const parsed: unknown = JSON.parse(text);
+  if (typeof parsed === "string") return { type: "string", value: parsed };
+  if (typeof parsed === "number") return { type: "double", value: parsed };
+  if (typeof parsed === "boolean") return { type: "boolean", value: parsed };
+  return { type: "null", value: null };
+}
+
+function* findIdComparison(condition: ComparisonCondition, context: WhereContext): Work<EntrySet> {
+  const { reader } = context;
+  const value = idText(comparedValue(condition.value, context));
+  switch (condition.operator) {
+    case "=":
+      return yield* reader.ofDocuments([context.findDocument(value)]);
+    case "!=":
+      return reader.complement(yield* reader.ofDocuments([context.findDocument(value)]));
+    case "<":
+      return yield* reader.idsMatching((id) => id < value);
+    case "<=":
+      return yield* reader.idsMatching((id) => id <= value);
+    case ">":
+      return yield* reader.idsMatching((id) => id > value);
+    case ">=":
+      return yield* reader.idsMatching((id) => id >= value);
+    default:
+      return unreachable(condition.operator);
+  }
+}
+
+function* findListedIds({ values, isAll }: InCondition, context: WhereContext): Work<EntrySet> {
+  const { reader } = context;
+  const found = new Set<number>();
+  for (const value of values) {
+    found.add(context.findDocument(idText(value)));
+    reader.budget.spend(documentUnits);
+    if (reader.budget.isDue) yield;
+  }
+  if (isAll && found.size > 1) return EntrySet.empty;
+  return yield* reader.ofDocuments(found);
+}
+
+function idText(value: Scalar): string {
+  return String(value.value ?? "").toLowerCase();
+}
+
+function findEqual(field: FieldSearch, value: Scalar): Work<EntrySet> {
+  switch (value.type) {
+    case "null":
+      return field.isNull();
+    case "boolean":
+      return field.equalsTerm(String(value.value));
+    case "long":
+      return field.equalsLong(value.value.toString());
+    case "double":
+      return field.equalsDouble(value.value);
+    case "string":
+      return field.equalsText(value.value);
+    default:
+      return unreachable(value);
+  }
+}
+
+function findBelow(field: FieldSearch | undefined, bound: Bound): Work<EntrySet> {
+  refuseNull(bound.value);
+  return field === undefined ? nothing() : findRange(field, null, bound);
+}
+
+function findAbove(field: FieldSearch | undefined, bound: Bound): Work<EntrySet> {
+  refuseNull(bound.value);
+  return field === undefined ? nothing() : findRange(field, bound, null);
+}
+
+function refuseNull(value: Scalar): void {
+  if (value.type === "null") {
+    throw new EngineError(
+      "not-supported",
+      "A range of null is not supported; use = or != with null.",
+    );
+  }
+}
+
+/** The type of the bounds determines how values are compared. A range from null begins below everything. */
+function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
+  const types = [low, high].map((bound) => bound?.value.type);
+  if (types.includes("null"))
+    return low?.value.type === "null" && high?.value.type === "null" ? field.isNull() : nothing();
+  if (types.includes("string") || types.includes("boolean")) {
+    return field.rangeText(textBound(low), textBound(high));
+  }
+  if (types.includes("double")) return field.rangeDouble(textBound(low), textBound(high));
+  return field.rangeLong(textBound(low), textBound(high));
+}
+
+function textBound(bound: Bound | null): { text: string; isInclusive: boolean } | null {
+  if (bound === null) return null;
+  return { text: String(bound.value.value), isInclusive: bound.isInclusive };
+}
+
+/**
+ * A value of a list is compared as a term: 18 also finds the text "18", but not 18.5; a day finds no time of that day.
+ */
+function* listedValues(values: readonly Scalar[]): Generator<ListedValue> {
+  for (const { type, value } of values) {
+    yield type === "null" ? null : { text: String(value), isText: type === "string" };
+  }
+}

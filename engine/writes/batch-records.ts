@@ -1,0 +1,89 @@
+/**
+ * Which documents' records the commands of a batch read, as far as their ids say so before the batch runs: they are
+ * fetched ahead (`Store.fetchAhead`), because each record that a transaction misses makes it run again. What a script
+ * loads, a prefix or an earlier command of the batch leads to is not known.
+ */
+
+import { turnIsOver } from "../base/turns.ts";
+import { documentFlags, explicitVectorRowFlag } from "../documents/document-record.ts";
+import type { DatabaseState } from "../store/database-state.ts";
+import { type FetchedRecords, nothingFetched } from "../store/fetched-records.ts";
+import type { Store } from "../store/store.ts";
+import type { BatchCommand } from "./batch-parser.ts";
+
+/** Commands that read the record of the document `Id`. */
+const readers: ReadonlySet<string> = new Set([
+  "DELETE",
+  "AttachmentPUT",
+  "AttachmentDELETE",
+  "AttachmentMOVE",
+  "AttachmentCOPY",
+  "Counters",
+  "TimeSeries",
+  "TimeSeriesWithIncrements",
+  "TimeSeriesBulkInsert",
+  "TimeSeriesCopy",
+  "PATCH",
+  "JsonPatch",
+  "ForceRevisionCreation",
+]);
+
+/** Commands between two looks at the clock. */
+const commandsPerLook = 256;
+
+/** Reads the records that the commands will need, before their transaction keeps other writers waiting. */
+export async function recordsAhead(
+  database: Store,
+  commands: readonly BatchCommand[],
+): Promise<FetchedRecords> {
+  if (database.state.log.isInMemory()) return nothingFetched;
+  return await database.fetchAhead(await documentsRead(database.state, commands));
+}
+
+/** The numbers of the documents whose records the commands read. Pauses when there are many commands. */
+async function documentsRead(
+  state: DatabaseState,
+  commands: readonly BatchCommand[],
+): Promise<Set<number>> {
+  const found = new Set<number>();
+  for (const [position, command] of commands.entries()) {
+    if (position % commandsPerLook === commandsPerLook - 1) await turnIsOver();
+    for (const id of idsOf(command)) {
+      const document = state.documents.lookup(id);
+      if (document < 0 || state.documents.newestEtag(document) === 0) continue;
+      if (command.type !== "PUT" || isReadByPut(state, document, command)) found.add(document);
+    }
+  }
+  return found;
+}
+
+function* idsOf(command: BatchCommand): Generator<string> {
+  if (command.type === "BatchPATCH") {
+    const items = command.value("Ids");
+    if (!Array.isArray(items)) return;
+    for (const item of items) {
+      const { Id } = (item ?? {}) as Record<string, unknown>;
+      if (typeof Id === "string") yield Id;
+    }
+    return;
+  }
+  if (command.type !== "PUT" && !readers.has(command.type)) return;
+  for (const key of ["Id", "DestinationId"]) {
+    const id = command.value(key);
+    if (typeof id === "string" && id !== "") yield id;
+  }
+}
+
+/** A document is replaced without a look at the old one, unless that is kept as a revision or has a vector of its own. */
+function isReadByPut(
+  { documents, keyspaces }: DatabaseState,
+  document: number,
+  command: BatchCommand,
+): boolean {
+  const flags = documents.newestFlags(document);
+  return (
+    (flags & (explicitVectorRowFlag | documentFlags.HasRevisions)) !== 0 ||
+    keyspaces.revisionRules.of(documents.newestCollection(document)) !== null ||
+    (command.value("ForceRevisionCreationStrategy") ?? "None") !== "None"
+  );
+}

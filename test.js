@@ -1,0 +1,56 @@
+/**
+ * `npm test`: checks, builds, runs the tests, and says at the end what it ran, how long each part took, and what it left
+ * out. A part that fails ends it.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** What is run by `.ci/run` or by hand: a script, and what it adds. */
+const leftOut = [
+  ["test:long", "processes, benches in small, faults at many places"],
+  ["test:cold", "all tests without a record in memory"],
+  ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
+  ["test:faults, test:crash", "every fault of the disk, and killed processes"],
+];
+
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-report-"));
+const report = process.env.VITEST_JSON_REPORT ?? join(folder, "report.json");
+const lines = [];
+let status = 0;
+
+part("check", ["run", "--silent", "check"], "format, lint, types");
+part("build", ["run", "--silent", "build"], "modules, bundle, declarations");
+part("tests", ["exec", "--", "vitest", "run", ...process.argv.slice(2)], countsOf);
+rmSync(folder, { recursive: true, force: true });
+
+console.log(`\n${lines.join("\n")}`);
+for (const [script, adds] of leftOut) console.log(`left out  npm run ${script}: ${adds}`);
+process.exitCode = status;
+
+/** Runs a part, unless one before it has failed. `told`: what it did, or what says so afterwards. */
+function part(name, args, told) {
+  if (status !== 0) {
+    lines.push(`${name.padEnd(8)}  not run`);
+    return;
+  }
+  const beganMs = performance.now();
+  const env = { ...process.env, VITEST_JSON_REPORT: report };
+  status = spawnSync("npm", args, { stdio: "inherit", env }).status ?? 1;
+  const seconds = ((performance.now() - beganMs) / 1000).toFixed(0);
+  const text = typeof told === "function" ? told() : told;
+  lines.push(
+    `${name.padEnd(8)}  ${status === 0 ? "passed" : "FAILED"}  ${seconds.padStart(4)} s  ${text}`,
+  );
+}
+
+function countsOf() {
+  try {
+    const counts = JSON.parse(readFileSync(report, "utf8"));
+    const { numTotalTests, numFailedTests, numPendingTests, testResults } = counts;
+    return `${numTotalTests} tests in ${testResults.length} files, ${numFailedTests} failed, ${numPendingTests} skipped`;
+  } catch {
+    return "no report";
+  }
+}

@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Database } from "../../../engine/api/database.ts";
+import { closeDatabases, openDatabase } from "../../support/open-database.ts";
+
+let database: Database;
+beforeEach(async () => {
+  database = Database.of(await openDatabase());
+});
+afterEach(closeDatabases);
+
+test("a value is replaced and deleted by its version only", async () => {
+  const { compareExchange } = database;
+  const value = Buffer.from('{ "Object": 1.50, "@metadata": {"a": 1} }');
+  const put = await compareExchange.put("Key", 0, value);
+  const text = '{"Object":1.50,"@metadata":{"a":1}}';
+  expect(put).toEqual({ isSuccessful: true, index: 1, text });
+  expect(compareExchange.get("kEY")).toEqual({ key: "Key", index: 1, text });
+  const refused = await compareExchange.put("Key", 0, '{"Object":2}');
+  expect(refused).toEqual({ isSuccessful: false, index: 1, text });
+  expect((await compareExchange.delete("Key", 7)).isSuccessful).toBe(false);
+  expect((await compareExchange.delete("Key", 1)).isSuccessful).toBe(true);
+  expect(compareExchange.get("Key")).toBeUndefined();
+});
+
+test.each([
+  ["[1]", "json-not-object"],
+  ["", "json-truncated"],
+  ["{} {}", "json-invalid"],
+])("the value %j is refused", async (value, code) => {
+  await expect(database.compareExchange.put("Key", 0, value)).rejects.toMatchObject({ code });
+});
+
+test("values are listed by prefix, in pages", async () => {
+  for (const key of ["b/2", "a/1", "B/3", "b/1"]) {
+    await database.compareExchange.put(key, 0, "{}");
+  }
+  const keys = (...page: Parameters<typeof database.compareExchange.list>) =>
+    database.compareExchange.list(...page).map(({ key }) => key);
+  expect(keys("", 0, 10)).toEqual(["a/1", "b/1", "b/2", "B/3"]);
+  expect(keys("B/", 1, 1)).toEqual(["b/2"]);
+  expect(keys("", 0, 0)).toEqual([]);
+  expect(keys("", -1, 10)).toEqual([]);
+});

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Database, openedDatabase } from "../../../engine/api/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { closeDatabases, openDatabase } from "../../support/open-database.ts";
+
+let opened: OpenDatabase;
+let database: Database;
+beforeEach(async () => {
+  opened = await openDatabase();
+  database = Database.of(opened);
+});
+afterEach(closeDatabases);
+
+test("a database has one face", () => {
+  expect(Database.of(opened)).toBe(database);
+  expect(openedDatabase(database)).toBe(opened);
+});
+
+test("its facts are those of what is behind it", async () => {
+  expect([database.lastEtag, database.changeVector]).toEqual([0, ""]);
+  await opened.put("a", {});
+  expect(database.lastEtag).toBe(1);
+  expect(database.changeVector).toBe(`A:1-${database.databaseId}`);
+  expect(database.sizeBytes).toBeGreaterThan(0);
+  expect(database.operations).toBe(opened.operations);
+  await database.changeSettings((record) => ({ ...record, Disabled: true }));
+  expect([database.isDisabled, database.settings]).toEqual([true, { Disabled: true }]);
+});
+
+test("a guest that is not long keeps the numbers of deleted documents", async () => {
+  const guest = database.enter(false);
+  await opened.put("a", {});
+  const number = opened.find("a");
+  await opened.delete("a");
+  await opened.put("b", {});
+  expect(opened.find("b")).not.toBe(number);
+  guest.release();
+  database.enter(true).release();
+});
+
+test("it serves until it is closed", async () => {
+  database.assertServing();
+  await database.compact();
+  expect(database.hasEnded).toBe(false);
+  await opened.close();
+  expect(database.hasEnded).toBe(true);
+  expect(() => database.assertServing()).toThrow(
+    expect.objectContaining({ code: "database-stopped" }),
+  );
+});

@@ -1,0 +1,63 @@
+import { afterEach, expect, test } from "vitest";
+import type { Database, QueryOutcome } from "../../../engine/engine.ts";
+import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+
+afterEach(closeFaces);
+
+async function filled(): Promise<Database> {
+  const database = await openFace();
+  await putText(database, "users/1", { Age: 3 });
+  await putText(database, "users/2", { Age: 5 });
+  return database;
+}
+
+async function run(
+  { queries }: Database,
+  text: string,
+  unlessEtag?: number,
+): Promise<{ rows: string[]; outcome: QueryOutcome | null }> {
+  const rows: string[] = [];
+  const add = (row: Buffer) => {
+    rows.push(row.toString());
+    return null;
+  };
+  const outcome = await queries.run(text, { waitForNonStale: true, unlessEtag }, { add });
+  return { rows, outcome };
+}
+
+test("rows go to the sink, and the rest is the outcome", async () => {
+  const { rows, outcome } = await run(await filled(), "from Users where Age > 4 select Age");
+  expect(rows).toHaveLength(1);
+  expect(JSON.parse(rows[0] ?? "")).toMatchObject({ Age: 5 });
+  expect(outcome).toMatchObject({ totalResults: 1, indexName: "Auto/Users/ByAge", isStale: false });
+});
+
+test("nothing is sent to who has the answer", async () => {
+  const database = await filled();
+  const text = "from Users where Age > 4";
+  const { outcome } = await run(database, text);
+  expect(await run(database, text, outcome?.resultEtag)).toEqual({ rows: [], outcome: null });
+  await putText(database, "users/3", { Age: 9 });
+  expect((await run(database, text, outcome?.resultEtag)).rows).toHaveLength(2);
+});
+
+test("a prepared query says what it includes and what it reads", async () => {
+  const { queries } = await filled();
+  const walk = await queries.prepare("from Users include counters(), Age", {});
+  expect(walk.collectionCount).toBe(2);
+  expect(walk.includes).toEqual(["documents", "counters"]);
+  expect(walk.namedIndex).toBeNull();
+  const named = await queries.prepare("from index 'ByAge'", {});
+  expect(named.namedIndex).toBe("ByAge");
+  expect(named.collectionCount).toBeNull();
+});
+
+test("entries come with the times of their index", async () => {
+  const database = await filled();
+  const text = "from Users where Age > 4";
+  await expect(database.queries.entries(text, {})).rejects.toMatchObject({ code: "index-missing" });
+  await run(database, text);
+  const found = await database.queries.entries(text, {});
+  expect(found).toMatchObject({ totalResults: 1, indexName: "Auto/Users/ByAge" });
+  expect(found.indexTimestamp).toBeGreaterThan(0);
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import {
+  checkedJson,
+  checkedJsonInTurns,
+  checkedJsonWithMetadata,
+  checkJson,
+  minifiedObject,
+} from "../../../engine/documents/checked-json.ts";
+
+const text = Buffer.from('{ "n": 1.50, "@metadata": { "a": 1 }, "s": "x\\/y" }');
+
+test("an object is minified, and its numbers keep their spelling", async () => {
+  const expected = '{"n":1.50,"s":"x/y"}';
+  const checked = checkedJson(text);
+  checkJson(Buffer.from('{"other":"text that is longer than the first one was"}'));
+  expect(checked.toString()).toBe(expected);
+  expect((await checkedJsonInTurns(text)).toString()).toBe(expected);
+  expect(checkedJsonWithMetadata(text).toString()).toBe('{"n":1.50,"@metadata":{"a":1},"s":"x/y"}');
+});
+
+test.each([
+  ["", "json-truncated"],
+  ["[]", "json-not-object"],
+  ["{} 1", "json-invalid"],
+  ["{'a':1}", "json-invalid"],
+])("%j is refused", async (refused, code) => {
+  const bytes = Buffer.from(refused);
+  const expected = expect.objectContaining({ code });
+  for (const check of [checkJson, checkedJson, checkedJsonWithMetadata]) {
+    expect(() => check(bytes)).toThrow(expected);
+  }
+  await expect(checkedJsonInTurns(bytes)).rejects.toMatchObject({ code });
+});
+
+test("a long text is minified in slices, a short one at once", async () => {
+  const value = "x".repeat(200_000);
+  const found = minifiedObject(Buffer.from(`{ "a" : "${value}" }`));
+  expect(found).toBeInstanceOf(Promise);
+  expect((await found).toString()).toBe(`{"a":"${value}"}`);
+  expect(minifiedObject(Buffer.from('{ "a" : 1.0 }')).toString()).toBe('{"a":1.0}');
+});

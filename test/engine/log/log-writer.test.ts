@@ -1,0 +1,79 @@
+/** Group commit: what is appended is durable together and in order; a log that has stopped takes nothing. */
+import { expect, test } from "vitest";
+import { Health } from "../../../engine/log/health.ts";
+import type { LogListener } from "../../../engine/log/log.ts";
+import { LogWriter } from "../../../engine/log/log-writer.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { SegmentStore } from "../../../engine/log/segment-store.ts";
+import { SpaceGuard } from "../../../engine/log/space-guard.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+
+/** A writer without files, and what it tells. */
+function newWriter() {
+  const { clock, files, random } = nodeEnvironment();
+  const health = new Health();
+  const cache = new SegmentCache(1 << 20);
+  const store = new SegmentStore(null, Buffer.alloc(16), cache, health, { clock, random });
+  const told: (number | string)[] = [];
+  const listener: LogListener = {
+    durable: (count) => told.push(count),
+    lost: (count) => told.push(`lost after ${count}`),
+    stopped: (error) => told.push(error.message),
+  };
+  const space = new SpaceGuard(null, files, clock, 0);
+  const sizes = { segmentBytesMin: 1024, segmentBytesMax: 4096 };
+  const writer = new LogWriter(
+    { store, space, clock, listener, ...sizes, slowDown: () => null },
+    { active: null, wasClosed: false, lastNumber: 0, lastCrc: 0, plannedSize: 1024 },
+  );
+  const append = (length: number, byte = 1) =>
+    writer.append(Buffer.alloc(length, byte), length, false, false, null);
+  return { writer, store, health, told, append };
+}
+
+test("what is appended in one turn becomes durable together", async () => {
+  const { writer, store, told, append } = newWriter();
+  const positions = [append(64, 1), append(64, 2), append(64, 3)];
+  expect(positions).toEqual([...positions].sort((left, right) => left - right));
+  expect([writer.appendedCount, writer.durableCount, writer.unsyncedBytes]).toEqual([3, 0, 192]);
+  expect(store.peek(positions[1] ?? 0, 64)).toEqual(Buffer.alloc(64, 2));
+  await writer.flush();
+  expect([writer.durableCount, writer.unsyncedBytes]).toEqual([3, 0]);
+  expect(told).toEqual([3]);
+  await writer.flush();
+});
+
+test("a segment that is full is followed by another, larger when it must be", async () => {
+  const { writer, store, told, append } = newWriter();
+  for (let n = 0; n < 10; n++) append(512);
+  append(8192);
+  await writer.flush();
+  expect(store.order.length).toBeGreaterThan(3);
+  expect(store.order.every(({ size }) => size >= 1024)).toBe(true);
+  expect(store.order.at(-1)?.size).toBeGreaterThan(8192);
+  expect(told.at(-1)).toBe(11);
+});
+
+test("somebody who waits for fewer unsynced bytes is told when they are", async () => {
+  const { writer, append } = newWriter();
+  append(512);
+  const below = writer.whenUnsyncedBelow(100);
+  expect(writer.unsyncedBytes).toBe(512);
+  await below;
+  expect(writer.unsyncedBytes).toBe(0);
+});
+
+test("only whole records are appended, and none to a log that has stopped or is closed", async () => {
+  const { writer, health, append } = newWriter();
+  expect(() => append(7)).toThrow("a transaction is made of whole records");
+  expect(() => append(0)).toThrow("a transaction is made of whole records");
+  append(8);
+  await writer.close();
+  expect(() => append(8)).toThrow("nothing is appended to a log that is closed");
+  const other = newWriter();
+  other.health.stop(new Error("the disk is gone"));
+  expect(() => other.append(8)).toThrow();
+  await expect(other.writer.whenUnsyncedBelow(0)).rejects.toThrow("the disk is gone");
+  expect(other.told).toEqual([expect.stringContaining("the disk is gone")]);
+  expect(health.stopped).toBeNull();
+});

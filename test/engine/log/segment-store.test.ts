@@ -1,0 +1,57 @@
+/** The list of segments: numbers, order, and what pins keep readable. */
+import { expect, test } from "vitest";
+import { Health } from "../../../engine/log/health.ts";
+import { positionSegmentFactor } from "../../../engine/log/log.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { SegmentStore } from "../../../engine/log/segment-store.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+
+/** Without files. */
+function newStore(): SegmentStore {
+  const cache = new SegmentCache(1 << 20);
+  return new SegmentStore(null, Buffer.alloc(16), cache, new Health(), nodeEnvironment());
+}
+
+test("segments have numbers of their own, and are found by them before they are listed", () => {
+  const store = newStore();
+  const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 2048)];
+  expect(two.number).toBe(one.number + 1);
+  expect(store.find(one.number)).toBe(one);
+  expect(store.order).toEqual([]);
+  expect(() => store.adopt(one)).toThrow("segment numbers are unique");
+});
+
+test("appending can be undone, and what is dropped is forgotten", () => {
+  const store = newStore();
+  const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 1024)];
+  store.append(one);
+  const undo = store.append(two);
+  expect(store.order).toEqual([one, two]);
+  undo();
+  expect(store.order).toEqual([one]);
+  store.drop(one);
+  expect(store.order).toEqual([]);
+  expect(store.find(one.number)).toBeUndefined();
+});
+
+test("a retired segment stays while a pin that is older is held, and no longer", () => {
+  const store = newStore();
+  const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 1024)];
+  const older = store.pin();
+  store.retire([one]);
+  const newer = store.pin();
+  store.retire([two]);
+  expect([store.find(one.number), store.find(two.number)]).toEqual([one, two]);
+  older.release();
+  older.release();
+  expect([store.find(one.number), store.find(two.number)]).toEqual([undefined, two]);
+  newer.release();
+  expect(store.find(two.number)).toBeUndefined();
+});
+
+test("a place in no segment is damage, and a peek finds nothing there", async () => {
+  const store = newStore();
+  const position = 99 * positionSegmentFactor;
+  expect(store.peek(position, 8)).toBeNull();
+  await expect(store.read(position, 8)).rejects.toMatchObject({ code: "record-damaged" });
+});

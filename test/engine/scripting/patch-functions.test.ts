@@ -1,0 +1,53 @@
+/** What patches may call beside JavaScript's own: documents, output, tests of texts. */
+import { describe, expect, test } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
+import { runScript } from "./run-script.ts";
+import { stubHost } from "./stub-host.ts";
+
+describe("a patch", () => {
+  test("stores other documents with the metadata that it gives them", () => {
+    const host = stubHost();
+    runScript("this.id = put('users/', { a: 1, '@metadata': { '@collection': 'Users' } })", {
+      host,
+    });
+    expect(host.puts).toHaveLength(1);
+    expect(host.puts[0]).toMatchObject({ id: "users/", body: '{"a":1}' });
+    expect(JSON.parse(host.puts[0]?.metadata ?? "")).toEqual({ "@collection": "Users" });
+  });
+
+  test("loads other documents, and knows its own", () => {
+    const host = stubHost();
+    host.documents.set("users/2", '{"Name":"Ann"}');
+    const script =
+      "this.name = load('users/2').Name; this.isThere = load('users/3') != null; this.id = id(this); this.collection = getMetadata(this)['@collection']";
+    expect(runScript(script, { host })).toEqual({
+      name: "Ann",
+      isThere: false,
+      id: "users/1",
+      collection: "Users",
+    });
+  });
+
+  test("prints values as text: strings as they are, booleans and the rest as .NET does", () => {
+    const host = stubHost();
+    const values = ["'a\"b'", "1.5", "true", "undefined", "null", "[1,{a:'x'}]"];
+    runScript(values.map((value) => `output(${value});`).join(" "), { host });
+    expect(host.outputs).toEqual(['a"b', "1.5", "True", "undefined", "null", '[1,{"a":"x"}]']);
+  });
+
+  test("tests texts without regard to case", () => {
+    const script =
+      "this.r = [startsWith('Abc', 'aB'), startsWith('a', 'ab'), endsWith('abC', 'Bc'), endsWith('c', 'bc')]";
+    expect(runScript(script)).toEqual({ r: [true, false, true, false] });
+  });
+
+  test.each([
+    "startsWith('a')",
+    "startsWith(1, 'a')",
+    "load()",
+    "put('a')",
+    "id('x', 'y', 'z').a.b",
+  ])("fails by a call with wrong arguments: %s", (call) =>
+    expect(() => runScript(`this.x = ${call}`)).toThrow(EngineError),
+  );
+});

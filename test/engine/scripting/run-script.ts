@@ -1,0 +1,52 @@
+/** Runs expressions in the script engine and in JavaScript itself, which is their slow obvious twin. */
+import { EngineError } from "../../../engine/base/errors.ts";
+import { compileScript, ScriptParameters } from "../../../engine/scripting/script.ts";
+import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
+import { defaultLimits } from "../../../engine/scripting/script-values.ts";
+import { type StubHost, stubHost } from "./stub-host.ts";
+
+/** What others do on the machine is not what is tested. */
+const limits = { ...defaultLimits, msMax: 60_000 };
+
+/** The document after a script has run on it. @throws EngineError */
+export function runScript(
+  script: string,
+  { body = "{}", args = {}, host = stubHost() as StubHost }: RunOptions = {},
+): Record<string, unknown> {
+  const document = ScriptDocument.fromText(body, '{"@collection":"Users"}', "users/1");
+  const parameters = new ScriptParameters(JSON.stringify(args));
+  compileScript(script, { kind: "patch" }).run({ host, document, limits, parameters });
+  return JSON.parse(document.bodyText()) as Record<string, unknown>;
+}
+
+export interface RunOptions {
+  readonly body?: string;
+  readonly args?: object;
+  readonly host?: StubHost;
+}
+
+/** The value of an expression over `args`, as JSON; of one that fails, the word "fails". */
+export function scriptValue(expression: string, args: object = {}): unknown {
+  try {
+    return runScript(`this.value = [${expression}]`, { args })["value"];
+  } catch (error) {
+    if (error instanceof EngineError) return "fails";
+    throw error;
+  }
+}
+
+/** Numbers that JSON does not have are stored as their names, and half a character as U+FFFD. */
+function stored(_key: string, value: unknown): unknown {
+  if (typeof value === "string") return Buffer.from(value).toString();
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+}
+
+/** As `scriptValue`, by JavaScript. */
+export function javaScriptValue(expression: string, args: object = {}): unknown {
+  try {
+    const made: unknown = new Function("args", `return [${expression}]`)(args);
+    return JSON.parse(JSON.stringify(made, stored));
+  } catch {
+    return "fails";
+  }
+}

@@ -1,0 +1,69 @@
+import { Parser } from "acorn";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { QueryCompiler } from "../../../engine/rql/query.ts";
+import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import { scriptAggregates, scriptFault } from "../../../engine/rql/script-syntax.ts";
+import { ScriptCache } from "../../../engine/scripting/script-cache.ts";
+
+let parse = vi.spyOn(Parser, "parse");
+beforeEach(() => {
+  parse = vi.spyOn(Parser, "parse");
+});
+afterEach(() => {
+  parse.mockRestore();
+});
+
+describe("a script cache", () => {
+  it("parses a text once for each use of it", () => {
+    const cache = new ScriptCache();
+    const script = cache.get("this.A = 1", { kind: "patch" });
+    expect(cache.get("this.A = 1", { kind: "patch" })).toBe(script);
+    expect(parse).toHaveBeenCalledTimes(1);
+    expect(cache.get("this.A = 1", { kind: "patch", parameters: ["a"] })).not.toBe(script);
+  });
+
+  it("keeps no errors, and reports them each time", () => {
+    const cache = new ScriptCache();
+    for (let i = 0; i < 3; i++) expect(() => cache.get("this. = 1", { kind: "patch" })).toThrow();
+    expect(parse).toHaveBeenCalledTimes(3);
+  });
+
+  it("drops scripts when new ones are large, and keeps one that is used between them", () => {
+    const cache = new ScriptCache(1024 * 1024);
+    const [first, used] = ["this.A = 1", "this.A = 2"];
+    for (const text of [first, used]) cache.get(text, { kind: "patch" });
+    // A compiled script takes more than fifty times its text.
+    const text = "a;".repeat(1_000);
+    for (let i = 0; i * 50 * text.length < 1024 * 1024; i++) {
+      cache.get(`${text}${i}`, { kind: "patch" });
+      cache.get(used, { kind: "patch" });
+    }
+    parse.mockClear();
+    cache.get(used, { kind: "patch" });
+    expect(parse).toHaveBeenCalledTimes(0);
+    cache.get(first, { kind: "patch" });
+    expect(parse).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("the syntax of a query's scripts", () => {
+  it("is checked once, however often the query is sent, with whatever parameters", () => {
+    const queries = new QueryCompiler(() => 0);
+    const patch = "declare function f(a) { return a } from A as a update { a.Sent = f($p) }";
+    const select = "from A as a select { Sent: a.Name }";
+    for (let i = 0; i < 3; i++) {
+      queries.compile(patch, "patch", parseQueryParameters(`{"p": ${i}}`));
+      queries.compile(select, "read", null);
+    }
+    expect(parse).toHaveBeenCalledTimes(3);
+  });
+
+  it("is checked once for a valid text, and each time for another", () => {
+    for (let i = 0; i < 3; i++) expect(scriptFault("update", "{ this.Once = 1 }")).toBeNull();
+    expect(parse).toHaveBeenCalledTimes(1);
+    for (let i = 0; i < 3; i++) expect(scriptFault("update", "{ this.Once = }")).not.toBeNull();
+    expect(parse).toHaveBeenCalledTimes(4);
+    for (let i = 0; i < 3; i++) expect(scriptAggregates("{ N: count(), Once: 1 }")).toHaveLength(1);
+    expect(parse).toHaveBeenCalledTimes(5);
+  });
+});

@@ -1,0 +1,80 @@
+/** What a transaction sees of its own changes, and what it hands on. */
+import { describe, expect, test } from "vitest";
+import { RecordNotResident, Scratch, type Transaction } from "../../../engine/store/transaction.ts";
+import { deleteDocument, putText } from "../../../engine/writes/documents.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+const bodyOf = (transaction: Transaction, id: string) => {
+  const { bytes, start } = transaction.recordOf(transaction.find(id));
+  return bytes.toString("utf8", start).match(/\{"n":\d\}/)?.[0];
+};
+
+describe("a transaction", () => {
+  test("sees what it has stored and deleted", async () => {
+    const database = await openTestDatabase();
+    await database.put("old", { n: 1 });
+    await database.write((transaction) => {
+      expect(transaction.isEmpty).toBe(true);
+      putText(transaction, "new", '{"n":2}');
+      expect(transaction.isEmpty).toBe(false);
+      expect(bodyOf(transaction, "new")).toBe('{"n":2}');
+      putText(transaction, "old", '{"n":3}');
+      expect(bodyOf(transaction, "old")).toBe('{"n":3}');
+      deleteDocument(transaction, "old");
+      expect(transaction.find("old")).toBe(-1);
+    });
+    expect(await database.get("old")).toBeNull();
+    expect(await database.get("new")).toMatchObject({ n: 2 });
+  });
+
+  test("takes etags that grow, and no two the same", async () => {
+    const database = await openTestDatabase();
+    const etags = await database.write((transaction) => [
+      putText(transaction, "a", "{}").etag,
+      transaction.nextEtag(),
+      putText(transaction, "b", "{}").etag,
+    ]);
+    expect(etags).toEqual([...new Set(etags)].sort((left, right) => left - right));
+    const later = await database.write((transaction) => putText(transaction, "c", "{}").etag);
+    expect(later).toBeGreaterThan(etags[2] ?? 0);
+  });
+
+  test("that is discarded writes nothing", async () => {
+    const database = await openTestDatabase();
+    const { committedEtag } = database.state;
+    await database.write((transaction) => {
+      putText(transaction, "a", "{}");
+      transaction.discard();
+    });
+    expect(database.find("a")).toBe(-1);
+    expect(database.state.committedEtag).toBe(committedEtag);
+  });
+
+  test("sees its own entries, and those of a prefix", async () => {
+    const database = await openTestDatabase();
+    const { values } = database.state.keyspaces;
+    await database.write((transaction) => transaction.putEntry(values, "x/1", 1));
+    const seen = await database.write((transaction) => {
+      transaction.putEntry(values, "x/2", 2);
+      transaction.putEntry(values, "x/1", undefined);
+      expect(transaction.entry(values, "x/1")).toBeUndefined();
+      expect(values.get("x/1")).toBe(1);
+      return transaction.entriesWithPrefix(values, "x/");
+    });
+    expect(seen).toEqual([["x/2", 2]]);
+    expect([...values.withPrefix("x/")]).toEqual([["x/2", 2]]);
+  });
+});
+
+test("a record that is not in memory is named by its place", () => {
+  const missing = new RecordNotResident(7, 4096, 100);
+  expect(missing).toMatchObject({ document: 7, position: 4096, length: 100 });
+});
+
+test("the scratch buffer begins empty for each transaction", async () => {
+  const scratch = new Scratch();
+  expect(scratch.length).toBe(0);
+  scratch.trim();
+  expect(scratch.length).toBe(0);
+  expect(scratch.isTight).toBe(false);
+});

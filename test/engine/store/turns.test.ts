@@ -1,0 +1,227 @@
+/** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
+import { setImmediate } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
+import { verifyRecord } from "../../../engine/base/record.ts";
+import { type KeptBytes, kept, type TransientBytes } from "../../../engine/base/transient-bytes.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { newPlace } from "../../../engine/log/blocks.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { FetchedRecords } from "../../../engine/store/fetched-records.ts";
+import { executeBatch } from "../../../engine/writes/batch.ts";
+import { parseBatch } from "../../../engine/writes/batch-parser.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+/** Only the newest segment is in memory: nearly every record must be read. */
+function coldLog(cacheBytes = 1) {
+  const cache = new SegmentCache(cacheBytes, new ImagePool(true), 1024);
+  return { log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache } };
+}
+
+async function putThings(database: OpenDatabase, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const text = `{"n":${n},"text":"${String(n).repeat(300)}","@metadata":{"@collection":"Things"}}`;
+    await database.put(`things/${n}`, text);
+  }
+}
+
+/** Counts how often a transaction begins. */
+function transactionsOf(database: OpenDatabase): () => number {
+  const spy = vi.spyOn(database.state, "beginTransaction");
+  return () => spy.mock.calls.length;
+}
+
+async function batch(database: OpenDatabase, commands: readonly object[]): Promise<unknown[]> {
+  const parsed = await parseBatch(Buffer.from(JSON.stringify({ Commands: commands })));
+  return JSON.parse(`[${await executeBatch(database, parsed)}]`) as unknown[];
+}
+
+test("work that is abandoned cleans up", async () => {
+  const database = await openTestDatabase({ isInMemory: true });
+  let isCleanedUp = false;
+  const work = database.writeInTurns(function* endless() {
+    try {
+      for (;;) yield;
+    } finally {
+      isCleanedUp = true;
+    }
+  });
+  const refused = expect(work).rejects.toThrow("is closed");
+  await setImmediate();
+  await database.abandon();
+  await refused;
+  expect(isCleanedUp).toBe(true);
+});
+
+test("work that fails cleans up once, and its error is the one that is told", async () => {
+  const database = await openTestDatabase({ isInMemory: true });
+  const steps: string[] = [];
+  const work = database.writeInTurns(function* failing() {
+    try {
+      yield;
+      throw new Error("the work has failed");
+    } finally {
+      steps.push("cleaned up");
+    }
+  });
+  await expect(work).rejects.toThrow("the work has failed");
+  expect(steps).toEqual(["cleaned up"]);
+  await database.put("a", "{}");
+});
+
+test("what is peeked at is gone in the next turn, what is read is kept", async () => {
+  const database = await openTestDatabase(coldLog());
+  await database.put("a", '{"a":1}');
+  const { documents, log } = database.state;
+  const document = database.find("a");
+  const [position, length] = [documents.positionOf(document), documents.lengthOf(document)];
+  const read = await log.read(position, length);
+  const peeked = log.peek(position, length);
+  if (peeked === null) throw new Error("the newest record is in memory");
+  expect(read.equals(peeked)).toBe(true);
+  const copy = kept(peeked);
+  await setImmediate();
+  expect(peeked.every((byte) => byte === 0xdb)).toBe(true);
+  expect(copy.equals(read)).toBe(true);
+  expect(copy.includes('{"a":1}')).toBe(true);
+});
+
+test("only bytes that are kept can be kept for a transaction", () => {
+  const fetched = new FetchedRecords(null);
+  const bytes = newPlace().bytes;
+  // @ts-expect-error: it is lent until the next turn
+  fetched.set(1, bytes);
+  // @ts-expect-error: and so is a part of it
+  fetched.set(2, bytes.subarray(1));
+  fetched.set(3, kept(bytes));
+  fetched.set(4, Buffer.from("own"));
+  const own = (one: KeptBytes): KeptBytes => one;
+  const short = (one: TransientBytes): Buffer => one;
+  expect(own(kept(short(bytes))).length).toBe(0);
+});
+
+test("a record that others have read meanwhile is not lent to a transaction over its turns", async () => {
+  const cacheBytes = 16 * 1024;
+  const database = await openTestDatabase(coldLog(cacheBytes));
+  await putThings(database, 120);
+  // Between the miss and its reading, the record gets into the cache, which then evicts it again.
+  const readAll = async () => {
+    for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
+  };
+  const ids = await Promise.all([
+    database.writeInTurns(function* read(transaction) {
+      const found: string[] = [];
+      for (let n = 0; n < 60; n++) {
+        const { bytes, start } = transaction.recordOf(transaction.find(`things/${n}`));
+        found.push(bytes.toString("latin1", start, start + 400));
+        yield;
+      }
+      return found;
+    }),
+    readAll(),
+    readAll(),
+  ]);
+  for (let n = 0; n < 60; n++) expect(ids[0][n]).toContain(`{"n":${n},"text":"${n}${n}`);
+});
+
+test("a large record that a reader holds stays, though its memory is evicted from the cache", async () => {
+  const database = await openTestDatabase(coldLog(2 * 1024 * 1024));
+  const text = `{"text":"${"x".repeat(600_000)}"}`;
+  const { document } = await database.put("large", Buffer.from(text));
+  const { documents } = database.state;
+  const [position, length] = [documents.positionOf(document), documents.lengthOf(document)];
+  const view = database.view();
+  const lentOnly = newPlace();
+  expect(database.state.log.place(position, length, lentOnly)).toBe(true);
+  const held = await database.holdRecord(document, position, length);
+  expect(held.bytes.includes(text.slice(0, -1))).toBe(true);
+  for (let n = 0; n < 12; n++) await database.put(`other/${n}`, Buffer.from(text));
+  await setImmediate();
+  expect(database.state.log.place(position, length, newPlace())).toBe(false);
+  expect(held.bytes.includes(text.slice(0, -1))).toBe(true);
+  expect(verifyRecord(held.bytes, 0, length)).toBe(true);
+  held.release();
+  held.release();
+  await setImmediate();
+  await setImmediate();
+  // A view pins the segment, not its memory.
+  const { bytes, start } = lentOnly;
+  expect(verifyRecord(bytes, start, length)).toBe(false);
+  view.release();
+});
+
+test("a batch over records on the disk runs once, or little more", async () => {
+  const database = await openTestDatabase(coldLog());
+  await putThings(database, 80);
+  const begun = transactionsOf(database);
+  const patch = { Script: "this.n += 1000", Values: {} };
+  const commands = Array.from({ length: 60 }, (_, n) => ({
+    Type: "PATCH",
+    Id: `things/${n}`,
+    Patch: patch,
+  }));
+  const rows = await batch(database, [
+    ...commands,
+    { Type: "DELETE", Id: "things/60" },
+    { Type: "BatchPATCH", Ids: [{ Id: "things/61" }, { Id: "things/62" }], Patch: patch },
+  ]);
+  expect(rows.length).toBe(62);
+  expect(begun()).toBeLessThanOrEqual(2);
+  for (let n = 0; n < 63; n++) {
+    if (n === 60) expect(database.find("things/60")).toBe(-1);
+    else expect(await database.get(`things/${n}`)).toMatchObject({ n: n + 1000 });
+  }
+});
+
+test("a batch runs again for what its ids do not say", async () => {
+  const database = await openTestDatabase(coldLog());
+  await putThings(database, 40);
+  const begun = transactionsOf(database);
+  const Script = "this.other = load(args.id).text";
+  await batch(database, [
+    { Type: "PATCH", Id: "things/0", Patch: { Script, Values: { id: "things/1" } } },
+    { Type: "PATCH", Id: "things/2", Patch: { Script, Values: { id: "things/3" } } },
+    { Type: "PATCH", Id: "things/none", Patch: { Script, Values: {} } },
+  ]);
+  expect(begun()).toBe(3);
+  expect(await database.get("things/2")).toMatchObject({ other: "3".repeat(300) });
+});
+
+test("scripts and rows of a batch over many turns read no memory of an earlier one", async () => {
+  const database = await openTestDatabase(coldLog(8 * 1024));
+  await putThings(database, 60);
+  const commands: object[] = [];
+  for (let n = 0; n < 40; n++) {
+    const Id = `things/${n}`;
+    // Long enough for a turn of its own, over its own record, another's, and one written by this batch.
+    const Script = `
+      const other = load(args.other);
+      let sum = 0;
+      for (let i = 0; i < 4000; i++) sum += i % 7;
+      put("made/" + args.n, { from: other.text, sum, "@metadata": { "@collection": "Made" } });
+      this.other = other.text; this.made = load("made/" + args.n).from; this.sum = sum;`;
+    const Values = { other: `things/${n + 10}`, n };
+    commands.push({ Type: "PATCH", Id, Patch: { Script, Values } });
+    commands.push({
+      Type: "Counters",
+      Id,
+      Counters: { DocumentId: Id, Operations: [{ Type: "Increment", CounterName: "c", Delta: n }] },
+    });
+    commands.push({
+      Type: "TimeSeries",
+      Id,
+      TimeSeries: { Name: "s", Appends: [{ Timestamp: "2026-01-01T00:00:00.000Z", Values: [n] }] },
+    });
+  }
+  const rows = await batch(database, commands);
+  expect(rows.length).toBe(120);
+  for (let n = 0; n < 40; n++) {
+    expect(await database.get(`things/${n}`)).toMatchObject({
+      n,
+      text: String(n).repeat(300),
+      other: String(n + 10).repeat(300),
+      made: String(n + 10).repeat(300),
+      "@metadata": { "@counters": ["c"], "@timeseries": ["s"] },
+    });
+  }
+});

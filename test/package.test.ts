@@ -1,0 +1,240 @@
+/**
+ * The package as it is installed: its size, what is in it, its types in the eyes of a program that has no others, and
+ * that the programs of the pages which use it can be run again. Tests what `npm run build` has made.
+ */
+import { execFile, execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readPage } from "./support/page.ts";
+
+const root = fileURLToPath(
+  new URL(import.meta.url.endsWith(".js") ? "../.." : "..", import.meta.url),
+);
+/** A folder in which the package is installed, and nothing else. */
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-package-"));
+const run = promisify(execFile);
+const entries = ["library", "testing"];
+
+interface Packed {
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+let packed: Packed;
+
+beforeAll(() => {
+  expect(existsSync(join(root, "dist/bundle/main.cjs")), "npm run build comes first").toBe(true);
+  const shown = ["pack", "--dry-run", "--json", "--ignore-scripts"];
+  const text = execFileSync("npm", shown, { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+  [packed] = JSON.parse(text.toString()) as [Packed];
+  for (const { path } of packed.files) {
+    const target = join(folder, "node_modules/jackdaw-db", path);
+    mkdirSync(join(target, ".."), { recursive: true });
+    writeFileSync(target, readFileSync(join(root, path)), { mode: 0o755 });
+  }
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("the package", () => {
+  test("has at most 5 MB, and needs no other package", () => {
+    expect(packed.unpackedSize).toBeLessThan(5_000_000);
+    const facts = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as object;
+    expect(facts).not.toHaveProperty("dependencies");
+    expect(facts).not.toHaveProperty("peerDependencies");
+  });
+
+  test("has the code once, without source maps", () => {
+    const paths = packed.files.map(({ path }) => path);
+    expect(paths.filter((path) => path.endsWith(".map"))).toEqual([]);
+    const code = paths.filter((path) => /\.[cm]?js$/.test(path));
+    expect(code.filter((path) => !/^dist\/bundle\/[\w-]+\.cjs$/.test(path))).toEqual([]);
+    const texts = code.map((path) => readFileSync(join(root, path), "utf8"));
+    const whole = texts.join("");
+    for (const name of ["FileLog", "HttpServer", "EngineError", "WebSocketServer"]) {
+      const declared = new RegExp(`\\b(?:class ${name}|${name} = class)\\b`, "g");
+      expect(whole.match(declared), name).toHaveLength(1);
+    }
+  });
+
+  test("has the licences of what is in it", () => {
+    const text = readFileSync(join(root, "dist/bundle/LICENSES.txt"), "utf8");
+    for (const name of ["acorn", "fzstd", "hash-wasm", "pkijs", "selfsigned", "ws", "yazl"]) {
+      expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)\n\n.+`, "m"));
+    }
+  });
+
+  test("is loaded by import and by require, each time the same", async () => {
+    const program = `
+      import * as library from "jackdaw-db";
+      import * as testing from "jackdaw-db/testing";
+      import { createRequire } from "node:module";
+      const require = createRequire(import.meta.url);
+      console.log(require("jackdaw-db").EngineError === library.EngineError);
+      console.log(Object.keys(library).filter((name) => /^[a-zA-Z]+$/.test(name)).sort().join());
+      console.log(require("jackdaw-db/testing").startTestServer === testing.startTestServer);`;
+    writeFileSync(join(folder, "load.mjs"), program);
+    const { stdout } = await run(process.execPath, ["load.mjs"], { cwd: folder });
+    const [same, names, sameServer] = stdout.split("\n");
+    expect([same, sameServer]).toEqual(["true", "true"]);
+    expect(names).toContain("EngineError");
+    expect(names).toContain("openEngine");
+    expect(names).toContain("salvageDatabase");
+  });
+
+  test("starts the server, which has its sample data and the lock of its folder", async () => {
+    const program = `
+      import { spawn } from "node:child_process";
+      import { createInterface } from "node:readline";
+      const server = spawn(process.execPath, [
+        "node_modules/jackdaw-db/bin/jackdaw", "--ServerUrl=http://127.0.0.1:0", "--DataDir=served",
+      ], { stdio: ["pipe", "pipe", "inherit"] });
+      const send = (method, path, body) => fetch(url + path, { method, body }).then((r) => r.status);
+      let url;
+      for await (const line of createInterface({ input: server.stdout })) {
+        url = /^Server available on: (.*)$/.exec(line)?.[1];
+        if (url !== undefined) break;
+      }
+      console.log(await send("PUT", "/admin/databases?name=a", '{"DatabaseName":"a"}'));
+      console.log(await send("POST", "/databases/a/studio/sample-data"));
+      const { openEngine } = await import("jackdaw-db");
+      console.log(await openEngine({ folder: "served" }).catch(({ code }) => code));
+      server.stdin.end("shutdown\\n");
+      server.on("exit", console.log);`;
+    writeFileSync(join(folder, "serve.mjs"), program);
+    const { stdout } = await run(process.execPath, ["serve.mjs"], { cwd: folder });
+    expect(stdout.trim().split("\n")).toEqual(["201", "204", "database-locked", "0 null"]);
+  });
+});
+
+/** Programs of pages, in the language of their fences. */
+function programsOf(path: string, language: string): string[] {
+  const { blocks } = readPage(root, path);
+  return blocks
+    .filter((block) => block.language === language && block.text.includes('"jackdaw-db'))
+    .map(({ text }) => text);
+}
+
+test.each(["README.md", "docs/library.md"])("programs of %s can be run again", async (path) => {
+  const programs = programsOf(path, "js");
+  expect(programs.length).toBeGreaterThan(1);
+  for (const [at, text] of programs.entries()) {
+    const name = `${path.replace(/\W/g, "-")}-${at}.mjs`;
+    writeFileSync(join(folder, name), text);
+    const [first, second] = [
+      await run(process.execPath, [name], { cwd: folder }),
+      await run(process.execPath, [name], { cwd: folder }),
+    ];
+    expect(second.stderr).toBe("");
+    expect(second.stdout).toBe(first.stdout);
+  }
+});
+
+describe("types", () => {
+  const compiler = createRequire(join(root, "package.json")).resolve("typescript/lib/tsc.js");
+  /** Uses all of the public types. */
+  const program = `
+    import { EngineError, openEngine, salvageDatabase } from "jackdaw-db";
+    import type { Change, Command, Database, Document, Engine, ErrorCode, Query, Row } from "jackdaw-db";
+    import { startTestServer, type TestServer } from "jackdaw-db/testing";
+
+    interface User { Name: string; Age: number }
+    const engine: Engine = await openEngine({ folder: "data", report: (message) => void message });
+    const shop: Database = await engine.database("shop");
+    const user: Document<User> | null = await shop.get<User>("users/1");
+    const age: number | undefined = user?.Age;
+    const vector: string | undefined = user?.["@metadata"]["@change-vector"];
+    // @ts-expect-error: it may not be there
+    (await shop.get<User>("users/1")).Name;
+    const stored: { id: string } = await shop.put("users/1", { Name: "Ann", Age: 1 }, { expected: null });
+    const query: Query<User> = shop.query<User>("from Users where Age > $age", { age: 30 });
+    for await (const row of query) { const name: string = row.Name; void name; }
+    const rows: Row<User>[] = await query.toArray();
+    // @ts-expect-error: a user has no such member
+    rows[0]?.Size;
+    const unknowns: unknown = (await shop.query("from Users").first())?.["Name"];
+    const commands: Command[] = [{ type: "delete", id: "a" }];
+    // @ts-expect-error: there is no such command
+    commands.push({ type: "move", id: "a" });
+    await shop.batch(commands);
+    for await (const change of shop.changes({ collection: "Users" })) { const one: Change = change; void one; }
+    const bytes: Uint8Array | undefined = await (await shop.attachment("users/1", "a"))?.bytes();
+    const count: bigint = await shop.incrementCounter("users/1", "likes", 2n);
+    try { await salvageDatabase("a", "b"); } catch (error) {
+      if (error instanceof EngineError) { const code: ErrorCode = error.code; void code; }
+    }
+    const server: TestServer = await startTestServer({ secure: false });
+    const { name } = await server.database();
+    await server.close();
+    await engine.close();
+    export { age, vector, stored, rows, unknowns, bytes, count, name };`;
+  const withSignal = `
+    import { openEngine } from "jackdaw-db";
+    const shop = await (await openEngine()).database("shop");
+    const { signal } = new AbortController();
+    for await (const change of shop.changes({ signal })) void change;
+    await shop.query("from Users", {}, { signal }).toArray();
+    export {};`;
+  const strict = { strict: true, skipLibCheck: false, noEmit: true, target: "es2022" };
+  const bundler = { ...strict, module: "esnext", moduleResolution: "bundler" };
+  const nodenext = { ...strict, module: "nodenext" };
+  const ways: [string, object, string][] = [
+    ["nodenext", { ...nodenext, lib: ["es2022"], types: [] }, program],
+    ["a bundler", { ...bundler, lib: ["es2022"], types: [] }, program],
+    ["the signals of browsers", { ...bundler, lib: ["es2022", "dom"], types: [] }, withSignal],
+    ["the signals of Node", { ...nodenext, lib: ["es2022"], types: ["node"] }, withSignal],
+    ["CommonJS", { ...nodenext, lib: ["es2022"], types: [] }, commonJs()],
+  ];
+
+  function commonJs(): string {
+    return `
+      import jackdaw = require("jackdaw-db");
+      export async function open(): Promise<jackdaw.Database> {
+        const engine: jackdaw.Engine = await jackdaw.openEngine();
+        return await engine.database("shop");
+      }`;
+  }
+
+  test.each(ways)("compile with %s", async (name, compilerOptions, text) => {
+    const place = join(folder, `types-${name.replace(/\W/g, "-")}`);
+    mkdirSync(join(place, "node_modules"), { recursive: true });
+    symlinkSync("../../node_modules/jackdaw-db", join(place, "node_modules/jackdaw-db"));
+    if (name.endsWith("Node")) {
+      // As an installation would lay them out.
+      symlinkSync(join(root, "node_modules/@types"), join(place, "node_modules/@types"));
+    }
+    const file = name === "CommonJS" ? "program.cts" : "program.ts";
+    const pages = text === program ? programsOf("docs/library.md", "ts") : [];
+    const shown = pages.map((_, at) => `page-${at}.ts`);
+    for (const [at, page] of pages.entries()) writeFileSync(join(place, `page-${at}.ts`), page);
+    const globals = "declare const console: { log(...values: unknown[]): void };";
+    writeFileSync(join(place, "globals.d.ts"), pages.length > 0 ? globals : "");
+    writeFileSync(join(place, file), text);
+    writeFileSync(join(place, "package.json"), '{"type":"module"}');
+    const files = [file, ...shown, "globals.d.ts"];
+    writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
+    const compiled = await run(process.execPath, [compiler, "-p", place], { cwd: place }).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(compiled.stdout).toBe("");
+  });
+
+  test("are one file for each entry, without those of others", () => {
+    for (const entry of entries) {
+      const text = readFileSync(join(root, `dist/bundle/${entry}.d.cts`), "utf8");
+      expect(text).not.toMatch(/\bimport\b|\bfrom "|\bBuffer\b|\bNodeJS\b|reference types/);
+    }
+  });
+});

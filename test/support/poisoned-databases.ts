@@ -1,0 +1,11 @@
+/**
+ * Setup for every test file: memory of records that is released, or that was lent for a turn of the event loop, is
+ * overwritten, so that late reads of it find garbage. `npm run test:cold` does the same (cold-databases.ts).
+ */
+
+import { processMemory } from "../../engine/base/memory-budget.ts";
+import { ImagePool } from "../../engine/log/image-pool.ts";
+import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import { logDefaults } from "../../engine/store/database-opening.ts";
+
+logDefaults.cache = new SegmentCache(processMemory, new ImagePool(true));
