@@ -12,15 +12,14 @@ const count = 4 * rowsWaitingMax;
 /** A database of `count` users, and one that counts the rows which a query has handed over. */
 async function openUsers() {
   const database = await openDatabase();
-  await database.write(() => undefined);
-  for (let n = 0; n < count; n += 1) {
-    void database.put(`users/${n}`, {
+  const puts = Array.from({ length: count }, (_, n) =>
+    database.put(`users/${n}`, {
       N: n,
       Next: "users/5",
       "@metadata": { "@collection": "Users" },
-    });
-  }
-  await database.flush();
+    }),
+  );
+  await Promise.all(puts);
   const seen = { rows: 0, hasEnded: false };
   const run: Queries["run"] = async (text, options, sink) => {
     try {
