@@ -29,6 +29,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/database/reopenings.ts",
   ],
   "test/engine/database/database-stops.test.ts": [
+    "engine/log/log-defaults.ts",
     "engine/base/assert.ts",
     "engine/store/database-opening.ts",
     "engine/store/database-state.ts",

@@ -85,6 +85,9 @@ const shortTextMax = 64;
 
 const emptyBody = Buffer.from("{}");
 
+/** Longer sources are not referenced after they have been encoded. */
+const retainedBytesMax = 64 * 1024;
+
 /** The parts of a record, which each record is given anew. */
 const idPart = 1;
 const changeVectorPart = 2;
@@ -99,7 +102,7 @@ const allParts = idPart | changeVectorPart | metadataPart | bodyPart;
  * Invariants:
  * - A record is encoded only when each part was set since the last one: what was set for another record, also by
  *   somebody called in between, is never in it.
- * - What is encoded is released: it retains nobody's memory.
+ * - What is encoded is released, if it is large.
  */
 export class DocumentFields {
   kind: number = recordKinds.document;
@@ -242,6 +245,9 @@ export class DocumentFields {
     assert(this.#parts === allParts, "each part of a record is set for it alone");
     this.#parts = 0;
     this.kind = recordKinds.document;
+    // The id is in memory of its own, or in the record that was rewritten; the body may be in the text of a batch.
+    const { bodySource, idSource } = this;
+    if (bodySource.length <= retainedBytesMax && idSource.length <= retainedBytesMax) return;
     this.idSource = noBytes;
     this.changeVectorSource = noBytes;
     this.metadataSource = noBytes;

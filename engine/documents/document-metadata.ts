@@ -80,8 +80,8 @@ export class ComposedMetadata {
 
   /** Are the members just this one, so that none need be stored? */
   isOnly(collectionMember: Buffer): boolean {
-    const { text, length } = this;
     if (collectionMember === this.#only) return true;
+    const { text, length } = this;
     const isOnly =
       length === collectionMember.length && bytesEqual(text, 0, collectionMember, 0, length);
     if (isOnly) this.#only = collectionMember;

@@ -67,6 +67,11 @@ export interface LogOptions {
   /** Bytes of the first segment; each next one is twice as large, up to `segmentBytesMax`. */
   readonly segmentBytesMin: number;
   readonly segmentBytesMax: number;
+  /**
+   * Bytes of a segment made for one transaction, larger than the next planned one, from which on it is not kept in memory
+   * afterwards; 32 MiB when left out.
+   */
+  readonly oversizedBytesMin?: number;
   /** 16 bytes for a new database; random when left out. An existing one keeps its own. */
   readonly databaseId?: Buffer;
   /** Refuse to create a new database. */

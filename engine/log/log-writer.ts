@@ -92,12 +92,13 @@ export interface WriterOptions {
   readonly listener: LogListener;
   readonly segmentBytesMin: number;
   readonly segmentBytesMax: number;
+  /** See `LogOptions`. */
+  readonly oversizedBytesMin?: number;
   /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
   slowDown(bytes: number): Promise<void> | null;
 }
 
-/** Bytes of a segment for one transaction from which on it is read from its file afterwards, not kept in memory. */
-const oversizedBytesMin = 32 * 1024 * 1024;
+const oversizedBytesDefault = 32 * 1024 * 1024;
 
 export class LogWriter {
   appendedCount = 0;
@@ -111,6 +112,7 @@ export class LogWriter {
   readonly #space: SpaceGuard;
   readonly #clock: Clock;
   readonly #listener: LogListener;
+  readonly #oversizedBytesMin: number;
   readonly #segmentBytesMin: number;
   readonly #segmentBytesMax: number;
   readonly #slowDown: (bytes: number) => Promise<void> | null;
@@ -148,6 +150,7 @@ export class LogWriter {
     this.#clock = options.clock;
     this.#listener = options.listener;
     this.#segmentBytesMin = options.segmentBytesMin;
+    this.#oversizedBytesMin = options.oversizedBytesMin ?? oversizedBytesDefault;
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#slowDown = options.slowDown;
     this.#plannedSize = start.plannedSize;
@@ -346,7 +349,7 @@ export class LogWriter {
     const planned = this.#space.isFull() ? this.#segmentBytesMin : this.#plannedSize;
     if (needed <= planned) this.#planNext(planned);
     const segment = this.#store.newSegment("log", Math.max(planned, needed));
-    segment.isOversized = needed > planned && needed >= oversizedBytesMin;
+    segment.isOversized = needed > planned && needed >= this.#oversizedBytesMin;
     return segment;
   }
 

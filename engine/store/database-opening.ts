@@ -5,8 +5,6 @@ import { EngineError } from "../base/errors.ts";
 import {
   backgroundBytesPerSecond,
   clockLeadMicrosMax,
-  segmentBytesMax,
-  segmentBytesMin,
   segmentShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
@@ -20,7 +18,7 @@ import { BlobStore } from "../log/blob-store.ts";
 import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
 import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
-import { SegmentCache } from "../log/segment-cache.ts";
+import { logDefaults } from "../log/log-defaults.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
 import { DatabaseRecords } from "./record-owner.ts";
@@ -52,16 +50,6 @@ export interface DatabaseParts {
 
 const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
-
-/**
- * Default log options; the cache is shared by all databases. Tests of what happens when nothing is in memory set others
- * before the first database is opened.
- */
-export const logDefaults = {
-  cache: new SegmentCache(processMemory),
-  segmentBytesMin,
-  segmentBytesMax,
-};
 
 /** Bytes of the largest segments of a database opened with this much memory: a power of 2. */
 function segmentBytesWithin(memoryBytes: number): number {

@@ -102,6 +102,7 @@ export class StoredDocument {
 }
 
 const noMembers: readonly ServerMember[] = [];
+const noBytes = Buffer.alloc(0);
 /**
  * Text of up to this many UTF-16 units is parsed in place, where its record will be; three bytes are reserved per unit.
  */
@@ -720,13 +721,10 @@ function write(
   fields.setId(id);
   fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
-  fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
-  let placed: PlacedBody | null = null;
-  if (body instanceof ParsedDocument) {
-    fields.setBody(body);
-    placed = body.placed;
-    if (placed !== null) usePlaced(transaction, placed);
-  } else fields.setBodyOf(body, 0);
+  if (isUsual) fields.setMetadata(noBytes, 0, 0);
+  else fields.setMetadata(metadata.text, 0, metadata.length);
+  const placed = setBody(fields, body);
+  if (placed !== null) usePlaced(transaction, placed);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
@@ -739,6 +737,16 @@ function write(
   }
   const { collection } = metadata;
   return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
+}
+
+/** @returns where the body of a prepared document is placed; null: it is of no such document */
+function setBody(fields: DocumentFields, body: Body): PlacedBody | null {
+  if (body instanceof ParsedDocument) {
+    fields.setBody(body);
+    return body.placed;
+  }
+  fields.setBodyOf(body, 0);
+  return null;
 }
 
 /**

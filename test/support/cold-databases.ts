@@ -4,8 +4,8 @@
  */
 
 import { ImagePool } from "../../engine/log/image-pool.ts";
+import { logDefaults } from "../../engine/log/log-defaults.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
-import { logDefaults } from "../../engine/store/database-opening.ts";
 
 logDefaults.cache = new SegmentCache(0, new ImagePool(true), 1024);
 logDefaults.segmentBytesMin = 4096;

@@ -17,6 +17,7 @@ const database = await OpenDatabase.open(nodeEnvironment(), "killed", folder, {
   log: {
     segmentBytesMin: 64 * 1024,
     segmentBytesMax: 256 * 1024,
+    oversizedBytesMin: 128 * 1024,
     compaction: { bytesPerSecond: 1e8 },
   },
   maintenance: { snapshotIntervalMs: 40, tombstoneCleanupIntervalMs: 25 },

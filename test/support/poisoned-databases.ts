@@ -5,7 +5,7 @@
 
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
+import { logDefaults } from "../../engine/log/log-defaults.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
-import { logDefaults } from "../../engine/store/database-opening.ts";
 
 logDefaults.cache = new SegmentCache(processMemory, new ImagePool(true));

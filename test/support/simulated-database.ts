@@ -95,6 +95,7 @@ export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
     log: {
       segmentBytesMin: 1024,
       segmentBytesMax: 4096,
+      oversizedBytesMin: 1,
       diskReserveBytes: 0,
       ...log,
       cache: new SegmentCache(cacheBytes ?? 8192, new ImagePool(true)),

@@ -109,6 +109,7 @@ export class TinyDatabase {
     const log = await openLog({
       segmentBytesMin: 1024,
       segmentBytesMax: 2048,
+      oversizedBytesMin: 1,
       diskReserveBytes: 0,
       ...options,
       files,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { openLog } from "../../../engine/log/file-log.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
@@ -40,6 +40,7 @@ async function open(
     cache,
     segmentBytesMin: 1024,
     segmentBytesMax: 4096,
+    oversizedBytesMin: 32_768,
   });
   owner.log = log;
   const sections = log.snapshot?.sections;
@@ -99,6 +100,28 @@ describe("a log on disk", () => {
     const again = await open(folder, third);
     expect(third.state()).toEqual(second.state());
     await again.log.close();
+  });
+
+  test("keeps no image of a segment for one large transaction, which is read from its file", async () => {
+    const folder = await newFolder();
+    const owner = new TinyOwner();
+    const { log } = await open(folder, owner);
+    const large = owner.put("large", "x".repeat(50_000));
+    const small = owner.put("small", "1");
+    await log.flush();
+    await vi.waitFor(() => expect(log.peek(large, 32)).toBeNull());
+    const { position, length } = owner.entries.get("large") ?? { position: -1, length: 0 };
+    expect((await log.read(position, length)).toString("latin1", 24, 30)).toBe("largex");
+    owner.put("small", "2");
+    await log.flush();
+    expect(log.metrics().imageBytes).toBeLessThan(10_000);
+    await log.close();
+    const again = new TinyOwner();
+    const reopened = await open(folder, again);
+    expect(again.state()).toEqual(owner.state());
+    expect(again.state()).toMatchObject({ small: "2" });
+    expect(small).toBeGreaterThan(large);
+    await reopened.log.close();
   });
 
   test("gives a transaction larger than a segment a segment of its own", async () => {
