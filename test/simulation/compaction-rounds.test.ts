@@ -25,7 +25,13 @@ class Rounds {
 
   async open(): Promise<void> {
     const maintenance = { scrubIntervalMs: 1e9, snapshotIntervalMs: 1e9 };
-    const options = logOptions({ segmentBytesMax: 8192, cacheBytes: 1_000_000, maintenance });
+    const options = logOptions({
+      segmentBytesMax: 8192,
+      // Segments that are sealed before they are full take more room, in proportion, than large ones do.
+      oversizedBytesMin: 1_000_000,
+      cacheBytes: 1_000_000,
+      maintenance,
+    });
     this.#database = await OpenDatabase.open(this.#environment, "shop", databaseFolder, options);
   }
 

@@ -59,6 +59,8 @@ export class History {
 
 export interface SimulatedOptions {
   readonly segmentBytesMin?: number;
+  /** 1 when left out: each transaction that is larger than its segment is one of its own. */
+  readonly oversizedBytesMin?: number;
   readonly segmentBytesMax?: number;
   readonly cacheBytes?: number;
   readonly diskReserveBytes?: number;
