@@ -4,7 +4,6 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { BlobReader } from "../log/blob-store.ts";
 import { checkAttachmentTarget, deleteAttachment, putAttachment } from "../writes/attachments.ts";
-
 import { Revisions } from "./revisions.ts";
 
 export type { Attachment };

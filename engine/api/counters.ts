@@ -12,7 +12,6 @@ import {
   type DocumentCounterOperations,
   parseCounterRequest,
 } from "../writes/counter-operations.ts";
-
 import { deleteCounter, incrementCounter } from "../writes/counters.ts";
 
 export type { CounterOperation, CounterSlot, DocumentCounterOperations };

@@ -1,7 +1,12 @@
 /** Time series of documents: entries by range, their statistics, and writes. */
 import { runInTurns } from "../base/turns.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { lastEntries, pageOf, type SeriesBounds } from "../keyspaces/series-page.ts";
+import {
+  lastEntries,
+  pageOf,
+  type SeriesBounds,
+  type SeriesPage as StoredPage,
+} from "../keyspaces/series-page.ts";
 import type { SegmentEntries } from "../keyspaces/series-segment.ts";
 import {
   committedSegments,
@@ -24,18 +29,9 @@ export interface SeriesSlice {
   readonly to: number;
 }
 
-/** A page of a range: see `TimeSeries.page`. Times are milliseconds since 1970. */
-export interface SeriesPage {
+/** A page of a range. Times are milliseconds since 1970. */
+export interface SeriesPage extends Omit<StoredPage, "slices"> {
   readonly slices: readonly SeriesSlice[];
-  /** Entries in the slices. */
-  readonly count: number;
-  /** Entries of the range before the page, at most as many as were to be skipped. */
-  readonly skipped: number;
-  /** Are there entries of the range after the page? */
-  readonly isCut: boolean;
-  /** Times of the page's first and last entry; without entries `first` is that of the last one skipped. */
-  readonly first: number | undefined;
-  readonly last: number | undefined;
 }
 
 export class TimeSeries {
