@@ -4,7 +4,9 @@
  * load on the machine can only slow a round down. The last line is a hash of the output, to verify that two revisions
  * do the same work.
  */
+
 import { createHash } from "node:crypto";
+import { ChangeOrigin } from "../engine/documents/change-origin.ts";
 import {
   DocumentFields,
   encodeDocumentRecord,
@@ -101,11 +103,11 @@ export function run(size: "smoke" | "full"): void {
   report("encode", recordLength, encode);
   hash.update(record.subarray(0, recordLength));
 
-  const databaseId = Buffer.from("SujxUHKKb0KlgkspLLr2KQ", "latin1");
+  const origin = new ChangeOrigin("A", "SujxUHKKb0KlgkspLLr2KQ");
   const reply = Buffer.alloc(4096);
-  const length = composedLength(record, 0, member, databaseId, none);
-  report("composed length", length, () => composedLength(record, 0, member, databaseId, none));
-  report("compose", length, () => composeDocument(reply, 0, record, 0, member, databaseId, none));
+  const length = composedLength(record, 0, member, origin, none);
+  report("composed length", length, () => composedLength(record, 0, member, origin, none));
+  report("compose", length, () => composeDocument(reply, 0, record, 0, member, origin, none));
   hash.update(reply.subarray(0, length));
 
   const shape = shapes.get(parsed.found.shapeId);

@@ -176,7 +176,7 @@ export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
-export { nodeTag, usualChangeVector } from "./documents/change-vector.ts";
+export { ChangeOrigin, checkNodeTag, nodeTagDefault } from "./documents/change-origin.ts";
 export {
   checkedJson,
   checkedJsonInTurns,

@@ -116,7 +116,17 @@ export class Database {
 
   /** 22 characters: identifies the database in change vectors. */
   get databaseId(): string {
-    return this.#database.state.databaseHash;
+    return this.#database.state.origin.hash;
+  }
+
+  /** The tag of this node: `A` unless set. */
+  get nodeTag(): string {
+    return this.#database.state.origin.nodeTag;
+  }
+
+  /** `A-<database id>`: the key of this database's part in the values of counters and incremental time series. */
+  get partKey(): string {
+    return this.#database.state.origin.partKey;
   }
 
   /** 22 characters: identifies the cluster transactions of this database. */

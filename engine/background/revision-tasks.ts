@@ -239,7 +239,7 @@ function restoreAttachments(
 }
 
 function vectorOf({ state }: Transaction, record: Buffer): string {
-  return changeVectorOf(record, 0, state.databaseHash);
+  return changeVectorOf(record, 0, state.origin);
 }
 
 /** Reverts documents to given revisions of theirs, all or none. @throws EngineError invalid-operation */

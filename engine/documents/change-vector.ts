@@ -13,9 +13,6 @@
 import { createHash } from "node:crypto";
 import { EngineError } from "../base/errors.ts";
 
-/** The one letter that identifies this node among those of a cluster. There is one node. */
-export const nodeTag = "A";
-
 /** One entry: the first `etag` writes of the database with this hash are included. */
 export interface ChangeVectorEntry {
   readonly tag: string;
@@ -54,11 +51,6 @@ export function parseChangeVector(text: string): ChangeVector {
 /** The text of a vector. */
 export function formatChangeVector(vector: ChangeVector): string {
   return vector.map(({ tag, etag, hash }) => `${tag}:${etag}-${hash}`).join(", ");
-}
-
-/** The text of a document's default vector, whose only entry is this database's. */
-export function usualChangeVector(etag: number, databaseId: string): string {
-  return `${nodeTag}:${etag}-${databaseId}`;
 }
 
 /** The relation of `a` to `b`: `newer` when `a` includes all of `b` and more. */

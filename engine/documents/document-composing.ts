@@ -20,9 +20,9 @@ const noExtra = Buffer.alloc(0);
  */
 export function piecesOf(context: RecordContext, record: Buffer, head = record): DocumentPieces {
   const member = context.collectionMember(collectionIdOf(head, 0));
-  const hash = context.databaseHashBytes;
-  const metadata = Buffer.allocUnsafe(composedMetadataLength(head, 0, member, hash, noExtra));
-  const length = composeMetadata(metadata, 0, head, 0, member, hash, noExtra);
+  const { origin } = context;
+  const metadata = Buffer.allocUnsafe(composedMetadataLength(head, 0, member, origin, noExtra));
+  const length = composeMetadata(metadata, 0, head, 0, member, origin, noExtra);
   return new DocumentPieces(record, 0, metadata.subarray(0, length));
 }
 
@@ -42,15 +42,15 @@ export function addDocument(
   extra: Buffer = noExtra,
 ): void {
   const member = context.collectionMember(collectionIdOf(record, start));
-  const hash = context.databaseHashBytes;
+  const { origin } = context;
   const at = text.length;
   if (metadataOnly) {
-    const count = composedMetadataLength(record, start, member, hash, extra) + bracesBytes;
+    const count = composedMetadataLength(record, start, member, origin, extra) + bracesBytes;
     const bytes = text.reserve(count);
-    text.advance(composeMetadataOnly(bytes, at, record, start, member, hash, extra));
+    text.advance(composeMetadataOnly(bytes, at, record, start, member, origin, extra));
   } else {
-    const bytes = text.reserve(composedLength(record, start, member, hash, extra));
-    text.advance(composeDocument(bytes, at, record, start, member, hash, extra));
+    const bytes = text.reserve(composedLength(record, start, member, origin, extra));
+    text.advance(composeDocument(bytes, at, record, start, member, origin, extra));
   }
 }
 

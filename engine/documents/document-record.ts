@@ -41,7 +41,7 @@ import {
   recordLengthAt,
   recordWordAt,
 } from "../base/record.ts";
-import { usualChangeVector } from "./change-vector.ts";
+import type { ChangeOrigin } from "./change-origin.ts";
 import type { Shape } from "./shapes.ts";
 
 // Aliases: V8 folds a module's own constants into the code, but loads imported and exported ones from
@@ -180,11 +180,14 @@ export function idOf(bytes: Buffer, start: number): string {
 }
 
 /** The change vector's text. */
-export function changeVectorOf(bytes: Buffer, start: number, databaseId: string): string {
-  const length = changeVectorLengthOf(bytes, start);
-  if (length === 0) return usualChangeVector(etagOf(bytes, start), databaseId);
+export function changeVectorOf(bytes: Buffer, start: number, origin: ChangeOrigin): string {
+  return storedChangeVectorOf(bytes, start) || origin.changeVectorAt(etagOf(bytes, start));
+}
+
+/** The change vector in the record, as those of revisions have it; "": the default one. */
+export function storedChangeVectorOf(bytes: Buffer, start: number): string {
   const from = changeVectorStartOf(bytes, start);
-  return bytes.latin1Slice(from, from + length);
+  return bytes.latin1Slice(from, from + changeVectorLengthOf(bytes, start));
 }
 
 /** The stored members of `@metadata` without braces; empty: see the header of this file. */

@@ -9,16 +9,11 @@ import { addDocument } from "./document-composing.ts";
 import { bodyTextOf, changeVectorOf, etagOf, idOf } from "./document-record.ts";
 import type { RecordContext } from "./record-context.ts";
 
-/** As `RecordContext`, with what change vectors contain. */
-export interface RowContext extends RecordContext {
-  readonly databaseHash: string;
-}
-
 export class DocumentRow {
-  readonly #context: RowContext;
+  readonly #context: RecordContext;
   readonly #record: Buffer;
 
-  constructor(context: RowContext, record: Buffer) {
+  constructor(context: RecordContext, record: Buffer) {
     this.#context = context;
     this.#record = record;
   }
@@ -28,7 +23,7 @@ export class DocumentRow {
   }
 
   get changeVector(): string {
-    return changeVectorOf(this.#record, 0, this.#context.databaseHash);
+    return changeVectorOf(this.#record, 0, this.#context.origin);
   }
 
   get etag(): number {

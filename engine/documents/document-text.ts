@@ -12,7 +12,7 @@ import {
   byteQuote,
 } from "../json/bytes.ts";
 import { quoteString, writeStringCharacter } from "../json/escape.ts";
-import { nodeTag } from "./change-vector.ts";
+import type { ChangeOrigin } from "./change-origin.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -45,7 +45,6 @@ export function collectionMemberOf(collection: string): Buffer {
 
 const metadataOpen = Buffer.from('"@metadata":{', "latin1");
 const changeVectorOpen = Buffer.from('"@change-vector":"', "latin1");
-const usualChangeVectorOpen = Buffer.from(`"@change-vector":"${nodeTag}:`, "latin1");
 const idOpen = Buffer.from('","@id":"', "latin1");
 const idOpenAfterFlags = Buffer.from('"@id":"', "latin1");
 const lastModifiedOpen = Buffer.from('"@last-modified":"', "latin1");
@@ -93,14 +92,14 @@ const escapeScratch = Buffer.alloc(8);
 /**
  * Bytes that `composeMetadata` writes for this record.
  * @param collectionMember `collectionMemberOf` the record's collection.
- * @param databaseId the 22 characters, in ASCII.
+ * @param origin the record's database.
  * @param extra members that follow `@id`, each followed by a comma: `"@index-score":1.5,`.
  */
 export function composedMetadataLength(
   bytes: Buffer,
   start: number,
   collectionMember: Buffer,
-  databaseId: Buffer,
+  origin: ChangeOrigin,
   extra: Buffer,
 ): number {
   const stored = metadataLengthOf(bytes, start);
@@ -113,7 +112,10 @@ export function composedMetadataLength(
     (members > 0 ? members + 1 : 0) +
     (vector > 0
       ? changeVectorOpen.length + vector
-      : usualChangeVectorOpen.length + digitCount(etagOf(bytes, start)) + 1 + databaseId.length) +
+      : origin.metadataOpen.length +
+        digitCount(etagOf(bytes, start)) +
+        1 +
+        origin.hashBytes.length) +
     (flags === 0 ? idOpen.length : flagsMember(flags).length + idOpenAfterFlags.length) +
     quotedLength(bytes, id, id + idLengthOf(bytes, start)) +
     2 +
@@ -135,7 +137,7 @@ export function composeMetadata(
   bytes: Buffer,
   start: number,
   collectionMember: Buffer,
-  databaseId: Buffer,
+  origin: ChangeOrigin,
   extra: Buffer,
 ): number {
   let next = append(target, at, metadataOpen, 0, metadataOpen.length);
@@ -153,10 +155,11 @@ export function composeMetadata(
     next = append(target, next, changeVectorOpen, 0, changeVectorOpen.length);
     next = append(target, next, bytes, vectorStart, vectorLength);
   } else {
-    next = append(target, next, usualChangeVectorOpen, 0, usualChangeVectorOpen.length);
+    const { hashBytes, metadataOpen: open } = origin;
+    next = append(target, next, open, 0, open.length);
     next = writeDecimal(target, next, etagOf(bytes, start));
     target[next++] = 0x2d;
-    next = append(target, next, databaseId, 0, databaseId.length);
+    next = append(target, next, hashBytes, 0, hashBytes.length);
   }
   const flags = documentFlagsOf(bytes, start);
   if (flags !== 0) {
@@ -210,12 +213,12 @@ export function composedLength(
   bytes: Buffer,
   start: number,
   collectionMember: Buffer,
-  databaseId: Buffer,
+  origin: ChangeOrigin,
   extra: Buffer,
 ): number {
   const body = bodyLengthOf(bytes, start);
   const comma = body > 2 ? 1 : 0;
-  return body + comma + composedMetadataLength(bytes, start, collectionMember, databaseId, extra);
+  return body + comma + composedMetadataLength(bytes, start, collectionMember, origin, extra);
 }
 
 /**
@@ -229,13 +232,13 @@ export function composeDocument(
   bytes: Buffer,
   start: number,
   collectionMember: Buffer,
-  databaseId: Buffer,
+  origin: ChangeOrigin,
   extra: Buffer,
 ): number {
   const bodyLength = bodyLengthOf(bytes, start);
   let next = append(target, at, bytes, bodyStartOf(bytes, start), bodyLength - 1);
   if (bodyLength > 2) target[next++] = comma;
-  next += composeMetadata(target, next, bytes, start, collectionMember, databaseId, extra);
+  next += composeMetadata(target, next, bytes, start, collectionMember, origin, extra);
   target[next++] = objectClose;
   return next - at;
 }
@@ -247,11 +250,11 @@ export function composeMetadataOnly(
   bytes: Buffer,
   start: number,
   collectionMember: Buffer,
-  databaseId: Buffer,
+  origin: ChangeOrigin,
   extra: Buffer,
 ): number {
   target[at] = 0x7b;
-  const length = composeMetadata(target, at + 1, bytes, start, collectionMember, databaseId, extra);
+  const length = composeMetadata(target, at + 1, bytes, start, collectionMember, origin, extra);
   target[at + 1 + length] = objectClose;
   return length + 2;
 }

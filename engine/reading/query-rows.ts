@@ -210,7 +210,7 @@ export class QueryRows implements RowSource {
   }
 
   changeVectorOf(row: StoredRow): string {
-    return changeVectorOf(row.bytes, row.start, this.#state.databaseHash);
+    return changeVectorOf(row.bytes, row.start, this.#state.origin);
   }
 
   counterOf(documentId: string, name: string): bigint | null {
@@ -220,7 +220,7 @@ export class QueryRows implements RowSource {
 
   rawCounterOf(documentId: string, name: string): string | null {
     const value = this.counterOf(documentId, name);
-    return value === null ? null : `{"A-${this.#state.databaseHash}":${value}}`;
+    return value === null ? null : `{"${this.#state.origin.partKey}":${value}}`;
   }
 
   counterNamesOf(documentId: string): readonly string[] {
@@ -268,9 +268,9 @@ export function collectionIdNamed(state: DatabaseState, name: string): number {
 export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buffer): Buffer {
   const { bytes, start } = row;
   const member = state.collectionMember(collectionIdOf(bytes, start));
-  const hash = state.databaseHashBytes;
-  const target = Buffer.allocUnsafe(composedMetadataLength(bytes, start, member, hash, extra));
-  composeMetadata(target, 0, bytes, start, member, hash, extra);
+  const { origin } = state;
+  const target = Buffer.allocUnsafe(composedMetadataLength(bytes, start, member, origin, extra));
+  composeMetadata(target, 0, bytes, start, member, origin, extra);
   return target.subarray(metadataOpen);
 }
 

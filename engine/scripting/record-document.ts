@@ -61,10 +61,10 @@ class RecordDocument implements StoredDocument {
     const { bytes } = this;
     const start = this.#start;
     const member = this.#context.collectionMember(collectionIdOf(bytes, start));
-    const hash = this.#context.databaseHashBytes;
-    const length = composedMetadataLength(bytes, start, member, hash, noExtra);
+    const { origin } = this.#context;
+    const length = composedMetadataLength(bytes, start, member, origin, noExtra);
     const metadata = Buffer.allocUnsafe(length);
-    composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
+    composeMetadata(metadata, 0, bytes, start, member, origin, noExtra);
     return metadata.toString("utf8", metadataOpen, length);
   }
 }

@@ -19,11 +19,11 @@ import { nextTurn, turnIsOver } from "../base/turns.ts";
 import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
-  changeVectorOf,
   documentFlags,
   documentFlagsOf,
   idOf,
   metadataTextOf,
+  storedChangeVectorOf,
 } from "../documents/document-record.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
@@ -388,7 +388,7 @@ class DumpExport {
       counts.readCount++;
       if (this.#written.has(hash)) continue;
       this.#written.add(hash);
-      const owner = etag === 0 ? "d" : `r|${changeVectorOf(record, 0, "")}`;
+      const owner = etag === 0 ? "d" : `r|${storedChangeVectorOf(record, 0)}`;
       const tag = `${id.toLowerCase()}|${owner}|${name.toLowerCase()}|${hash}|${contentType}`;
       this.#comma();
       this.#text.addText(
@@ -513,7 +513,7 @@ class DumpExport {
     );
     this.#comma();
     this.#text.addText(
-      `{"DocId":${JSON.stringify(id)},"ChangeVector":"${state.changeVectorAt(last.etag)}","Values":{"@dbIds":["${state.databaseHash}"],"@names":${JSON.stringify(Object.fromEntries(names))},"@vals":{${values.join(",")}}}}`,
+      `{"DocId":${JSON.stringify(id)},"ChangeVector":"${state.changeVectorAt(last.etag)}","Values":{"@dbIds":["${state.origin.hash}"],"@names":${JSON.stringify(Object.fromEntries(names))},"@vals":{${values.join(",")}}}}`,
     );
   }
 

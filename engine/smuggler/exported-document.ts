@@ -153,10 +153,9 @@ export class DocumentRewriter {
   #metadataOf(record: Buffer): string {
     const state = this.#state;
     const member = state.collectionMember(collectionIdOf(record, 0));
-    const hash = state.databaseHashBytes;
-    const length = composedMetadataLength(record, 0, member, hash, noExtra);
+    const length = composedMetadataLength(record, 0, member, state.origin, noExtra);
     const metadata = Buffer.allocUnsafe(length);
-    composeMetadata(metadata, 0, record, 0, member, hash, noExtra);
+    composeMetadata(metadata, 0, record, 0, member, state.origin, noExtra);
     return metadata.utf8Slice(metadataOpen, length);
   }
 

@@ -9,6 +9,7 @@ import {
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
 import { recordLengthAt } from "../base/record.ts";
+import { ChangeOrigin, nodeTagDefault } from "../documents/change-origin.ts";
 import { databaseHash } from "../documents/change-vector.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { ShapeTable } from "../documents/shapes.ts";
@@ -31,6 +32,8 @@ export interface StoreOptions {
   readonly report?: Report | undefined;
   /** Sizes of chunks: the same at every opening, as index snapshots depend on them. */
   readonly documents?: DocumentTableOptions;
+  /** The tag of this node in change vectors; left out: `A`. */
+  readonly nodeTag?: string | undefined;
 }
 
 /** The parts of a database. */
@@ -112,7 +115,7 @@ export async function openParts(
   }
   const state = new DatabaseState({
     name,
-    databaseHash: databaseHash(log.databaseId),
+    origin: new ChangeOrigin(options.nodeTag ?? nodeTagDefault, databaseHash(log.databaseId)),
     clusterHash: databaseHash("cluster transactions", log.databaseId),
     transactionHash: databaseHash("guarded transactions", log.databaseId),
     log,

@@ -1,12 +1,11 @@
 /** The parts of one open database, and the counters that only its writer advances: etags, change vectors, times. */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/environment.ts";
+import type { ChangeOrigin } from "../documents/change-origin.ts";
 import {
   formatChangeVector,
   mergeChangeVectors,
-  nodeTag,
   parseChangeVector,
-  usualChangeVector,
 } from "../documents/change-vector.ts";
 import { MetadataWriter } from "../documents/document-metadata.ts";
 import type { DocumentParser } from "../documents/document-parser.ts";
@@ -21,14 +20,12 @@ import type { ChangeFeed } from "./changes.ts";
 
 export class DatabaseState {
   readonly name: string;
-  /** 22 characters of base64: 128 bits that identify this database on this node. */
-  readonly databaseHash: string;
-  /** Likewise, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
+  /** Identifies this database on this node. */
+  readonly origin: ChangeOrigin;
+  /** 22 characters of base64, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
   readonly clusterHash: string;
   /** Likewise, for those of them that have guards: the `TRXN` entries. */
   readonly transactionHash: string;
-  /** `databaseHash` in ASCII. */
-  readonly databaseHashBytes: Buffer;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
@@ -54,7 +51,7 @@ export class DatabaseState {
 
   constructor(parts: {
     name: string;
-    databaseHash: string;
+    origin: ChangeOrigin;
     clusterHash: string;
     transactionHash: string;
     log: CommitLog;
@@ -66,10 +63,9 @@ export class DatabaseState {
     clock: Clock;
   }) {
     this.name = parts.name;
-    this.databaseHash = parts.databaseHash;
+    this.origin = parts.origin;
     this.clusterHash = parts.clusterHash;
     this.transactionHash = parts.transactionHash;
-    this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
     this.log = parts.log;
     this.documents = parts.documents;
     this.shapes = parts.shapes;
@@ -103,7 +99,7 @@ export class DatabaseState {
   }
 
   changeVectorAt(etag: number): string {
-    return usualChangeVector(etag, this.databaseHash);
+    return this.origin.changeVectorAt(etag);
   }
 
   /**
@@ -112,7 +108,8 @@ export class DatabaseState {
    */
   mergedChangeVector(current: string, etag: number): string {
     const count = this.keyspaces.clusterCount;
-    const entries = [{ tag: nodeTag, etag, hash: this.databaseHash }];
+    const { nodeTag: tag, hash } = this.origin;
+    const entries = [{ tag, etag, hash }];
     if (count > 0) entries.push({ tag: "RAFT", etag: count, hash: this.clusterHash });
     return formatChangeVector(mergeChangeVectors(parseChangeVector(current), entries));
   }

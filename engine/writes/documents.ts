@@ -10,7 +10,6 @@ import { checkDocumentId, checkIdentityName } from "../base/names.ts";
 import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
-import { nodeTag } from "../documents/change-vector.ts";
 import {
   type DocumentFields,
   documentRecordLength,
@@ -136,7 +135,7 @@ function resolveId(
       return { id, etag: 0 };
     case "server": {
       const etag = transaction.nextEtag();
-      return { id: serverMadeId(id, etag, nodeTag), etag };
+      return { id: serverMadeId(id, etag, transaction.state.origin.nodeTag), etag };
     }
     case "identity": {
       const prefix = id.slice(0, -1) + idSeparator;
@@ -478,7 +477,7 @@ export function currentChangeVector(transaction: Transaction, document: number):
     return state.changeVectorAt(transaction.etagOf(document));
   }
   const { bytes, start } = transaction.recordOf(document);
-  return changeVectorOf(bytes, start, state.databaseHash);
+  return changeVectorOf(bytes, start, state.origin);
 }
 
 /** The id as the document spells it. @throws RecordNotResident */

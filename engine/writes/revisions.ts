@@ -20,6 +20,7 @@ import {
   metadataStartOf,
   metadataTextOf,
   recordLengthOf,
+  storedChangeVectorOf,
 } from "../documents/document-record.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
@@ -161,7 +162,7 @@ export function findRevision(
   for (const facts of transaction.revisionsOf(document)) {
     if (facts.vectorHash !== hash) continue;
     const span = transaction.revisionRecord(facts);
-    if (changeVectorOf(span.bytes, span.start, "") === changeVector) return facts;
+    if (storedChangeVectorOf(span.bytes, span.start) === changeVector) return facts;
   }
   return null;
 }
@@ -224,7 +225,7 @@ export function importRevision(
 }
 
 function vectorOf({ state }: Transaction, record: Buffer): string {
-  return changeVectorOf(record, 0, state.databaseHash);
+  return changeVectorOf(record, 0, state.origin);
 }
 
 /** Stages a revision of the state in `record`, with these flags besides the inherited ones and HasRevisions. */

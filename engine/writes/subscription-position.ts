@@ -9,7 +9,7 @@ import type { DatabaseState } from "../store/database-state.ts";
 /** The etag of a stored position; 0 when it has none of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {
   if (changeVector === null) return 0;
-  const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.databaseHash);
+  const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.origin.hash);
   return own?.etag ?? 0;
 }
 

@@ -97,11 +97,11 @@ export function incrementSeries(
       "Cannot perform increment operations on Non Incremental Time Series",
     );
   }
-  const { databaseHash } = transaction.state;
+  const { hash } = transaction.state.origin;
   const entries = increments.map(({ time, values }) => ({
     time,
     values,
-    tag: tagOfIncrement(values, databaseHash),
+    tag: tagOfIncrement(values, hash),
   }));
   return store(series, entries, addUp);
 }

@@ -124,7 +124,7 @@ export class TransactionScriptHost implements ScriptHost {
 
   counterParts(id: string, name: string): Readonly<Record<string, number>> | null {
     const value = this.#counter(id, name);
-    return value === null ? null : { [`A-${this.#transaction.state.databaseHash}`]: value };
+    return value === null ? null : { [this.#transaction.state.origin.partKey]: value };
   }
 
   incrementCounter(id: string, name: string, delta: number): void {

@@ -4,12 +4,11 @@
  */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import {
-  type AutomaticIndexInfo,
-  type Database,
-  type DeployedDefinition,
-  type IndexDefinition,
-  nodeTag,
+import type {
+  AutomaticIndexInfo,
+  Database,
+  DeployedDefinition,
+  IndexDefinition,
 } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
@@ -122,7 +121,7 @@ export function databaseTopology(database: Database, inRecord: boolean): JsonObj
   };
   if (inRecord) {
     return {
-      Members: [nodeTag],
+      Members: [database.nodeTag],
       Promotables: [],
       Rehabs: [],
       PredefinedMentors: {},
@@ -137,7 +136,7 @@ export function databaseTopology(database: Database, inRecord: boolean): JsonObj
     };
   }
   return {
-    Members: [nodeTag],
+    Members: [database.nodeTag],
     Promotables: [],
     Rehabs: [],
     Stamp: stamp,

@@ -9,7 +9,6 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
-import { nodeTag } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
 /** Types of connection strings; each has a map in the record, e.g. `RavenConnectionStrings`. */
@@ -124,7 +123,7 @@ export function definitionInfo(
   return {
     TaskId: definition["TaskId"],
     TaskType: taskTypeOf(kind),
-    ResponsibleNode: { NodeTag: nodeTag, NodeUrl: baseUrl, ResponsibleNode: null },
+    ResponsibleNode: { NodeTag: database.nodeTag, NodeUrl: baseUrl, ResponsibleNode: null },
     TaskState: definition["Disabled"] === true ? "Disabled" : "Enabled",
     TaskConnectionStatus: "NotActive",
     TaskName: definition["Name"],

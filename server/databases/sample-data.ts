@@ -13,7 +13,12 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import { encodeSeriesBlob, type SeriesEntry, usualChangeVector } from "../../engine/engine.ts";
+import {
+  ChangeOrigin,
+  encodeSeriesBlob,
+  nodeTagDefault,
+  type SeriesEntry,
+} from "../../engine/engine.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
@@ -41,7 +46,7 @@ interface SampleFile {
 
 const fileName = "sample-data/northwind.json.gz";
 /** The database id in the change vectors of revisions. */
-const originId = "NorthwindSampleDataset";
+const origin = new ChangeOrigin(nodeTagDefault, "NorthwindSampleDataset");
 /** Milliseconds since 1970 of the documents' last change. */
 const changedAt = Date.UTC(2018, 6, 27, 12, 11, 53);
 const dayMs = 86_400_000;
@@ -245,7 +250,7 @@ function* revisions(file: SampleFile): Generator<string> {
     const states = [length, length, length, ...Array.from({ length: length + 1 }, (_, at) => at)];
     for (const [at, lineCount] of states.entries()) {
       const more = {
-        "@change-vector": usualChangeVector(++etag, originId),
+        "@change-vector": origin.changeVectorAt(++etag),
         "@flags": "HasRevisions, Revision",
       };
       const modifiedMs = changedAt - (states.length - 1 - at) * 1000;
@@ -276,7 +281,7 @@ function votes(file: SampleFile): Json[] {
     return {
       DocId: idOf("Products", i + 1),
       Values: {
-        "@dbIds": [originId],
+        "@dbIds": [origin.hash],
         "@names": Object.fromEntries(names.map((name) => [name, name])),
         "@vals": Object.fromEntries(values),
       },
@@ -309,7 +314,7 @@ function* segments(
     const data = {
       DocId: id,
       Name: name,
-      ChangeVector: usualChangeVector(1, originId),
+      ChangeVector: origin.changeVectorAt(1),
       Collection: collection,
       Baseline: timeText((entries[from] as SeriesEntry).time), // from < length
     };

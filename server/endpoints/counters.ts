@@ -1,10 +1,5 @@
 /** Counters of documents. Values are 64-bit integers, sent as JSON numbers with all their digits. */
-import {
-  type CounterSlot,
-  checkedJsonInTurns,
-  type Database,
-  nodeTag,
-} from "../../engine/engine.ts";
+import { type CounterSlot, checkedJsonInTurns, type Database } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -61,14 +56,14 @@ function isAsked(text: Buffer, key: string): boolean {
 
 function reply(
   exchange: Exchange,
-  { databaseId }: Database,
+  { partKey }: Database,
   slots: readonly (CounterSlot | null)[],
   isFull: boolean,
 ): void {
   const rows = slots.map((slot) => {
     if (slot === null) return "null";
     const { documentId, name, value } = slot;
-    const parts = isFull ? `{"${nodeTag}-${databaseId}":${value}}` : "null";
+    const parts = isFull ? `{"${partKey}":${value}}` : "null";
     return `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value},"CounterValues":${parts}}`;
   });
   exchange.replyJson(200, `{"Counters":[${rows.join(",")}]}`);

@@ -4,7 +4,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { type Database, nodeTag } from "../../engine/engine.ts";
+import type { Database } from "../../engine/engine.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -31,7 +31,7 @@ export const databaseMaintenanceRoutes: readonly Route[] = [
 
 /** POST /admin/databases/reorder?name `{"MembersOrder":["A"]}`: 204 */
 async function reorder(exchange: Exchange, { server }: Context): Promise<void> {
-  await named(exchange, server);
+  const { nodeTag } = await named(exchange, server);
   const { MembersOrder } = await jsonBody(exchange);
   if (!Array.isArray(MembersOrder) || MembersOrder.length !== 1 || MembersOrder[0] !== nodeTag) {
     throw new EngineError(
@@ -52,12 +52,12 @@ async function promote(exchange: Exchange, { server }: Context): Promise<void> {
 
 /** PUT /admin/databases/node?name[&node]: fails, since there is no other node. @throws EngineError invalid-operation */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
-  const { name } = await named(exchange, server);
+  const database = await named(exchange, server);
   const node = exchange.query.get("node") || null;
-  throw new EngineError("invalid-operation", refusalOf(name, node));
+  throw new EngineError("invalid-operation", refusalOf(database, node));
 }
 
-function refusalOf(name: string, node: string | null): string {
+function refusalOf({ name, nodeTag }: Database, node: string | null): string {
   if (node === null) return `Database ${name} already exists on all the nodes of the cluster`;
   if (node === nodeTag) {
     return `Can't add node ${node} to ${name} topology because it is already part of it`;
@@ -125,7 +125,7 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
       HumaneSize: humaneSize(database.sizeBytes),
     };
   });
-  exchange.replyJson(200, { OperationId: started.id, OperationNodeTag: nodeTag });
+  exchange.replyJson(200, { OperationId: started.id, OperationNodeTag: database.nodeTag });
 }
 
 function megabytes(bytes: number): number {

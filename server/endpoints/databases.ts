@@ -3,7 +3,7 @@
  */
 
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
-import { type Database, EngineError, nodeTag } from "../../engine/engine.ts";
+import { type Database, EngineError } from "../../engine/engine.ts";
 import {
   databaseTopology,
   fullRecord,
@@ -99,10 +99,10 @@ function describe(database: Database, url: string): JsonObject {
     HasDataArchivalConfiguration: false,
     IndexesCount: database.indexes.definitionCount,
     NodesTopology: {
-      Members: [{ NodeTag: nodeTag, NodeUrl: url, ResponsibleNode: null }],
+      Members: [{ NodeTag: database.nodeTag, NodeUrl: url, ResponsibleNode: null }],
       Promotables: [],
       Rehabs: [],
-      Status: { [nodeTag]: { LastStatus: "Ok", LastError: null } },
+      Status: { [database.nodeTag]: { LastStatus: "Ok", LastError: null } },
       PriorityOrder: [],
       DynamicNodesDistribution: false,
     },
@@ -129,7 +129,7 @@ async function getTopology(exchange: Exchange, { server }: Context): Promise<voi
     Nodes: [
       {
         Url: exchange.baseUrl,
-        ClusterTag: nodeTag,
+        ClusterTag: database.nodeTag,
         ServerRole: "Member",
         Database: database.name,
         ServerVersion: interfaceVersion,

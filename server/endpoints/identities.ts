@@ -2,7 +2,6 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../../engine/base/timestamp.ts";
-import { nodeTag } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
@@ -66,7 +65,7 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
     Low: low,
     High: high,
     LastSize: size,
-    ServerTag: nodeTag,
+    ServerTag: database.nodeTag,
     LastRangeAt: formatTimestamp(at),
   });
 }

@@ -2,7 +2,7 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import { type Database, type IndexError, type IndexInfo, nodeTag } from "../../engine/engine.ts";
+import type { Database, IndexError, IndexInfo } from "../../engine/engine.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -210,6 +210,6 @@ function indexesNamed(exchange: Exchange, database: Database): IndexInfo[] {
 
 function replyResults(exchange: Exchange, database: Database, rows: readonly unknown[]): void {
   const DateTime = formatTimestamp(database.nowMicros());
-  const metadata = { DateTime, WebUrl: exchange.baseUrl, NodeTag: nodeTag };
+  const metadata = { DateTime, WebUrl: exchange.baseUrl, NodeTag: database.nodeTag };
   exchange.replyJson(200, { "@metadata": metadata, Results: rows });
 }

@@ -1,11 +1,6 @@
 /** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
 
-import {
-  type Database,
-  nodeTag,
-  type SetOperationOptions,
-  type StartedOperation,
-} from "../../engine/engine.ts";
+import type { Database, SetOperationOptions, StartedOperation } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
@@ -30,7 +25,11 @@ async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): 
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await wrappedQueryOfBody(exchange);
   const { parametersText = null } = asked;
-  reply(exchange, await database.setOperations.patch(text, { ...options, parametersText }));
+  reply(
+    exchange,
+    database,
+    await database.setOperations.patch(text, { ...options, parametersText }),
+  );
 }
 
 /** DELETE queries, body as for a query: starts an operation */
@@ -38,7 +37,11 @@ async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext):
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await queryOfBody(exchange);
   const { parametersText = null } = asked;
-  reply(exchange, await database.setOperations.delete(text, { ...options, parametersText }));
+  reply(
+    exchange,
+    database,
+    await database.setOperations.delete(text, { ...options, parametersText }),
+  );
 }
 
 /** PATCH queries/test?id=…: a dry run of the patch on one document */
@@ -75,6 +78,6 @@ async function optionsOf(
   };
 }
 
-function reply(exchange: Exchange, { id }: StartedOperation): void {
+function reply(exchange: Exchange, { nodeTag }: Database, { id }: StartedOperation): void {
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
 }

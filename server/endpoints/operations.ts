@@ -1,7 +1,7 @@
 /** Operations of a database and of the server: new ids, states, the list, cancellation. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { nodeTag, type Operations } from "../../engine/engine.ts";
+import type { Operations } from "../../engine/engine.ts";
 import { operationReply, operationStateReply } from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -54,7 +54,7 @@ function getOperations(exchange: Exchange, { database }: DatabaseContext): void 
 
 /** GET operations/next-operation-id: `{"Id":n,"NodeTag":"A"}` */
 async function getNextId(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  exchange.replyJson(200, { Id: await database.operations.nextId(), NodeTag: nodeTag });
+  exchange.replyJson(200, { Id: await database.operations.nextId(), NodeTag: database.nodeTag });
 }
 
 /** GET operations/state?id=… */

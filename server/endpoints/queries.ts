@@ -1,7 +1,7 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { type Database, nodeTag } from "../../engine/engine.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
@@ -128,7 +128,7 @@ async function answerEntries(
       `"IndexName":${JSON.stringify(found.indexName)},"Results":[${found.entries.join(",")}],"Includes":{},` +
       `"IndexTimestamp":"${timeText(found.indexTimestamp)}",` +
       `"LastQueryTime":"${timeText(found.lastQueryTime)}",` +
-      `"IsStale":${found.isStale},"ResultEtag":${found.resultEtag},"NodeTag":"${nodeTag}"}`,
+      `"IsStale":${found.isStale},"ResultEtag":${found.resultEtag},"NodeTag":"${database.nodeTag}"}`,
     { etag: String(found.resultEtag) },
   );
 }

@@ -2,13 +2,7 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
-import {
-  type Database,
-  type DocumentRow,
-  nodeTag,
-  type OperationWork,
-  type RevisionScope,
-} from "../../engine/engine.ts";
+import type { Database, DocumentRow, OperationWork, RevisionScope } from "../../engine/engine.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
 import { humaneSize } from "../http/dates.ts";
@@ -290,7 +284,7 @@ async function start(
     wantedId === undefined
       ? await database.operations.start(kind, description, work)
       : database.operations.startWithId(wantedId, kind, description, work);
-  exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: database.nodeTag });
 }
 
 function scopeOf(body: JsonObject): RevisionScope {

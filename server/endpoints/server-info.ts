@@ -1,7 +1,6 @@
 /** Server information: version, node, cluster of one, routes, statistics. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { nodeTag } from "../../engine/engine.ts";
 import { dateText, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing, forbidden } from "../http/request-error.ts";
@@ -141,7 +140,7 @@ export function replyMetadata(server: ServerServices): Readonly<Record<string, u
   return {
     DateTime: dateText(new Date()),
     WebUrl: server.address.url,
-    NodeTag: nodeTag,
+    NodeTag: server.config.nodeTag,
   };
 }
 
@@ -157,7 +156,7 @@ function getBuildVersion(exchange: Exchange, { server }: Context): void {
 
 function getNodeInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
-    NodeTag: nodeTag,
+    NodeTag: server.config.nodeTag,
     TopologyId: server.topologyId,
     Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,
     ClusterStatus: null,
@@ -173,7 +172,7 @@ function getNodeInfo(exchange: Exchange, { server }: Context): void {
 
 /** Clients continue with the addresses named here, so these are the one that this client used. */
 function getClusterTopology(exchange: Exchange, { server }: Context): void {
-  const nodes = { [nodeTag]: exchange.baseUrl };
+  const nodes = { [server.config.nodeTag]: exchange.baseUrl };
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     Topology: {
@@ -182,18 +181,22 @@ function getClusterTopology(exchange: Exchange, { server }: Context): void {
       Members: nodes,
       Promotables: {},
       Watchers: {},
-      LastNodeId: nodeTag,
+      LastNodeId: server.config.nodeTag,
       Etag: 1,
     },
     Etag: 1,
-    Leader: nodeTag,
+    Leader: server.config.nodeTag,
     LeaderShipDuration: Date.now() - server.startedAt.getTime(),
     CurrentState: "Leader",
-    NodeTag: nodeTag,
+    NodeTag: server.config.nodeTag,
     ServerRole: "Member",
     CurrentTerm: 1,
     NodeLicenseDetails: {
-      [nodeTag]: { UtilizedCores: cpus().length, MaxUtilizedCores: null, ...nodeDetails() },
+      [server.config.nodeTag]: {
+        UtilizedCores: cpus().length,
+        MaxUtilizedCores: null,
+        ...nodeDetails(),
+      },
     },
     LastStateChangeReason: leadershipReason(server),
     Status: {},
@@ -223,7 +226,7 @@ function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<st
   return {
     Url: url,
     Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,
-    NodeTag: nodeTag,
+    NodeTag: server.config.nodeTag,
     ServerId: server.serverId,
     Urls: [url],
   };

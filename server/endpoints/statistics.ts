@@ -1,11 +1,10 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import {
-  type CollectionDetails,
-  type Database,
-  type DatabaseFigures,
-  type IndexDetails,
-  nodeTag,
+import type {
+  CollectionDetails,
+  Database,
+  DatabaseFigures,
+  IndexDetails,
 } from "../../engine/engine.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -67,7 +66,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
     "@metadata": {
       DateTime: formatTimestamp(database.nowMicros()),
       WebUrl: exchange.baseUrl,
-      NodeTag: nodeTag,
+      NodeTag: database.nodeTag,
     },
     ...statisticsOf(database, database.statistics.figures()),
   });

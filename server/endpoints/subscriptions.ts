@@ -8,7 +8,6 @@ import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import {
   archivedBehaviors,
   type Database,
-  nodeTag,
   type SubscriptionChoice,
   type SubscriptionSettings,
   type SubscriptionTask,
@@ -98,7 +97,7 @@ async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Pr
 /** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7 gives no reason) */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("name");
-  exchange.replyJson(200, stateOf(database.subscriptions.get({ name })));
+  exchange.replyJson(200, stateOf(database, database.subscriptions.get({ name })));
 }
 
 /** GET subscriptions/connection-details?name=…: the connected workers */
@@ -223,7 +222,7 @@ function settingsOf(body: JsonObject): SubscriptionSettings {
   };
 }
 
-function stateOf(task: SubscriptionTask): JsonObject {
+function stateOf(database: Database, task: SubscriptionTask): JsonObject {
   return {
     Query: task.query,
     ChangeVectorForNextBatchStartingPoint: task.changeVector,
@@ -231,7 +230,7 @@ function stateOf(task: SubscriptionTask): JsonObject {
     SubscriptionName: task.name,
     MentorNode: task.mentorNode,
     PinToMentorNode: task.isPinnedToMentor,
-    NodeTag: task.connectedAt === null ? null : nodeTag,
+    NodeTag: task.connectedAt === null ? null : database.nodeTag,
     LastBatchAckTime: timeOf(task.acknowledgedAt),
     LastClientConnectionTime: timeOf(task.connectedAt),
     Disabled: task.isDisabled,

@@ -4,7 +4,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { type Database, nodeTag, type SubscriptionTask } from "../../engine/engine.ts";
+import type { Database, SubscriptionTask } from "../../engine/engine.ts";
 import {
   allDefinitions,
   definitionInfo,
@@ -164,7 +164,11 @@ function infoOf(exchange: Exchange, database: Database, task: SubscriptionTask):
   return {
     TaskId: task.id,
     TaskType: "Subscription",
-    ResponsibleNode: { NodeTag: nodeTag, NodeUrl: exchange.baseUrl, ResponsibleNode: null },
+    ResponsibleNode: {
+      NodeTag: database.nodeTag,
+      NodeUrl: exchange.baseUrl,
+      ResponsibleNode: null,
+    },
     TaskState: task.isDisabled ? "Disabled" : "Enabled",
     TaskConnectionStatus: isActive ? "Active" : "NotActive",
     TaskName: task.name,

@@ -5,13 +5,12 @@
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import {
-  type Database,
-  type DocumentPieces,
-  type IncludedCounters,
-  nodeTag,
-  type QueryOutcome,
-  type RowSink,
+import type {
+  Database,
+  DocumentPieces,
+  IncludedCounters,
+  QueryOutcome,
+  RowSink,
 } from "../../engine/engine.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -67,7 +66,9 @@ export class QueryReply implements RowSink {
   async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
     const totals = totalsText(outcome);
     const rest = new JsonText(1024);
-    rest.addText(`,"Includes":${includesText(outcome)}${stateText(outcome)}`);
+    rest.addText(
+      `,"Includes":${includesText(outcome)}${stateText(outcome, this.#database.nodeTag)}`,
+    );
     rest.addText(this.#extras(outcome));
     await this.#addRevisions(rest, outcome);
     rest.addText(tail(outcome));
@@ -177,7 +178,7 @@ function includesText({ includes }: QueryOutcome): string {
   return `{${members.join(",")}}`;
 }
 
-function stateText(outcome: QueryOutcome): string {
+function stateText(outcome: QueryOutcome, nodeTag: string): string {
   return (
     `,"IndexTimestamp":"${timeText(outcome.indexTimestamp)}","LastQueryTime":"${timeText(outcome.lastQueryTime)}"` +
     `,"IsStale":${outcome.isStale},"ResultEtag":${outcome.resultEtag},"NodeTag":"${nodeTag}"`

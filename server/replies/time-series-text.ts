@@ -12,7 +12,6 @@ import {
 import {
   type Database,
   isIncremental,
-  nodeTag,
   type SeriesBounds,
   type SeriesPage,
   type SeriesSlice,
@@ -26,8 +25,8 @@ export interface EntryForm {
 }
 
 /** `NodeValues` are written for incremental series, when full results were requested. */
-export function entryFormOf({ databaseId }: Database, name: string, isFull: boolean): EntryForm {
-  return { node: isFull && isIncremental(name) ? `${nodeTag}-${databaseId}` : null };
+export function entryFormOf({ partKey }: Database, name: string, isFull: boolean): EntryForm {
+  return { node: isFull && isIncremental(name) ? partKey : null };
 }
 
 /** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */

@@ -15,7 +15,7 @@ import {
   scriptStepsMax,
 } from "../../engine/base/limits.ts";
 import { type WorkLimits, workLimits } from "../../engine/base/work-budget.ts";
-import type { ScriptSettings } from "../../engine/engine.ts";
+import { checkNodeTag, nodeTagDefault, type ScriptSettings } from "../../engine/engine.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -33,6 +33,7 @@ export const settingTable = {
   "ServerUrl.Tcp": { kind: "url", fallback: undefined },
   PublicServerUrl: { kind: "url", fallback: undefined },
   "PublicServerUrl.Tcp": { kind: "url", fallback: undefined },
+  "Cluster.NodeTag": { kind: "text", fallback: nodeTagDefault },
   DataDir: { kind: "text", fallback: "./data" },
   RunInMemory: { kind: "bool", fallback: "false" },
   "Security.Certificate.Path": { kind: "text", fallback: undefined },
@@ -112,6 +113,8 @@ export interface Config {
   readonly tcpUrl: URL | undefined;
   readonly publicServerUrl: URL | undefined;
   readonly publicTcpUrl: URL | undefined;
+  /** This node's tag in change vectors and replies. */
+  readonly nodeTag: string;
   readonly dataFolder: string;
   readonly runInMemory: boolean;
   readonly certificatePath: string | undefined;
@@ -349,6 +352,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     tcpUrl: readUrl("ServerUrl.Tcp", firstUrl(text("ServerUrl.Tcp"))),
     publicServerUrl: readUrl("PublicServerUrl", text("PublicServerUrl")),
     publicTcpUrl: readUrl("PublicServerUrl.Tcp", text("PublicServerUrl.Tcp")),
+    nodeTag: readNodeTag(text("Cluster.NodeTag") ?? nodeTagDefault),
     dataFolder: text("DataDir") || "./data",
     runInMemory: readBool("RunInMemory", text("RunInMemory")),
     certificatePath: text("Security.Certificate.Path") || undefined,
@@ -381,6 +385,16 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     memoryBytesMax: readMemoryLimit(text("Memory.LimitInMb")),
     given,
   };
+}
+
+/** @throws StartError setting-invalid */
+function readNodeTag(tag: string): string {
+  try {
+    checkNodeTag(tag);
+    return tag;
+  } catch (error) {
+    throw new StartError("setting-invalid", `Cluster.NodeTag: ${(error as Error).message}`);
+  }
 }
 
 /** @throws StartError setting-invalid */

@@ -61,6 +61,7 @@ async function open(config: Config, report: Report | undefined): Promise<Engine>
       report,
       idle: { idleMs: config.databaseIdleMs, checkMs: config.databaseIdleCheckMs },
       database: {
+        nodeTag: config.nodeTag,
         maintenance: { tombstoneCleanupIntervalMs: config.tombstoneCleanupIntervalMs },
       },
     });

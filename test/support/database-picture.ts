@@ -153,12 +153,12 @@ async function expectRevision(
 ): Promise<void> {
   const { revisions, attachments } = database.state.keyspaces;
   let row = revisions.newestOf(document);
-  const { databaseHash } = database.state;
+  const { origin } = database.state;
   const [position, length] = [revisions.positionOfRow(row), revisions.lengthOf(row)];
   const newest = Buffer.from(await database.recordAt(document, position, length));
   assert.equal(bodyTextOf(newest, 0), bodyTextOf(record, 0));
-  const vector = changeVectorOf(record, 0, databaseHash);
-  assert.equal(changeVectorOf(newest, 0, databaseHash), vector);
+  const vector = changeVectorOf(record, 0, origin);
+  assert.equal(changeVectorOf(newest, 0, origin), vector);
   for (; row >= 0; row = revisions.olderThan(row)) {
     const prefix = revisionAttachmentKey(idOf(record, 0), revisions.etagOf(row), "");
     const kept = [...attachments.withPrefix(prefix)];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Database } from "../../../engine/api/database.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
-import { changeVectorOf } from "../../../engine/documents/document-record.ts";
+import { storedChangeVectorOf } from "../../../engine/documents/document-record.ts";
 import { closeDatabases, openDatabase } from "../../support/open-database.ts";
 
 let opened: OpenDatabase;
@@ -61,7 +61,7 @@ test("an attachment is found as it was in a revision", async () => {
   const row = revisions.newestOf(opened.find("a/1"));
   const position = revisions.positionOfRow(row);
   const record = await opened.recordAt(opened.find("a/1"), position, revisions.lengthOf(row));
-  const vector = changeVectorOf(record, 0, database.databaseId);
+  const vector = storedChangeVectorOf(record, 0);
   await database.attachments.put(name, "", bytes("second"));
   const found = await database.attachments.findInRevision(name, vector);
   expect(found?.hash).toBe(first.hash);

@@ -7,7 +7,6 @@ import {
   formatChangeVector,
   mergeChangeVectors,
   parseChangeVector,
-  usualChangeVector,
 } from "../../../engine/documents/change-vector.ts";
 
 const hashes = ["0", "1", "2"].map((part) => databaseHash(part));
@@ -42,7 +41,6 @@ describe("the text of a change vector", () => {
     expect(formatChangeVector(parseChangeVector(text))).toBe(text);
     const joined = "RAFT:1-3SeHpzjGgkee3Juiea+j6A,TRXN:119-wbdsyUufokyM9NkmhCwH3g";
     expect(parseChangeVector(joined).map((entry) => entry.etag)).toEqual([1, 119]);
-    expect(usualChangeVector(7, "SujxUHKKb0KlgkspLLr2KQ")).toBe("A:7-SujxUHKKb0KlgkspLLr2KQ");
   });
 
   it.each([

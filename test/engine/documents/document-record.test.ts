@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../engine/base/timestamp.ts";
+import { ChangeOrigin } from "../../../engine/documents/change-origin.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -39,7 +40,7 @@ import {
 import { ShapeTable } from "../../../engine/documents/shapes.ts";
 
 const databaseId = "SujxUHKKb0KlgkspLLr2KQ";
-const databaseIdBytes = Buffer.from(databaseId);
+const origin = new ChangeOrigin("A", databaseId);
 const none = Buffer.alloc(0);
 const shapes = new ShapeTable();
 const parser = new DocumentParser(shapes);
@@ -79,9 +80,9 @@ function encode(sample: Sample): { bytes: Buffer; collection: string; body: stri
 
 function compose(bytes: Buffer, collection: string, extra = none): string {
   const member = collectionMemberOf(collection);
-  const length = composedLength(bytes, start, member, databaseIdBytes, extra);
+  const length = composedLength(bytes, start, member, origin, extra);
   const target = Buffer.alloc(length + 3, 0xee);
-  expect(composeDocument(target, 3, bytes, start, member, databaseIdBytes, extra)).toBe(length);
+  expect(composeDocument(target, 3, bytes, start, member, origin, extra)).toBe(length);
   return target.toString("utf8", 3);
 }
 
@@ -128,7 +129,7 @@ describe("a document's record", () => {
         expect(lastModifiedOf(bytes, start)).toBe(drawn.lastModified);
         expect(collectionIdOf(bytes, start)).toBe(300);
         expect(documentFlagsOf(bytes, start)).toBe(drawn.flags);
-        expect(changeVectorOf(bytes, start, databaseId)).toBe(
+        expect(changeVectorOf(bytes, start, origin)).toBe(
           drawn.changeVector || `A:${drawn.etag}-${databaseId}`,
         );
         expect(bodyTextOf(bytes, start)).toBe(text);
@@ -203,11 +204,9 @@ describe("a document as it is read", () => {
     const { bytes, collection } = encode({ ...sample, text });
     expect(compose(bytes, collection)).toBe(composed);
     const member = collectionMemberOf(collection);
-    const length = composedMetadataLength(bytes, start, member, databaseIdBytes, none) + 2;
+    const length = composedMetadataLength(bytes, start, member, origin, none) + 2;
     const target = Buffer.alloc(length);
-    expect(composeMetadataOnly(target, 0, bytes, start, member, databaseIdBytes, none)).toBe(
-      length,
-    );
+    expect(composeMetadataOnly(target, 0, bytes, start, member, origin, none)).toBe(length);
     expect(target.toString("utf8")).toBe(`{${composed.slice(composed.indexOf('"@metadata"'))}`);
   });
 

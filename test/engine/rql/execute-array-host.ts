@@ -3,6 +3,7 @@
  * plainest way.
  */
 
+import { ChangeOrigin } from "../../../engine/documents/change-origin.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -47,7 +48,7 @@ export interface ArrayReply {
   readonly rows: string[];
 }
 
-const databaseId = Buffer.from("aaaaaaaaaaaaaaaaaaaaaa", "latin1");
+const origin = new ChangeOrigin("A", "aaaaaaaaaaaaaaaaaaaaaa");
 
 /** Written and deleted by id; etags count up. */
 export class ArrayDatabase implements RowSource, IndexHost {
@@ -197,13 +198,13 @@ export class ArrayDatabase implements RowSource, IndexHost {
       (this.#documents[row.docNum] as StoredDocument).collection,
     );
     const { bytes, start } = row;
-    const length = composedMetadataLength(bytes, start, collection, databaseId, extra);
+    const length = composedMetadataLength(bytes, start, collection, origin, extra);
     const target = Buffer.alloc(length);
-    composeMetadata(target, 0, bytes, start, collection, databaseId, extra);
+    composeMetadata(target, 0, bytes, start, collection, origin, extra);
     return target.subarray('"@metadata":'.length);
   }
   changeVectorOf(row: StoredRow): string {
-    return `A:${row.etag}-${databaseId.toString()}`;
+    return origin.changeVectorAt(row.etag);
   }
   counterOf(documentId: string, name: string): bigint | null {
     return this.counters.get(documentId.toLowerCase())?.get(name.toLowerCase()) ?? null;

@@ -227,7 +227,7 @@ describe("a time series", () => {
       database.write((transaction) =>
         incrementSeries(transaction, "users/1", "INC:x", [{ time: 1, values }]),
       );
-    const hash = database.state.databaseHash;
+    const hash = database.state.origin.hash;
     await increment(1, 2);
     expect(entriesOf("users/1", "inc:x")).toEqual([{ ...at(1, 1, 2), tag: `TC:INC-${hash}` }]);
     await increment(1, 0, 5);
