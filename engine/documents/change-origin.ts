@@ -1,0 +1,46 @@
+/**
+ * Who writes: a database on a node of a cluster, as change vectors, server-made ids and parts of counters name it. The
+ * tag is a setting of the node and is stored nowhere: the hash identifies the database when the tag changes.
+ */
+import { EngineError } from "../base/errors.ts";
+
+/** The tag of a node that was given none. */
+export const nodeTagDefault = "A";
+
+const tagPattern = /^[A-Z]{1,4}$/;
+
+/** @throws EngineError invalid-argument when the tag is not one to four letters from A to Z, as in RavenDB */
+export function checkNodeTag(tag: string): void {
+  if (tagPattern.test(tag)) return;
+  throw new EngineError(
+    "invalid-argument",
+    `The node tag '${tag.slice(0, 100)}' is not one to four letters from A to Z`,
+  );
+}
+
+export class ChangeOrigin {
+  readonly nodeTag: string;
+  /** 22 characters of base64: 128 bits that identify the database. */
+  readonly hash: string;
+  /** `hash` in ASCII. */
+  readonly hashBytes: Buffer;
+  /** `"@change-vector":"A:`: what precedes the etag in a document's metadata. */
+  readonly metadataOpen: Buffer;
+
+  constructor(nodeTag: string, hash: string) {
+    this.nodeTag = nodeTag;
+    this.hash = hash;
+    this.hashBytes = Buffer.from(hash, "latin1");
+    this.metadataOpen = Buffer.from(`"@change-vector":"${nodeTag}:`, "latin1");
+  }
+
+  /** The default change vector of a write, whose only entry is this database's. */
+  changeVectorAt(etag: number): string {
+    return `${this.nodeTag}:${etag}-${this.hash}`;
+  }
+
+  /** `A-<hash>`: the key of this database's part in the values of counters and incremental time series. */
+  get partKey(): string {
+    return `${this.nodeTag}-${this.hash}`;
+  }
+}
