@@ -9,7 +9,7 @@ import { join } from "node:path";
 
 /** What is run by `.ci/run` or by hand: a script, and what it adds. */
 const leftOut = [
-  ["test:long", "processes, benches in small, faults at many places"],
+  ["test:long", "processes, the package, benches in small, crashes and faults at many places"],
   ["test:cold", "all tests without a record in memory"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
   ["test:faults, test:crash", "every fault of the disk, and killed processes"],
@@ -20,8 +20,8 @@ const report = process.env.VITEST_JSON_REPORT ?? join(folder, "report.json");
 const lines = [];
 let status = 0;
 
-part("check", ["run", "--silent", "check"], "format, lint, types");
-part("build", ["run", "--silent", "build"], "modules, bundle, declarations");
+part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint");
+part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations");
 part("tests", ["exec", "--", "vitest", "run", ...process.argv.slice(2)], countsOf);
 rmSync(folder, { recursive: true, force: true });
 

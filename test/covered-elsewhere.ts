@@ -340,7 +340,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http/request-error.ts",
   ],
   "test/server/limits.test.ts": [
-    "server/http/body-room.ts",
     "server/http/body.ts",
     "server/http/reply-room.ts",
     "server/listening/session-watch.ts",
