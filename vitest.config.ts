@@ -13,14 +13,27 @@ const report = process.env["VITEST_JSON_REPORT"];
 /** Whole processes, and faults at many places: they are run by `--mode long`, and by .ci/run. */
 const long = [
   "test/benches.test.ts",
+  "test/docs.test.ts",
+  "test/package.test.ts",
+  "test/server/start.test.ts",
   "test/engine/platform/lock/folder-lock.test.ts",
+  "test/engine/log/crash.test.ts",
   "test/engine/log/damage.test.ts",
+  "test/engine/log/faults.test.ts",
   "test/engine/log/rival.test.ts",
   "test/fuzz/**/*.test.ts",
   "test/simulation/database-faults.test.ts",
   "test/simulation/index-snapshots-crash.test.ts",
   "test/simulation/kill-loop.test.ts",
 ];
+
+/**
+ * Rooms whose tests open no database. Their files share a process and its modules, whose loading takes longer than the
+ * tests; what a test changes in the state of a module it puts back.
+ */
+const sharing = ["documents", "indexing", "json", "keyspaces", "rql", "scripting", "tree"].map(
+  (room) => `test/engine/${room}/**/*.test.ts`,
+);
 
 export default defineConfig(({ mode }) => {
   const built = mode === "dist";
@@ -31,15 +44,27 @@ export default defineConfig(({ mode }) => {
       pool: "forks",
       // One less than there are processors would be one of two.
       maxWorkers: "100%",
-      include: built
-        ? ["dist/test/**/*.test.js"]
-        : mode === "faults"
-          ? faults
-          : mode === "long"
-            ? long
-            : ["test/**/*.test.ts"],
+      ...(mode === "test" || cold
+        ? {
+            projects: [
+              project("shared modules", { include: sharing, isolate: false }),
+              project("own modules", {
+                include: ["test/**/*.test.ts"],
+                exclude: [...long, ...sharing],
+              }),
+            ],
+          }
+        : {
+            include: built
+              ? ["dist/test/**/*.test.js"]
+              : mode === "faults"
+                ? faults
+                : mode === "long"
+                  ? long
+                  : ["test/**/*.test.ts"],
+          }),
       env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(cold ? { COLD: "1" } : {}) },
-      exclude: ["node_modules/**", ...(mode === "test" || cold ? long : [])],
+      exclude: ["node_modules/**"],
       setupFiles: built
         ? ["dist/test/support/flush-coverage.js", "dist/test/support/poisoned-databases.js"]
         : [cold ? "test/support/cold-databases.ts" : "test/support/poisoned-databases.ts"],
@@ -50,3 +75,8 @@ export default defineConfig(({ mode }) => {
     },
   };
 });
+
+/** A part of the tests that runs with options of its own beside those of all. */
+function project(name: string, options: object) {
+  return { extends: true as const, test: { name, ...options } };
+}

@@ -396,7 +396,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/engine.ts",
   ],
   "test/engine/log/image-pool.test.ts": ["engine/base/transient-bytes.ts"],
-  "test/engine/base/work-budget.test.ts": ["engine/base/turn-queue.ts"],
   "test/engine/rql/functions/function-table.test.ts": [
     "engine/rql/functions/arguments.ts",
     "engine/rql/functions/condition-functions.ts",

@@ -1,9 +1,10 @@
 /**
  * Shares turns of the event loop: each runs one slice of work, however much work is in progress, so that incoming requests
- * wait for one slice, not for one of each task.
+ * wait for one slice, not for one of each task. Waiters that do little share a slice: thousands whose clients have gone
+ * do not delay the others by a turn each.
  *
  * Invariants:
- * - Waiters get their turns first come, first served, one in a turn.
+ * - Waiters resume first come, first served, one after the other, each in a later turn than it began to wait.
  */
 import { sliceMs } from "./limits.ts";
 
@@ -36,7 +37,7 @@ export class TurnQueue {
     return false;
   }
 
-  /** Resolves in a later turn, with a full slice left. */
+  /** Resolves in a later turn, while its slice is not used up. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve);
@@ -53,10 +54,23 @@ export class TurnQueue {
   #turn(): void {
     this.#isScheduled = false;
     this.#startMs = -1;
-    const first = this.#waiters.shift();
-    if (first === undefined) return;
+    if (this.#waiters.length === 0) return;
     this.#startMs = this.#nowMs();
     this.#schedule();
-    first();
+    this.#resume(this.#waiters.length);
+  }
+
+  /** Resumes up to `count` waiters while the slice lasts. */
+  #resume(count: number): void {
+    const first = this.#waiters.shift();
+    first?.();
+    if (count === 1) return;
+    // Of the callbacks of a phase, those of the next tick that a microtask schedules run when all microtasks are done:
+    // what `first` resumed has paused then.
+    queueMicrotask(() =>
+      process.nextTick(() => {
+        if (this.#nowMs() - this.#startMs < sliceMs) this.#resume(count - 1);
+      }),
+    );
   }
 }

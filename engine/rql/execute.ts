@@ -517,7 +517,10 @@ class Execution {
         }
       }
       const waiting = this.#emit(row, rowSkip);
-      if (waiting !== null) await waiting;
+      if (waiting !== null) {
+        await waiting;
+        budget.refuseCancelled();
+      }
     }
   }
 

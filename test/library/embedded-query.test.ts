@@ -74,7 +74,8 @@ test("a loop that is left ends the query", async () => {
     break;
   }
   expect(seen.hasEnded).toBe(true);
-  expect(seen.rows).toBeLessThan(count);
+  // The row that was read, and those that waited when the loop was left.
+  expect(seen.rows).toBeLessThanOrEqual(1 + rowsWaitingMax);
   expect(await ask("from Users order by N as long desc").first()).toMatchObject({ N: count - 1 });
   expect(await ask("from Users where N < 0").first()).toBeNull();
 });

@@ -49,8 +49,8 @@ describe("a script cache", () => {
 describe("the syntax of a query's scripts", () => {
   it("is checked once, however often the query is sent, with whatever parameters", () => {
     const queries = new QueryCompiler(() => 0);
-    const patch = "declare function f(a) { return a } from A as a update { a.Sent = f($p) }";
-    const select = "from A as a select { Sent: a.Name }";
+    const patch = "declare function f(a) { return a } from A as a update { a.CheckedOnce = f($p) }";
+    const select = "from A as a select { CheckedOnce: a.Name }";
     for (let i = 0; i < 3; i++) {
       queries.compile(patch, "patch", parseQueryParameters(`{"p": ${i}}`));
       queries.compile(select, "read", null);
