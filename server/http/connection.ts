@@ -9,6 +9,12 @@ import type { X509Certificate } from "node:crypto";
 import type { Identity } from "../security/access.ts";
 import type { Exchange } from "./exchange.ts";
 
+/** The requests in progress of a client: of a certificate, or of an address without one. */
+export interface ClientLoad {
+  readonly key: string;
+  count: number;
+}
+
 export class Connection {
   identity: Identity;
   readonly certificate: X509Certificate | undefined;
@@ -16,6 +22,8 @@ export class Connection {
   readonly remoteAddress: string;
   /** Exchanges from the first byte of the request to the last of the reply; web sockets while they are open. */
   readonly open = new Set<Exchange>();
+  /** Counts the requests in progress of its client, over all connections of that; set by the first request. */
+  load: ClientLoad | undefined = undefined;
   /** Requests that have not begun, in order of arrival. */
   readonly waiting: Exchange[] = [];
   /** Are replies sent in the order of the requests (HTTP/1.1)? */

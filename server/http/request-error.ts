@@ -125,8 +125,8 @@ export function overloaded(requestsMax: number): RequestError {
   return new RequestError(
     503,
     `${client}.RavenException`,
-    `${requestsMax} requests are being worked on, which is this server's limit ` +
-      "(setting Http.MaxRequestsInFlight). Try again.",
+    `${requestsMax} requests are being worked on, or three quarters of that for this client, which is this server's ` +
+      "limit (setting Http.MaxRequestsInFlight). Try again.",
     { headers: { "retry-after": "1" } },
   );
 }

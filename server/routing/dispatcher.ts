@@ -27,6 +27,7 @@ import {
 import { errorReply } from "../http/response.ts";
 import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
 import { refusalPage } from "./refusal-page.ts";
+import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
@@ -42,14 +43,14 @@ export class Dispatcher {
   private readonly services: ServerServices;
   private readonly logError: (reference: string, error: unknown) => void;
   /** Requests in progress; web sockets and internal requests are not counted. */
-  inFlight: number;
+  private readonly shares: RequestShares;
   /** Schedules when requests begin. */
   readonly turns: RequestTurns;
 
   constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
     this.services = services;
     this.logError = logError;
-    this.inFlight = 0;
+    this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
     this.turns = new RequestTurns((exchange) => this.begin(exchange));
   }
 
@@ -60,13 +61,12 @@ export class Dispatcher {
 
   /** The exchange is complete when the result (if any) resolves. Hot. */
   private begin(exchange: Exchange): void {
-    const { open } = exchange.connection;
-    open.add(exchange);
-    this.inFlight++;
+    const { connection } = exchange;
+    connection.open.add(exchange);
+    const isOver = this.shares.take(connection);
     let running: Promise<void> | void;
     try {
-      const limit = this.services.config.limits.requestsInFlightMax;
-      if (this.inFlight > limit) throw overloaded(limit);
+      if (isOver) throw overloaded(this.shares.requestsMax);
       running = this.run(exchange);
     } catch (error) {
       this.fail(exchange, error);
@@ -125,7 +125,7 @@ export class Dispatcher {
   private complete(exchange: Exchange): void {
     if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without an answer"));
     exchange.connection.open.delete(exchange);
-    this.inFlight--;
+    this.shares.give(exchange.connection);
   }
 
   private run(exchange: Exchange): Promise<void> | void {

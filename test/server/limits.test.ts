@@ -1,5 +1,6 @@
 /** Limits of size and time, malformed requests, and floods of HTTP/2, with a second client that must not notice. */
 import { once } from "node:events";
+import * as http from "node:http";
 import type * as http2 from "node:http2";
 import * as net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -423,6 +424,10 @@ describe("HTTP/2", () => {
     const reply = await server.request("/build/version");
     expect(reply.headers["retry-after"]).toBe("1");
     expect(reply.text).toContain("Http.MaxRequestsInFlight");
+    // Another client, here one of another address, is served meanwhile.
+    const other = http.get(`${server.url}/build/version`, { localAddress: "127.0.0.2" });
+    const [served] = (await once(other, "response")) as [http.IncomingMessage];
+    expect(served.resume().statusCode).toBe(200);
     for (const stream of waiting) stream.close();
     await expect
       .poll(async () => (await server.request("/build/version")).status, { timeout: 5000 })
