@@ -168,10 +168,10 @@ class Execution {
     this.#includes = new IncludeCollector(query, host.source, this.#budget);
     this.#loader = new RowLoader(query, host.source, this.#budget);
     this.#highlighters = makeHighlighters(query.include.highlights, query.where, this.#budget);
-    this.#highlightings =
-      this.#highlighters.length === 0
-        ? null
-        : new Map(this.#highlighters.map(({ field }) => [field, new Map()]));
+    const isHighlighting = query.include.highlights.length > 0 && query.where !== null;
+    this.#highlightings = isHighlighting
+      ? new Map(this.#highlighters.map(({ field }) => [field, new Map()]))
+      : null;
   }
 
   async run(): Promise<QueryOutcome> {
@@ -219,7 +219,8 @@ class Execution {
       compareExchangeKeys: this.#includes.compareExchangeKeys,
       revisionIncludes: this.#includes.revisions,
       seriesIncludes: this.#includes.series,
-      highlightings: this.#highlightings,
+      // RavenDB 7.2.7 omits the member when there are no rows.
+      highlightings: this.#returnedCount === 0 ? null : this.#highlightings,
       explanations:
         query.include.explanations === null ? null : (this.#scores?.explanations ?? null),
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
@@ -660,7 +661,7 @@ class Execution {
       const text = row.start < 0 ? row.bytes.toString() : bodyTextOf(row.bytes, row.start);
       const source = JSON.parse(text) as unknown;
       const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [field]);
-      const found = fragments(wordsOf(kept ?? valueAt(source, path)));
+      const found = fragments(textsOf(kept ?? valueAt(source, path)));
       if (found.length === 0) continue;
       const told = groupKey === null ? null : valueAt(JSON.parse(projected ?? text), [groupKey]);
       const key = row.start < 0 ? String(told ?? text) : idOf(row.bytes, row.start);
@@ -813,9 +814,10 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 }
 
 /** The text of a value; for a list, the joined texts of its elements. */
-function wordsOf(value: unknown): string {
-  if (Array.isArray(value)) return value.map(wordsOf).join(" ");
-  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+/** The texts of a field's value: of an array, those of its elements. */
+function textsOf(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsOf);
+  return typeof value === "string" ? [value] : [];
 }
 
 /** Number of lookups for each row. */

@@ -13,6 +13,7 @@ import type {
   BetweenCondition,
   Bound,
   ComparisonCondition,
+  ComparisonValue,
   FieldCondition,
   InCondition,
 } from "./analyzed-query.ts";
@@ -22,6 +23,12 @@ import { plainText, type Scalar } from "./query-parameters.ts";
 
 /** Cost of looking up a document. */
 const documentUnits = 8;
+
+/** The text of a value as `highlight()` looks for it; none for values without one. */
+function soughtOf(value: ComparisonValue | Bound["value"]): readonly string[] {
+  const hasText = value.type === "string" || value.type === "long" || value.type === "double";
+  return hasText ? [plainText(value)] : [];
+}
 
 const comparison: FieldMeaning<ComparisonCondition> = {
   kind: "comparison",
@@ -33,8 +40,7 @@ const comparison: FieldMeaning<ComparisonCondition> = {
     if (operator !== "=" || value.type === "compare-exchange") return undefined;
     return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
   },
-  soughtTexts: ({ operator, value }) =>
-    operator === "=" && value.type === "string" ? [value.value] : [],
+  soughtTexts: ({ operator, value }) => (operator === "!=" ? [] : soughtOf(value)),
   joined: null,
   score: weighedWhole,
 };
@@ -53,7 +59,7 @@ const between: FieldMeaning<BetweenCondition> = {
     return reader.idsMatching((id) => id >= low && id <= high);
   },
   idsOf: () => undefined,
-  soughtTexts: () => [],
+  soughtTexts: ({ low, high }) => [...soughtOf(low.value), ...soughtOf(high.value)],
   joined: null,
   score: weighedWhole,
 };

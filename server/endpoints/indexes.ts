@@ -33,6 +33,7 @@ export const indexRoutes: readonly Route[] = [
   route("GET", "indexes/debug", "read", getDebug),
   route("GET", "indexes/debug/metadata", "read", getMetadata),
   route("GET", "indexes/source", "read", getSource),
+  route("GET", "indexes/history", "read", getHistory),
 ];
 
 /** GET indexes[?name=…][&start][&pageSize][&namesOnly] */
@@ -156,7 +157,8 @@ function lagMs(index: IndexInfo, database: Database): number {
 
 /** GET indexes/debug?name=…&op=entries-fields: the field names */
 function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
-  const { name } = namedIndex(exchange, database);
+  const name = knownName(exchange, database);
+  if (name === undefined) return;
   const operation = exchange.query.required("op");
   if (operation !== "entries-fields") {
     throw new EngineError("not-supported", `${operation} is not supported`);
@@ -192,8 +194,38 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
 
 /** GET indexes/source?name=…: fails, since the class that RavenDB generates for a C# index does not exist here */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
-  namedIndex(exchange, database);
+  if (knownName(exchange, database) === undefined) return;
   throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
+}
+
+/** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index, which has none */
+function getHistory(exchange: Exchange, { database }: DatabaseContext): void {
+  const name = exchange.query.required("name").toLowerCase();
+  const known = database.indexes.histories();
+  const found = [...known].find(([one]) => one.toLowerCase() === name);
+  if (found === undefined) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const [Index, definitions] = found;
+  exchange.replyJson(200, {
+    Index,
+    // Two members are only in the database's record.
+    History: definitions.map(({ definition, createdAtMicros, source }) => ({
+      Definition: { ...definition, ClusterState: undefined, CompoundFields: undefined },
+      CreatedAt: formatTimestamp(createdAtMicros),
+      Source: source,
+      RollingDeployment: {},
+    })),
+  });
+}
+
+/** The name of the index that the parameter `name` names; undefined: a 404 was sent, as there is none. */
+function knownName(exchange: Exchange, database: Database): string | undefined {
+  const name = exchange.query.required("name");
+  if (database.indexes.has(name)) return database.indexes.get(name).name;
+  exchange.reply(404, { "content-type": jsonContentType });
+  return undefined;
 }
 
 /** The index named by the parameter `name`. @throws EngineError invalid-argument, index-missing */

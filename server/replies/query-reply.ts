@@ -133,10 +133,11 @@ export class QueryReply implements RowSink {
   #extras(outcome: QueryOutcome): string {
     let text = "";
     if (outcome.timings !== null) text += `,"Timings":${timingsText(outcome.timings)}`;
-    // RavenDB 7.2.7 omits a field without matches, and the whole member when no field has any.
-    const highlighted = [...(outcome.highlightings ?? [])].filter(([, found]) => found.size > 0);
-    if (highlighted.length > 0) {
-      const fields = highlighted.map(([field, found]) => [field, Object.fromEntries(found)]);
+    if (outcome.highlightings !== null) {
+      const fields = [...outcome.highlightings].map(([field, found]) => [
+        field,
+        Object.fromEntries(found),
+      ]);
       text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
     }
     if (outcome.explanations !== null) {

@@ -71,7 +71,7 @@ export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
         return reader.idsMatching((id) => id.endsWith(suffix));
       },
       idsOf: () => undefined,
-      soughtTexts: () => [],
+      soughtTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },

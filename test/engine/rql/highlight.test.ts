@@ -1,86 +1,144 @@
+/** The expected fragments were measured on RavenDB 7.2.7. `[` and `]` are the tags. */
 import { describe, expect, it } from "vitest";
 import { FreeBudget } from "../../../engine/base/work-budget.ts";
-import type { AnalyzedInclude, Condition } from "../../../engine/rql/analyzed-query.ts";
+import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import { makeHighlighters } from "../../../engine/rql/highlight.ts";
+import { parseQuery } from "../../../engine/rql/parser.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
 
-const body = { name: "Body", path: [{ name: "Body", arrays: 0 }], isQuoted: false, alias: null };
-const text =
-  "The quick brown fox jumps over the lazy dog. A fox is red, and foxes run in the night while the moon is up.";
+const brackets = { PreTags: ["["], PostTags: ["]"] };
 
-function search(words: string): Condition {
-  return { kind: "search", field: body, text: words, isAll: false };
-}
-
+/** The fragments of texts in the field B; undefined: it has no member. */
 function fragments(
-  where: Condition,
-  length: number,
-  count: number,
-  sent: object | null = null,
-): string[] {
-  const given = sent === null ? null : parseQueryParameters(JSON.stringify({ sent }));
-  const highlight: AnalyzedInclude["highlights"][number] = {
-    field: body,
-    fragmentLength: length,
-    fragmentCount: count,
-    options: given?.values.get("sent") ?? null,
-  };
-  const [made] = makeHighlighters([highlight], where, new FreeBudget());
-  return made?.fragments(text) ?? [];
+  where: string,
+  [length, count]: readonly [number, number],
+  texts: string | readonly string[],
+  options: object | null = brackets,
+): string[] | undefined {
+  const last = options === null ? "" : ", $o";
+  const text = `from index 'I' where ${where} include highlight(B, ${length}, ${count}${last})`;
+  const parameters = parseQueryParameters(JSON.stringify({ o: options }));
+  const query = analyzeQuery(text, parseQuery(text), { kind: "read", parameters });
+  const [made] = makeHighlighters(query.include.highlights, query.where, new FreeBudget());
+  return made?.fragments(typeof texts === "string" ? [texts] : texts);
 }
 
-describe("highlights", () => {
-  it("show words that were found, between whole words of their surroundings", () => {
-    expect(fragments(search("fox"), 35, 1)).toEqual([
-      'The quick brown <b style="background:yellow">fox</b> jumps over the',
+describe("a fragment", () => {
+  const long = "aaa raven bbbbbbbbbb ccc ddd eee fff";
+  it.each([
+    [8, "[ raven]"],
+    [10, "[ raven] bbbbbbbbbb ccc ddd eee fff"],
+    [20, "[ raven] bbbbbbbbbb ccc ddd eee fff"],
+    [21, "[ raven] bbbbbbbbbb"],
+    [24, "[ raven] bbbbbbbbbb"],
+    [25, "[ raven] bbbbbbbbbb ccc"],
+    [30, "[ raven] bbbbbbbbbb ccc ddd"],
+    [40, "[ raven] bbbbbbbbbb ccc ddd eee"],
+    [-1, "[ raven]"],
+    [0, "[ raven]"],
+  ])(
+    "of length %i begins with the word and ends before a space, counted from the text's beginning",
+    (length, expected) => {
+      expect(fragments("search(B, 'raven')", [length, 9], long)).toEqual([expected]);
+    },
+  );
+
+  it("is one for each word around what was found, in any letter case, up to the count", () => {
+    const text = "one craven raven RAVEN, ravenous (raven) end";
+    expect(fragments("search(B, 'Raven')", [24, 9], text)).toEqual([
+      "[ craven] raven RAVEN,",
+      "[ raven] RAVEN,",
+      "[ RAVEN,] ravenous (raven) end",
+      "[ ravenous]",
+      "[ (raven)]",
     ]);
-    for (const fragment of fragments(search("fox moon"), 35, 5, tags("[", "]"))) {
-      expect(text).toContain(fragment.replace(/[[\]]/g, ""));
-      expect(fragment.replace(/[[\]]/g, "").length).toBeLessThanOrEqual(35);
-    }
+    expect(fragments("search(B, 'raven')", [24, 2], text)).toHaveLength(2);
+    expect(fragments("search(B, 'raven')", [24, 0], text)).toEqual([]);
+    expect(fragments("search(B, 'raven')", [100, 9], "ravenraven raven-raven")).toEqual([
+      "[ravenraven] raven-raven",
+      "[ raven-raven]",
+    ]);
   });
 
-  it("are as many as asked for, and one for words that are near each other", () => {
-    expect(fragments(search("fox"), 35, 5)).toHaveLength(2);
-    expect(fragments(search("fox"), 200, 5)).toHaveLength(1);
-    expect(fragments(search("fox"), 35, 0)).toEqual([]);
-    expect(fragments(search("cat"), 35, 5)).toEqual([]);
+  it("has words that only spaces separate, and no escapes", () => {
+    expect(fragments("search(B, 'raven')", [20, 9], "x  raven\tnext\nline raven")).toEqual([
+      "[ raven\tnext\nline] raven",
+      "[ raven]",
+    ]);
+    const html = "<b>raven</b> & co: 42 raven-like birds";
+    expect(fragments("search(B, 'raven')", [35, 1], html)).toEqual([
+      "[<b>raven</b>] & co: 42 raven-like",
+    ]);
   });
 
-  it("know wildcards, equality, boosts and other parts of a condition", () => {
-    const mark = tags("[", "]");
-    expect(fragments(search("fo*"), 200, 1, mark)[0]).toContain("[foxes]");
-    expect(fragments(search("*oon"), 20, 1, mark)[0]).toContain("[moon]");
-    const value = { type: "string", value: "RED" } as const;
-    const equal: Condition = {
-      kind: "comparison",
-      field: body,
-      operator: "=",
-      value,
-      isExact: false,
-    };
-    const both: Condition = {
-      kind: "or",
-      operands: [{ kind: "boost", operand: search("dog"), factor: 2 }, equal],
-    };
-    const [found] = fragments(both, 200, 1, mark);
-    expect(found).toContain("[dog]");
-    expect(found).toContain("[red]");
+  it("is of one element of an array", () => {
+    const texts = ["first raven here now", "second raven there too"];
+    expect(fragments("search(B, 'raven')", [18, 9], texts)).toEqual([
+      "[ raven] here",
+      "[ raven] there too",
+    ]);
   });
 
-  it("use tags in turn for the words of a query", () => {
-    const options = { PreTags: ["<1>", "<2>"], PostTags: ["</1>", "</2>"] };
-    const [found] = fragments(search("fox dog"), 60, 1, options);
-    expect(found).toContain("<1>fox</1>");
-    expect(found).toContain("<2>dog</2>");
-  });
-
-  it("take words as they are, not as patterns", () => {
-    expect(fragments(search("f.x"), 35, 1)).toEqual([]);
-    expect(fragments(search("(f|d)o* [z-a"), 35, 1)).toEqual([]);
+  it("takes what is searched for as it is, not as a pattern", () => {
+    expect(fragments("search(B, 'r.ven')", [20, 9], "raven")).toEqual([]);
+    expect(fragments("search(B, '(a|b)-[z\\\\')", [20, 9], "x (a|b)-[z\\ y")).toEqual([
+      "[ (a|b)-[z\\] y",
+    ]);
+    expect(fragments("search(B, '***')", [20, 9], "raven")).toEqual([]);
   });
 });
 
-function tags(pre: string, post: string): object {
-  return { preTags: [pre], postTags: [post] };
-}
+describe("what is searched for", () => {
+  const text = "the quick raven fox jumps";
+  it.each([
+    ["search(B, 'rav*')", ["[ raven] fox jumps"]],
+    ["search(B, '*ven')", ["[ raven] fox jumps"]],
+    ["search(B, '*uic*')", ["[ quick] raven"]],
+    ["startsWith(B, 'qui')", ["[ quick] raven"]],
+    ["endsWith(B, 'ven')", ["[ raven] fox jumps"]],
+    ["B = 'raven'", ["[ raven] fox jumps"]],
+    ["B > 'q'", ["[ quick] raven"]],
+    ["boost(search(B, 'raven'), 2)", ["[ raven] fox jumps"]],
+    ["exact(B = 'raven')", ["[ raven] fox jumps"]],
+    // A text of two words is looked for as it stands.
+    ["search(B, 'raven fox')", ["[ raven] fox jumps"]],
+    ["search(B, 'fox raven')", []],
+    ["search(B, '\"raven\"')", []],
+    // The first condition counts, but for a list.
+    ["search(B, 'quick') and search(B, 'fox')", ["[ quick] raven"]],
+    ["search(B, 'none') or search(B, 'fox')", []],
+    ["search(B, 'quick') and B in ('fox', 'raven')", ["[ fox]", "[ raven] fox jumps"]],
+    ["B != 'none' and B = 'raven'", ["[ raven] fox jumps"]],
+    ["search(B, 'raven') and not search(B, 'fox')", ["[ raven] fox jumps"]],
+    ["B = 5", []],
+    // Without a text the field has no member in the reply.
+    ["regex(B, '^rav')", undefined],
+    ["exists(B)", undefined],
+    ["search(C, 'raven')", undefined],
+  ])("%s", (where, expected) => {
+    expect(fragments(where, [16, 9], text)).toEqual(expected);
+  });
+});
+
+describe("tags", () => {
+  it("are of another color for each value of a list, and begin again after twenty", () => {
+    const words = Array.from({ length: 22 }, (_, n) => `w${String.fromCharCode(97 + n)}`);
+    const list = words.map((word) => `'${word}'`).join();
+    const found = fragments(`B in (${list})`, [0, 100], words.join(" "), null) ?? [];
+    expect(found[0]).toBe('<b style="background:yellow">wa</b>');
+    expect(found[1]).toBe('<b style="background:lawngreen"> wb</b>');
+    expect(found[19]).toBe('<b style="background:powderblue"> wt</b>');
+    expect(found[20]).toBe('<b style="background:yellow"> wu</b>');
+  });
+
+  it("are those of the options in turn", () => {
+    const tags = (PreTags: string[], PostTags: string[]) =>
+      fragments("B in ('fox', 'raven')", [0, 9], "raven fox", {
+        preTags: PreTags,
+        posttags: PostTags,
+      });
+    expect(tags(["1", "2"], ["/1", "/2"])).toEqual(["1 fox/1", "2raven/2"]);
+    expect(tags(["1"], ["/1"])).toEqual(["1 fox/1", "1raven/1"]);
+    expect(tags([], [])?.[1]).toBe('<b style="background:lawngreen">raven</b>');
+  });
+});

@@ -248,3 +248,34 @@ describe("errors of an index", () => {
     });
   });
 });
+
+describe("the history of an index", () => {
+  test("has its deployed definitions, newest first, and is gone with it", async () => {
+    const maps = ["map('Hs', h => ({ N: h.N }))", "map('Hs', h => ({ N: h.N * 2 }))"];
+    for (const map of maps) await put({ Name: "History", Maps: [map] });
+    const history = (await client.json("GET indexes/history?name=history")) as {
+      Index: string;
+      History: { Definition: { Maps: string[]; Type: string }; CreatedAt: string }[];
+    };
+    expect(history.Index).toBe("History");
+    expect(history.History.map(({ Definition }) => Definition.Maps[0])).toEqual(maps.reverse());
+    expect(history.History[0]).toMatchObject({
+      Definition: { Name: "History", Type: "JavaScriptMap" },
+      CreatedAt: expect.stringMatching(/Z$/),
+      Source: expect.any(String),
+      RollingDeployment: {},
+    });
+    await client.send("DELETE indexes?name=History");
+    expect((await client.send("GET indexes/history?name=History")).status).toBe(404);
+  });
+
+  test("like the source and the fields of an index that is not there, is not found", async () => {
+    for (const path of [
+      "history?name=none",
+      "source?name=none",
+      "debug?op=entries-fields&name=none",
+    ]) {
+      expect((await client.send(`GET indexes/${path}`)).status).toBe(404);
+    }
+  });
+});
