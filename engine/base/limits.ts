@@ -106,6 +106,8 @@ export const searchPhraseLengthMax = 32 * 1024;
 export const queryClausesMax = 4_096;
 /** Items of one `select`, `order by`, `group by`, `load` or `include`. */
 export const queryItemsMax = 2_048;
+/** Terms of one `suggest()`. */
+export const suggestedTermsMax = 256;
 /** Functions declared in one query. */
 export const queryDeclarationsMax = 256;
 /** Bytes of a query request, including parameters. */

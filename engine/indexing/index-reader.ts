@@ -153,7 +153,7 @@ export class IndexReader {
     const bytes = Buffer.from(after);
     let at = after === "" ? 0 : order.lowerBound((term) => dictionary.compareTo(term, bytes) || -1);
     const terms: string[] = [];
-    let hasNull = after < nullText && this.#isUsed(column, nullTerm);
+    let hasNull = after < nullText && this.isUsed(column, nullTerm);
     for (; at < ordered.length && terms.length < countMax; at++) {
       this.budget.spend(termUnits);
       if (this.budget.isDue) yield;
@@ -163,7 +163,7 @@ export class IndexReader {
         terms.push(nullText);
         hasNull = false;
       }
-      if (text !== terms.at(-1) && this.#isUsed(column, term)) terms.push(text);
+      if (text !== terms.at(-1) && this.isUsed(column, term)) terms.push(text);
     }
     if (hasNull) terms.push(nullText);
     return terms.slice(0, countMax);
@@ -180,7 +180,8 @@ export class IndexReader {
     return [...ids].sort().slice(0, countMax);
   }
 
-  #isUsed(column: FieldColumn, term: number): boolean {
+  /** Whether an entry has the term. */
+  isUsed(column: FieldColumn, term: number): boolean {
     for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
       const entry = column.entries[at - 1] as number;
       if (entry < this.view.size && this.view.isLive(entry)) return true;

@@ -178,7 +178,7 @@ export class FieldMapper implements DocumentMapper {
     for (const field of definition.fields) {
       add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
-      if (field.hasSearch || field.hasHighlight || field.hasSuggest) {
+      if (field.hasSearch || field.hasHighlight) {
         add(searchColumn(field.name), field.path, standardAnalyzer);
       }
     }

@@ -31,6 +31,7 @@ import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
+import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
@@ -177,6 +178,10 @@ class Execution {
   async run(): Promise<QueryOutcome> {
     const query = this.#query;
     const { source } = this.#host;
+    const { projection } = query;
+    if (projection.kind === "facets" || projection.kind === "suggestions") {
+      return await this.#summarize(projection);
+    }
     const startMs = source.monotonicMs();
     if (query.access.kind !== "collection") this.#index = await this.#readyIndex();
     const isStale = this.#index?.isStale ?? false;
@@ -206,6 +211,7 @@ class Execution {
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     return {
+      isSummary: false,
       totalResults,
       cappedMaxResults: this.#capped(totalResults),
       scannedResults: this.#scannedCount,
@@ -234,6 +240,30 @@ class Execution {
             retrieverMs: durationMs - stalenessMs - queryMs,
           }
         : null,
+    };
+  }
+
+  /** Facets or suggestions instead of rows: order, paging and includes have no effect. */
+  async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
+    const { source } = this.#host;
+    const startMs = source.monotonicMs();
+    const index = await this.#readyIndex();
+    const { isStale } = index;
+    const setups = { source, budget: this.#budget, wait: () => this.#waitForRecord() };
+    const made = await summaryOf(summary, this.#query, setups);
+    const rows = await this.#onIndex(index, (reader) =>
+      summaryRows(made, this.#query, index, this.#whereContext(reader)),
+    );
+    for (const row of rows) await this.#sink.add(row);
+    return {
+      ...emptyOutcome,
+      totalResults: rows.length,
+      durationMs: Math.ceil(source.monotonicMs() - startMs),
+      indexName: index.name,
+      indexTimestamp: index.indexedAtMicros,
+      lastQueryTime: source.nowMicros(),
+      isStale,
+      resultEtag: index.lastEtag,
     };
   }
 

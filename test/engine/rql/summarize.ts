@@ -140,10 +140,14 @@ function projectionText(projection: Projection): string {
       return "script";
     case "call":
       return `what ${projectedText(projection.call)} returns`;
-    default:
+    case "fields":
       return projection.fields
         .map(({ key, value }) => `${key}: ${projectedText(value)}`)
         .join(", ");
+    default:
+      return JSON.stringify(projection, (_key, value) =>
+        value instanceof Set ? [...value] : typeof value === "bigint" ? Number(value) : value,
+      );
   }
 }
 
