@@ -190,7 +190,7 @@ function* addAll(
 }
 
 function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext): void {
-  if (isKnownField(field)) return;
+  if (isKnownField(field) && field !== "id()") return;
   throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
 }
 

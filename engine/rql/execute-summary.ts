@@ -4,7 +4,6 @@
  */
 import { EngineError } from "../base/errors.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import { bodyLengthOf, bodyTextOf } from "../documents/document-record.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { type FacetContext, facetRows } from "./execute-facets.ts";
@@ -13,10 +12,11 @@ import type { Facet, SuggestionItem } from "./facet-query.ts";
 import { facetsOfSetup } from "./facet-setup.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { refuseUnfit } from "./known-fields.ts";
+import { type DocumentReader, documentText } from "./named-documents.ts";
 import { readQueryParameters } from "./query-parameters.ts";
 import type { QueryScope } from "./query-scope.ts";
 import type { QueryOutcome } from "./results.ts";
-import type { QueryIndex, RowSource, StoredRow } from "./row-source.ts";
+import type { QueryIndex } from "./row-source.ts";
 
 export type SummaryProjection = Extract<
   Projection,
@@ -29,11 +29,8 @@ export type Summary =
   | { readonly kind: "suggestions"; readonly suggestions: readonly SuggestionItem[] };
 
 /** Where facet setups are read from. */
-export interface SetupSource {
-  readonly source: Pick<RowSource, "findDocument" | "read">;
+export interface SetupSource extends DocumentReader {
   readonly budget: WorkBudget;
-  /** Waits for the record that `read` lacks. @returns false when there is none */
-  wait(): Promise<boolean>;
 }
 
 /** The outcome of a summary but for its rows and index. */
@@ -61,10 +58,6 @@ export const emptyOutcome: Omit<
   explanations: null,
   timings: null,
 };
-
-/** Characters of a facet setup: its conditions are parsed at once. */
-const setupBytesMax = 256 * 1024;
-const noBytes = Buffer.alloc(0);
 
 /** Reads the facet setups of a query. @throws null-reference when one is missing */
 export async function summaryOf(
@@ -109,21 +102,10 @@ export function* summaryRows(
   return yield* facetRows(summary.facets, matches, facetContext);
 }
 
-async function setupText(id: string, { source, wait }: SetupSource): Promise<string> {
-  const row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
-  for (;;) {
-    const docNum = source.findDocument(id);
-    if (docNum >= 0 && source.read(docNum, row)) break;
-    if (docNum < 0 || !(await wait())) {
-      throw new EngineError("null-reference", `There is no facet setup document '${id}'.`);
-    }
-  }
-  const length = bodyLengthOf(row.bytes, row.start);
-  if (length <= setupBytesMax) return bodyTextOf(row.bytes, row.start);
-  throw new EngineError(
-    "work-limit",
-    `The facet setup document '${id}' has ${length} bytes, more than the limit of ${setupBytesMax}.`,
-  );
+async function setupText(id: string, reader: DocumentReader): Promise<string> {
+  const text = await documentText(id, reader);
+  if (text !== null) return text;
+  throw new EngineError("null-reference", `There is no facet setup document '${id}'.`);
 }
 
 /** The scope of conditions that are not in the text of the query. */

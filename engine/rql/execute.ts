@@ -35,6 +35,7 @@ import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
+import { type DocumentReader, stopWordsIn } from "./named-documents.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
 import {
   FieldProjector,
@@ -145,6 +146,7 @@ class Execution {
   /** The stored fields of the current row's entry. */
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
+  #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
@@ -249,7 +251,7 @@ class Execution {
     const startMs = source.monotonicMs();
     const index = await this.#readyIndex();
     const { isStale } = index;
-    const setups = { source, budget: this.#budget, wait: () => this.#waitForRecord() };
+    const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
     const rows = await this.#onIndex(index, (reader) =>
       summaryRows(made, this.#query, index, this.#whereContext(reader)),
@@ -265,6 +267,10 @@ class Execution {
       isStale,
       resultEtag: index.lastEtag,
     };
+  }
+
+  #documentReader(): DocumentReader {
+    return { source: this.#host.source, wait: () => this.#waitForRecord() };
   }
 
   /** Releases what its budget holds. */
@@ -330,6 +336,7 @@ class Execution {
     if (index === undefined) {
       throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }
+    this.#stopWords = await stopWordsIn(this.#query.where, this.#documentReader());
     if (!index.isStale) return index;
     const { waitForNonStale, waitTimeoutMs } = this.#request;
     if (waitForNonStale) await indexes.waitForNonStale(index.name, waitTimeoutMs);
@@ -422,6 +429,7 @@ class Execution {
       findDocument: (id) => source.findDocument(id),
       compareExchangeOf: (key) => source.compareExchangeOf(key),
       textTest: (pattern) => scripts.textTest(pattern, this.#budget),
+      stopWordsOf: (id) => this.#stopWords.get(id) ?? new Set(),
     };
   }
 

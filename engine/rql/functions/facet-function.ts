@@ -252,7 +252,12 @@ export class RangeReader {
   /** The facet of the ranges, one or more. */
   facet(alias: string | null, aggregations: readonly FacetAggregation[]): Facet {
     const field = this.#field ?? "";
-    return { kind: "ranges", name: alias ?? field, field, aggregations, ranges: this.#ranges };
+    // With aggregations, integers are compared with the whole parts of numbers, as in conditions.
+    const ranges =
+      aggregations.length > 0
+        ? this.#ranges
+        : this.#ranges.map(({ text, condition }) => ({ text, condition: asDoubles(condition) }));
+    return { kind: "ranges", name: alias ?? field, field, aggregations, ranges };
   }
 
   #read(range: Expression): FacetRange {
@@ -334,6 +339,33 @@ export class RangeReader {
 
 function inclusive(value: Scalar): Bound {
   return { value, isInclusive: true };
+}
+
+/** A range whose integers are compared with whole numbers, fractions included. */
+function asDoubles(range: Condition): Condition {
+  switch (range.kind) {
+    case "and":
+      return { kind: "and", operands: range.operands.map(asDoubles) };
+    case "comparison":
+      return range.value.type === "compare-exchange"
+        ? range
+        : { ...range, value: asDouble(range.value) };
+    case "between": {
+      const { low, high } = range;
+      return {
+        ...range,
+        low: { ...low, value: asDouble(low.value) },
+        high: { ...high, value: asDouble(high.value) },
+      };
+    }
+    default:
+      return range;
+  }
+}
+
+function asDouble(value: Scalar): Scalar {
+  const isExact = value.type === "long" && Number.isSafeInteger(Number(value.value));
+  return isExact ? { type: "double", value: Number(value.value) } : value;
 }
 
 /** The field of the first condition of a range. */

@@ -15,13 +15,13 @@ import { array, avg, count, key, max, min, sum } from "./group-functions.ts";
 import { id } from "./id-function.ts";
 import { counters, explanations, highlight, revisions, timings } from "./include-functions.ts";
 import { now, today } from "./moment-functions.ts";
+import { moreLikeThis } from "./more-like-this-function.ts";
 import { custom, random, score } from "./order-functions.ts";
 import type { ConditionMeaning, OrderUse, RqlFunction } from "./rql-function.ts";
 import { last, timeSeries } from "./series-function.ts";
 import { suggest } from "./suggest-function.ts";
 import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
 import {
-  moreLikeThis,
   spatialCircle,
   spatialContains,
   spatialDisjoint,

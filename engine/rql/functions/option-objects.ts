@@ -9,6 +9,8 @@ import type { QueryScope } from "../query-scope.ts";
 
 /** Characters of options written as text. */
 const optionsLengthMax = 64 * 1024;
+/** Characters that messages show of them. */
+const shownLengthMax = 128;
 const int32Max = 2 ** 31 - 1;
 
 export class OptionObject {
@@ -109,7 +111,15 @@ export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> 
       `Options have ${text.length} characters, more than the limit of ${optionsLengthMax}.`,
     );
   }
-  return parseQueryParameters(text).values;
+  try {
+    return parseQueryParameters(text).values;
+  } catch (cause) {
+    if (!(cause instanceof EngineError)) throw cause;
+    const found = text.slice(0, shownLengthMax);
+    throw new EngineError(cause.code, `Expected the JSON text of an object, but got: ${found}`, {
+      cause,
+    });
+  }
 }
 
 /** The value of a parameter. `content`: what it should contain. @throws argument-null, invalid-operation */

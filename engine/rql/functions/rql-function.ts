@@ -127,6 +127,8 @@ export interface WhereContext {
   /** The JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
   textTest(pattern: string): (text: string) => boolean;
+  /** The lower-cased words of a stop words document. @throws invalid-operation when there is none */
+  stopWordsOf(id: string): ReadonlySet<string>;
 }
 
 export type FindEntries = (condition: Condition, context: WhereContext) => Work<EntrySet>;

@@ -74,21 +74,6 @@ export const spatialDistance: RqlFunction<never, DistanceKey> = {
   },
 };
 
-export const moreLikeThis: RqlFunction = {
-  ...onlyInWhere,
-  shownName: "MoreLikeThis",
-  where: {
-    analyze: (scope, call) => {
-      if (scope.isDynamic) {
-        throw invalid(scope, "Method moreLikeThis() cannot be used in dynamic queries");
-      }
-      throw unsupported(call.name);
-    },
-    meaning: null,
-  },
-  filter: needsIndex,
-};
-
 export const vectorSearch: RqlFunction = {
   ...onlyInWhere,
   shownName: "VectorSearch",

@@ -99,6 +99,10 @@ export function conditionText(condition: Condition): string {
       return `(fuzzy ${condition.similarity} ${condition.field.name} ${JSON.stringify(condition.text)})`;
     case "proximity":
       return `(proximity ${condition.distance} ${condition.field.name} ${JSON.stringify(condition.text)})`;
+    case "more-like-this": {
+      const base = [...condition.operands.map(conditionText), ...condition.values];
+      return `(more-like-this ${base.join(" ")} fields ${JSON.stringify([...(condition.fields ?? [])])})`;
+    }
     default:
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.text)})`;
   }
