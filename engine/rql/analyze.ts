@@ -66,6 +66,9 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   const orderBy = analyzeOrderBy(scope, query.orderBy, groupBy !== null);
   const projection = analyzeSelect(plainScope, query);
   const hasSuggestions = projection.kind === "suggestions";
+  if (kind !== "read" && (hasSuggestions || projection.kind === "facets")) {
+    throw invalid(scope, "facet() and suggest() can be used in queries only");
+  }
   const ids = hasSuggestions ? undefined : collectionIds(query, condition);
   const isCollectionScan = source.form === "collection" && groupBy === null && ids !== undefined;
   const include = analyzeInclude(plainScope, query.include, isCollectionScan);

@@ -271,6 +271,15 @@ describe("facet()", () => {
     }
   });
 
+  it("is refused where documents are changed, or sent to subscriptions", async () => {
+    const database = await opened();
+    const compiled = (text: string, kind: "delete" | "subscription") =>
+      expect(() => database.queries.compile(text, kind, null)).toThrow("in queries only");
+    compiled("from index 'P' select facet(Brand)", "delete");
+    compiled("from Words select suggest(T, 'x')", "delete");
+    compiled("from Words as w select suggest(T, 'x')", "subscription");
+  });
+
   it("is charged for its work and memory", async () => {
     const database = await opened();
     await facets(database, "facet(Brand)");
