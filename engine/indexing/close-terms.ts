@@ -42,7 +42,9 @@ export function* closeTerms(
   const { terms, ranks } = yield* candidatesOf(column, sought, budget);
   const { dictionary } = column;
   // A rank is in ascending order of closeness.
-  const order = new Uint32Array(terms.length).map((_, i) => i);
+  const order = new Uint32Array(terms.length);
+  for (let i = 0; i < order.length; i++) order[i] = i;
+  budget.spend(order.length);
   const compare = (left: number, right: number) => {
     budget.spend(1);
     const difference = (ranks[left] as number) - (ranks[right] as number);

@@ -25,6 +25,14 @@ const numberBytes = 28;
 export const nullText = "NULL_VALUE";
 export const emptyText = "EMPTY_STRING";
 
+/** Numbers from `low` to `high`. */
+export interface NumberInterval {
+  readonly low: number;
+  readonly hasLow: boolean;
+  readonly high: number;
+  readonly hasHigh: boolean;
+}
+
 /** What is known of the numbers of some entries. */
 export interface NumberTotals {
   /** Entries with a number. */
@@ -202,6 +210,33 @@ export class TermTally {
     return this.#counts[term] as number;
   }
 
+  /** Whether some counted entry has several values: counts of terms are then more than counts of entries. */
+  get hasSeveral(): boolean {
+    return this.#marks !== null;
+  }
+
+  /** How often numbers within each interval were counted. */
+  *countsWithin(intervals: readonly NumberInterval[]): Work<number[]> {
+    const { values } = this.#column.dictionary;
+    const order = yield* this.#column.orderInSlices("number", this.#budget);
+    const { terms } = order;
+    const counts: number[] = [];
+    for (const { low, hasLow, high, hasHigh } of intervals) {
+      const from = order.lowerBound((term) => (values[term] as number) - low || (hasLow ? 0 : -1));
+      const to = order.lowerBound((term) => (values[term] as number) - high || (hasHigh ? -1 : 0));
+      let count = 0;
+      for (let start = from; start < to; start += termStride) {
+        const end = Math.min(to, start + termStride);
+        // A term that came meanwhile was not counted.
+        for (let i = start; i < end; i++) count += this.#counts[terms[i] as number] ?? 0;
+        this.#budget.spend(end - start);
+        if (this.#budget.isDue) yield;
+      }
+      counts.push(count);
+    }
+    return counts;
+  }
+
   /** By field of numbers. */
   totalsOf(term: number): NumberTotals[] {
     return this.#tables.map((table) => table.totals(term));
@@ -315,7 +350,12 @@ export class TermTally {
     const used = new Uint32Array(counted);
     let at = 0;
     if (!column.hasOrder("bytes") && counted * fewTermsFactor < size) {
-      for (let term = firstTerm; term < size; term++) if (this.countOf(term) > 0) used[at++] = term;
+      for (let from = firstTerm; from < size; from += termStride) {
+        const to = Math.min(size, from + termStride);
+        for (let term = from; term < to; term++) if (this.countOf(term) > 0) used[at++] = term;
+        this.#budget.spend(to - from);
+        if (this.#budget.isDue) yield;
+      }
       const { dictionary } = column;
       const compare = (left: number, right: number) => dictionary.compareBytes(left, right);
       return yield* slicedSort(used, compare, this.#budget);

@@ -8,11 +8,19 @@
 import { EngineError } from "../base/errors.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { type EntrySet, intersection } from "../indexing/entry-set.ts";
+import type { FieldColumn } from "../indexing/field-column.ts";
 import { slicedSort, slicedSortByKey } from "../indexing/sliced-sort.ts";
-import { EntryNumbers, type NumberTotals, TermTally, totalsOf } from "../indexing/term-tally.ts";
+import {
+  EntryNumbers,
+  type NumberInterval,
+  type NumberTotals,
+  TermTally,
+  totalsOf,
+} from "../indexing/term-tally.ts";
 import { JsonText } from "../json/json-text.ts";
+import type { Condition } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
-import type { Facet, FacetAggregation, FacetOptions } from "./facet-query.ts";
+import type { Facet, FacetAggregation, FacetOptions, FacetRange } from "./facet-query.ts";
 import { spendOnSets } from "./functions/finding.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 
@@ -28,6 +36,8 @@ const chargedBytes = 64 * 1024;
 const textBytes = 64;
 /** Bytes for each listed entry. */
 const entryBytes = 4;
+/** Positions that are filled between two checks of the budget. */
+const fillStride = 16_384;
 const uint32Max = 2 ** 32 - 1;
 
 /** What facets need besides the conditions' context. */
@@ -81,7 +91,7 @@ function* addTerms(
   const column = reader.column(facet.field, "lower");
   if (column === undefined) {
     refuseUnknown(facet.field, context);
-    row.setRemaining(0, -options.start, []);
+    row.setRemaining(0, -options.start);
     return;
   }
   const numbers = row.numbersIn(context);
@@ -94,18 +104,14 @@ function* addTerms(
     if (reader.budget.isDue) yield;
   }
   let hits = 0;
-  const remaining: string[] = [];
   for (let i = start + shown.length; i < terms.length; i++) {
     const term = terms[i] as number;
     hits += tally.countOf(term);
-    if (options.includeRemainingTerms) {
-      remaining.push(tally.textOf(term));
-      reader.budget.hold(textBytes);
-    }
+    if (options.includeRemainingTerms) row.addRemaining(tally.textOf(term));
     reader.budget.spend(1);
     if (reader.budget.isDue) yield;
   }
-  row.setRemaining(hits, terms.length - options.start - shown.length, remaining);
+  row.setRemaining(hits, terms.length - options.start - shown.length);
 }
 
 /** `terms`: in the order of their bytes. */
@@ -117,14 +123,17 @@ function* sortedTerms(
 ): Work<Uint32Array> {
   const sorted = hasAggregations ? yield* inDictionaryOrder(terms, tally, budget) : terms;
   if (termSortMode === "ValueAsc") return sorted;
-  if (termSortMode === "ValueDesc") return sorted.slice().reverse();
-  const isDescending = termSortMode === "CountDesc";
+  const { length } = sorted;
   budget.hold(3 * sorted.byteLength);
-  const keys = sorted.map((term) =>
-    isDescending ? uint32Max - tally.countOf(term) : tally.countOf(term),
-  );
-  const positions = yield* slicedSortByKey(numbersBelow(sorted.length), keys, budget);
-  return positions.map((position) => sorted[position] as number);
+  if (termSortMode === "ValueDesc") {
+    return yield* filled(length, (i) => sorted[length - 1 - i] as number, budget);
+  }
+  const isDescending = termSortMode === "CountDesc";
+  const countOf = (i: number) => tally.countOf(sorted[i] as number);
+  const keyOf = isDescending ? (i: number) => uint32Max - countOf(i) : countOf;
+  const keys = yield* filled(length, keyOf, budget);
+  const positions = yield* slicedSortByKey(yield* numbersBelow(length, budget), keys, budget);
+  return yield* filled(length, (i) => sorted[positions[i] as number] as number, budget);
 }
 
 function* inDictionaryOrder(
@@ -133,6 +142,7 @@ function* inDictionaryOrder(
   budget: WorkBudget,
 ): Work<Uint32Array> {
   const texts: string[] = [];
+  budget.hold(3 * terms.byteLength);
   for (const term of terms) {
     const text = tally.textOf(term);
     texts.push(text);
@@ -144,14 +154,28 @@ function* inDictionaryOrder(
     budget.spend(compareUnits);
     return collator.compare(texts[left] as string, texts[right] as string);
   };
-  const positions = yield* slicedSort(numbersBelow(terms.length), compare, budget);
-  return positions.map((position) => terms[position] as number);
+  const positions = yield* slicedSort(yield* numbersBelow(terms.length, budget), compare, budget);
+  return yield* filled(terms.length, (i) => terms[positions[i] as number] as number, budget);
 }
 
-function numbersBelow(count: number): Uint32Array {
-  const numbers = new Uint32Array(count);
-  for (let i = 0; i < count; i++) numbers[i] = i;
-  return numbers;
+function numbersBelow(count: number, budget: WorkBudget): Work<Uint32Array> {
+  return filled(count, (i) => i, budget);
+}
+
+/** The values of a function at all positions below `count`. */
+function* filled(
+  count: number,
+  valueAt: (position: number) => number,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  const values = new Uint32Array(count);
+  for (let from = 0; from < count; from += fillStride) {
+    const to = Math.min(count, from + fillStride);
+    for (let i = from; i < to; i++) values[i] = valueAt(i);
+    budget.spend(to - from);
+    if (budget.isDue) yield;
+  }
+  return values;
 }
 
 function* addRanges(
@@ -160,8 +184,16 @@ function* addRanges(
   matches: EntrySet,
   context: FacetContext,
 ): Work<void> {
-  if (context.reader.column(field, "lower") === undefined) refuseUnknown(field, context);
   const { budget } = context.reader;
+  const column = context.reader.column(field, "lower");
+  if (column === undefined) refuseUnknown(field, context);
+  else if (!row.hasAggregations) {
+    const counts = yield* countsOfIntervals(column, field, ranges, matches, budget);
+    for (const [i, count] of (counts ?? []).entries()) {
+      row.add((ranges[i] as FacetRange).text, count, []); // as many as ranges
+    }
+    if (counts !== null) return;
+  }
   for (const { text, condition } of ranges) {
     const found = intersection(matches, yield* findEntries(condition, context));
     spendOnSets(context);
@@ -171,6 +203,70 @@ function* addRanges(
     row.add(text, found.count, totals);
     if (budget.isDue) yield;
   }
+}
+
+/**
+ * The counts of ranges of numbers from the counts of terms, which takes one pass over the entries for all of them; null: some
+ * range is of something else, or some entry has several values and might count twice.
+ */
+function* countsOfIntervals(
+  column: FieldColumn,
+  field: string,
+  ranges: readonly FacetRange[],
+  matches: EntrySet,
+  budget: WorkBudget,
+): Work<number[] | null> {
+  const intervals = ranges.map(({ condition }) => intervalOf(condition, field));
+  if (intervals.includes(null)) return null;
+  budget.hold(matches.count * entryBytes);
+  const tally = yield* TermTally.of(column, matches.toList(), [], budget);
+  return tally.hasSeveral ? null : yield* tally.countsWithin(intervals as NumberInterval[]);
+}
+
+/** The interval that a condition is; null: it is none of doubles. */
+function intervalOf(condition: Condition, field: string): NumberInterval | null {
+  if (condition.kind === "and") {
+    let common: NumberInterval | null = allNumbers;
+    for (const operand of condition.operands) {
+      const next = intervalOf(operand, field);
+      common = next === null || common === null ? null : commonInterval(common, next);
+    }
+    return common;
+  }
+  if (condition.kind === "between") {
+    const { low, high } = condition;
+    if (condition.field.name !== field) return null;
+    if (low.value.type !== "double" || high.value.type !== "double") return null;
+    return { low: low.value.value, hasLow: true, high: high.value.value, hasHigh: true };
+  }
+  if (condition.kind !== "comparison" || condition.field.name !== field) return null;
+  const { operator, value } = condition;
+  if (value.type !== "double") return null;
+  switch (operator) {
+    case "<":
+    case "<=":
+      return { ...allNumbers, high: value.value, hasHigh: operator === "<=" };
+    case ">":
+    case ">=":
+      return { ...allNumbers, low: value.value, hasLow: operator === ">=" };
+    default:
+      return null;
+  }
+}
+
+const allNumbers: NumberInterval = {
+  low: Number.NEGATIVE_INFINITY,
+  hasLow: true,
+  high: Number.POSITIVE_INFINITY,
+  hasHigh: true,
+};
+
+function commonInterval(left: NumberInterval, right: NumberInterval): NumberInterval {
+  const isLeftLow = left.low > right.low || (left.low === right.low && !left.hasLow);
+  const isLeftHigh = left.high < right.high || (left.high === right.high && !left.hasHigh);
+  const { low, hasLow } = isLeftLow ? left : right;
+  const { high, hasHigh } = isLeftHigh ? left : right;
+  return { low, hasLow, high, hasHigh };
 }
 
 function* addAll(
@@ -186,7 +282,7 @@ function* addAll(
     row.add(allName, entries.length, totals);
   }
   const hits = shown === 1 || start > 0 ? 0 : entries.length;
-  row.setRemaining(hits, termCount - start - shown, []);
+  row.setRemaining(hits, termCount - start - shown);
 }
 
 function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext): void {
@@ -205,7 +301,10 @@ class FacetRow {
   readonly budget: WorkBudget;
   readonly #aggregations: readonly FacetAggregation[];
   readonly #text = new JsonText();
-  #remaining = '"RemainingHits":0,"RemainingTermsCount":0,"RemainingTerms":[]';
+  readonly #remaining = new JsonText();
+  #chargedRemaining = 0;
+  #remainingHits = 0;
+  #remainingCount = 0;
   #isEmpty = true;
   #charged = 0;
 
@@ -241,12 +340,28 @@ class FacetRow {
     this.budget.spend(valueUnits);
   }
 
-  setRemaining(hits: number, count: number, terms: readonly string[]): void {
-    this.#remaining = `"RemainingHits":${hits},"RemainingTermsCount":${count},"RemainingTerms":${JSON.stringify(terms)}`;
+  /** Adds a term to those that remain. */
+  addRemaining(term: string): void {
+    if (this.#remaining.length > 0) this.#remaining.addText(",");
+    this.#remaining.addString(term);
+    if (this.#remaining.length - this.#chargedRemaining < chargedBytes) return;
+    this.budget.hold(this.#remaining.length - this.#chargedRemaining);
+    this.#chargedRemaining = this.#remaining.length;
+  }
+
+  setRemaining(hits: number, count: number): void {
+    this.#remainingHits = hits;
+    this.#remainingCount = count;
   }
 
   finish(): Buffer {
-    return this.#text.addText(`],${this.#remaining}}`).take();
+    const hits = this.#remainingHits;
+    return this.#text
+      .addText(`],"RemainingHits":${hits},"RemainingTermsCount":${this.#remainingCount}`)
+      .addText(',"RemainingTerms":[')
+      .addBytes(this.#remaining.bytes)
+      .addText("]}")
+      .take();
   }
 
   #addText(text: string): void {

@@ -109,6 +109,35 @@ describe("TermTally", () => {
     ).toEqual([{ count: 0, sum: 0, min: Number.MAX_VALUE, max: -Number.MAX_VALUE }]);
   });
 
+  it("counts numbers within intervals", () => {
+    const bound = fc.constantFrom(-1, 0, 0.5, 1, 2, Number.POSITIVE_INFINITY);
+    const numbers = fc.array(fc.constantFrom<Value>(-1, 0, 0.5, 1, 1.5, 2, "1", null));
+    fc.assert(
+      fc.property(
+        numbers,
+        bound,
+        fc.boolean(),
+        bound,
+        fc.boolean(),
+        (all, a, hasLow, high, hasHigh) => {
+          const low = Number.isFinite(a) ? a : Number.NEGATIVE_INFINITY;
+          const column = columnOf(all.map((one) => [one]));
+          const entries = Uint32Array.from(all.keys());
+          const tally = finish(TermTally.of(column, entries, [], new FreeBudget()));
+          const within = all.filter(
+            (one) =>
+              typeof one === "number" &&
+              (hasLow ? one >= low : one > low) &&
+              (hasHigh ? one <= high : one < high),
+          );
+          const counts = finish(tally.countsWithin([{ low, hasLow, high, hasHigh }]));
+          expect(counts).toEqual([within.length]);
+          expect(tally.hasSeveral).toBe(false);
+        },
+      ),
+    );
+  });
+
   it("orders few of many terms without the order of all", () => {
     const names = Array.from({ length: 5_000 }, (_, i) => `n${(i * 7919) % 5_003}`);
     const column = columnOf(names.map((name) => [name]));

@@ -151,6 +151,17 @@ describe("facet()", () => {
     ]);
   });
 
+  it("counts a document once in a range, however many of its numbers are there", async () => {
+    const database = await opened();
+    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 1 } });
+    expect(await facets(database, "facet(Price < 10, Price >= 10, Price > 45)")).toEqual([
+      "Price: Price < 10 1, Price >= 10 6, Price > 45 1",
+    ]);
+    expect(await facets(database, "facet(Price < 10, Price >= 10)", {}, "where Stock > 3")).toEqual(
+      ["Price: Price < 10 0, Price >= 10 4"],
+    );
+  });
+
   it("adds up numbers of other fields, in the order of a dictionary", async () => {
     const database = await opened();
     expect(
