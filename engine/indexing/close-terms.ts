@@ -10,7 +10,7 @@ import type { FieldColumn } from "./field-column.ts";
 import type { IndexReader } from "./index-reader.ts";
 import { slicedSort } from "./sliced-sort.ts";
 import { comparedBytesMax, type StringDistance, similarityOf } from "./string-similarity.ts";
-import { firstTerm } from "./term-dictionary.ts";
+import { firstTerm, pairsOfRank } from "./term-dictionary.ts";
 
 export interface Closeness {
   readonly distance: StringDistance;
@@ -25,8 +25,10 @@ const pairCount = 65_536;
 const bytesPerUnit = 4;
 /** Cells of a comparison per unit. */
 const cellsPerUnit = 4;
-/** Bytes for each candidate: its number and its rank. */
-const candidateBytes = 12;
+/** Bytes for each candidate: its number, its rank, and its position while it is sorted. */
+const candidateBytes = 20;
+/** Candidates between two checks of the budget. */
+const stride = 8192;
 const candidatesMin = 64;
 
 /** @returns terms, best first, each of which occurs in an entry that the reader sees */
@@ -39,36 +41,66 @@ export function* closeTerms(
   const { budget } = reader;
   const sought = Buffer.from(text);
   const heldBefore = budget.heldBytes;
-  const { terms, ranks } = yield* candidatesOf(column, sought, budget);
-  const { dictionary } = column;
-  // A rank is in ascending order of closeness.
-  const order = new Uint32Array(terms.length);
-  for (let i = 0; i < order.length; i++) order[i] = i;
-  budget.spend(order.length);
+  const candidates = yield* candidatesOf(column, sought, budget);
+  const found: string[] = [];
+  // Those with fewer pairs are sorted only when those with more were not enough.
+  for (const group of yield* byPairs(candidates, budget)) {
+    for (const term of yield* sortedGroup(group, candidates, column, budget)) {
+      const known = column.dictionary.textOf(term);
+      const bytes = Buffer.from(known);
+      const cells =
+        Math.min(bytes.length, comparedBytesMax) * Math.min(sought.length, comparedBytesMax);
+      budget.spend(1 + Math.ceil(cells / cellsPerUnit));
+      const isClose = similarityOf(bytes, sought, distance) >= Math.fround(accuracy);
+      if (isClose && !found.includes(known) && reader.isUsed(column, term)) found.push(known);
+      if (found.length >= countMax) break;
+      if (budget.isDue) yield;
+    }
+    if (found.length >= countMax) break;
+  }
+  budget.release(budget.heldBytes - heldBefore);
+  return found.slice(0, countMax);
+}
+
+/** Positions of candidates by the number of pairs that they share, most first. */
+function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]> {
+  const sizes = new Uint32Array(comparedBytesMax + 1);
+  for (let i = 0; i < ranks.length; i++) {
+    const pairs = pairsOfRank(ranks[i] as number);
+    sizes[pairs] = (sizes[pairs] as number) + 1;
+    if (i % stride !== 0) continue;
+    budget.spend(stride);
+    if (budget.isDue) yield;
+  }
+  const groups = Array.from(sizes, (size) => new Uint32Array(size));
+  for (let i = ranks.length - 1; i >= 0; i--) {
+    const pairs = pairsOfRank(ranks[i] as number);
+    const left = (sizes[pairs] as number) - 1;
+    sizes[pairs] = left;
+    (groups[pairs] as Uint32Array)[left] = i;
+    if (i % stride !== 0) continue;
+    budget.spend(stride);
+    if (budget.isDue) yield;
+  }
+  return groups.filter((group) => group.length > 0).reverse();
+}
+
+/** The terms of a group, in ascending order of their ranks. */
+function* sortedGroup(
+  group: Uint32Array,
+  { terms, ranks }: Candidates,
+  { dictionary }: FieldColumn,
+  budget: WorkBudget,
+): Work<Uint32Array> {
   const compare = (left: number, right: number) => {
     budget.spend(1);
     const difference = (ranks[left] as number) - (ranks[right] as number);
     if (difference !== 0) return difference;
     return dictionary.compareBytes(terms[left] as number, terms[right] as number);
   };
-  const sorted = yield* slicedSort(order, compare, budget);
-  const limit = Math.fround(accuracy);
-  const found: string[] = [];
-  for (let i = 0; i < sorted.length && found.length < countMax; i++) {
-    const term = terms[sorted[i] as number] as number;
-    const bytes = Buffer.from(dictionary.textOf(term));
-    const compared = Math.min(bytes.length, comparedBytesMax);
-    budget.spend(
-      1 + Math.ceil((compared * Math.min(sought.length, comparedBytesMax)) / cellsPerUnit),
-    );
-    if (similarityOf(bytes, sought, distance) >= limit && reader.isUsed(column, term)) {
-      const known = dictionary.textOf(term);
-      if (!found.includes(known)) found.push(known);
-    }
-    if (budget.isDue) yield;
-  }
-  budget.release(budget.heldBytes - heldBefore);
-  return found;
+  const sorted = yield* slicedSort(group, compare, budget);
+  for (let i = 0; i < sorted.length; i++) sorted[i] = terms[sorted[i] as number] as number;
+  return sorted;
 }
 
 interface Candidates {

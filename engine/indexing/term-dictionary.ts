@@ -266,6 +266,11 @@ export class TermDictionary {
   }
 }
 
+/** The number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
+export function pairsOfRank(rank: number): number {
+  return 0xffff - Math.floor(rank / 0x1_0000_0000);
+}
+
 /** Inserts terms [from, to) into a table that has room for them. */
 function enterTerms(table: Uint32Array, hashes: Uint32Array, from: number, to: number): void {
   const mask = table.length - 1;
