@@ -1,6 +1,6 @@
 /**
  * Queries over documents of about 155 bytes: a filter without an index, building an automatic index, and conditions,
- * ranges and sort orders on it. The filter is compared with SQLite's scan by json_extract over the same texts.
+ * ranges, sort orders, facets and suggestions on it. The filter is compared with SQLite's scan by json_extract over the same texts.
  */
 
 import {
@@ -264,6 +264,10 @@ export async function run(size: BenchSize): Promise<string[]> {
     "from Users order by Total as double desc limit 10",
     "from Users order by Email limit 10",
     "from Users where City = 'Oslo' order by Age as long, Email limit 10",
+    `from index '${database.indexes.all()[0]?.name}' select facet(City)`,
+    `from index '${database.indexes.all()[0]?.name}' select facet(City, sum(Total), avg(Age))`,
+    `from index '${database.indexes.all()[0]?.name}' select facet(Total < 100, Total >= 100 and Total < 500, Total >= 500)`,
+    "from Users select suggest(Email, 'usr4711@example.com')",
   ]) {
     const first = await best(1, () => database.query(text));
     const { ms, outcome } = await best(rounds, () => database.query(text));

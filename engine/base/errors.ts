@@ -9,6 +9,8 @@
 export type ErrorCode =
   // a value in a request
   | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
+  | "argument-null" // a value that must be given is not
+  | "null-reference" // something that is named does not exist
   | "out-of-range" // a value that is not one of those allowed
   | "invalid-format" // text that should be a date, an enum member, ... is not
   | "invalid-operation" // the request makes no sense in the present state

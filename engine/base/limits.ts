@@ -106,6 +106,12 @@ export const searchPhraseLengthMax = 32 * 1024;
 export const queryClausesMax = 4_096;
 /** Items of one `select`, `order by`, `group by`, `load` or `include`. */
 export const queryItemsMax = 2_048;
+/** Terms of one `suggest()`. */
+export const suggestedTermsMax = 256;
+/** Terms of the base of one `moreLikeThis()` that are looked for, whatever its options say. */
+export const likenessTermsMax = 1_024;
+/** Bytes of a document that describes facets or lists stop words: it is parsed at once. */
+export const namedDocumentBytesMax = 256 * 1024;
 /** Functions declared in one query. */
 export const queryDeclarationsMax = 256;
 /** Bytes of a query request, including parameters. */

@@ -1,4 +1,5 @@
 /** An automatic index: the fields that queries needed, over one collection. */
+import { type Analyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import { GroupIndex } from "./group-index.ts";
 import { type IndexDefinition, indexType } from "./index-definition.ts";
@@ -43,6 +44,12 @@ export class AutomaticIndex extends OpenIndex {
 
   isKnownField(): boolean {
     return true;
+  }
+
+  suggestionAnalyzer(name: string): Analyzer | null | undefined {
+    const field = this.definition.fields.find((one) => one.name === name);
+    if (field === undefined) return undefined;
+    return field.hasSuggest ? lowerKeywordAnalyzer : null;
   }
 
   protected progress(): readonly CollectionProgress[] {

@@ -3,13 +3,15 @@
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
 import { FreeBudget, type Work, type WorkBudget } from "../base/work-budget.ts";
-import type { Analyzer } from "./analyzer.ts";
+import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
 import { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";
 import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
+import type { LikenessColumn } from "./like-terms.ts";
+import { fieldOfColumn } from "./map-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
 /** Cost of testing an id, and of listing a term. */
@@ -80,6 +82,32 @@ export class IndexReader {
 
   column(name: string, form: FieldForm): FieldColumn | undefined {
     return this.#index.formColumn(name, form);
+  }
+
+  /** All columns of the index, or those of some fields, with how texts become terms of each. */
+  columnsOf(fields: ReadonlySet<string> | null): LikenessColumn[] {
+    const columns: LikenessColumn[] = [];
+    for (const name of this.#index.columnNames) {
+      const column = this.#index.column(name);
+      const field = fieldOfColumn(name);
+      if (column === undefined || (fields !== null && !fields.has(field))) continue;
+      const isOf = (form: FieldForm) => this.column(field, form) === column;
+      const keyword = isOf("exact") ? keywordAnalyzer : lowerKeywordAnalyzer;
+      const analyze = isOf("words") ? this.analyzerOf(field) : keyword;
+      columns.push({ column, analyze });
+    }
+    return columns;
+  }
+
+  /** The entries of the document, or group, of an entry. */
+  sameDocument(entry: number): EntrySet {
+    const { documents } = this.view;
+    const document = documents[entry] as number;
+    let first = entry;
+    while (first > 0 && documents[first - 1] === document) first--;
+    const builder = new EntrySetBuilder(this.view.size);
+    for (let at = first; this.isOf(at, document); at++) builder.add(at);
+    return builder.finish();
   }
 
   /** The analyzer for search texts on this field. */
@@ -153,7 +181,7 @@ export class IndexReader {
     const bytes = Buffer.from(after);
     let at = after === "" ? 0 : order.lowerBound((term) => dictionary.compareTo(term, bytes) || -1);
     const terms: string[] = [];
-    let hasNull = after < nullText && this.#isUsed(column, nullTerm);
+    let hasNull = after < nullText && this.isUsed(column, nullTerm);
     for (; at < ordered.length && terms.length < countMax; at++) {
       this.budget.spend(termUnits);
       if (this.budget.isDue) yield;
@@ -163,7 +191,7 @@ export class IndexReader {
         terms.push(nullText);
         hasNull = false;
       }
-      if (text !== terms.at(-1) && this.#isUsed(column, term)) terms.push(text);
+      if (text !== terms.at(-1) && this.isUsed(column, term)) terms.push(text);
     }
     if (hasNull) terms.push(nullText);
     return terms.slice(0, countMax);
@@ -180,7 +208,8 @@ export class IndexReader {
     return [...ids].sort().slice(0, countMax);
   }
 
-  #isUsed(column: FieldColumn, term: number): boolean {
+  /** Whether an entry has the term. */
+  isUsed(column: FieldColumn, term: number): boolean {
     for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
       const entry = column.entries[at - 1] as number;
       if (entry < this.view.size && this.view.isLive(entry)) return true;

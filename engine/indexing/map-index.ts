@@ -47,6 +47,11 @@ export function exactColumn(field: string): string {
   return `exact(${field})`;
 }
 
+/** The field of a column. */
+export function fieldOfColumn(name: string): string {
+  return /^(?:search|exact)\((.*)\)$/s.exec(name)?.[1] ?? name;
+}
+
 /** The column name of a field in a form. */
 export function columnNameOf(field: string, form: FieldForm): string {
   if (form === "lower") return field;
@@ -178,7 +183,7 @@ export class FieldMapper implements DocumentMapper {
     for (const field of definition.fields) {
       add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
-      if (field.hasSearch || field.hasHighlight || field.hasSuggest) {
+      if (field.hasSearch || field.hasHighlight) {
         add(searchColumn(field.name), field.path, standardAnalyzer);
       }
     }

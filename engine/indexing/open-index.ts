@@ -4,6 +4,7 @@
  */
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
+import type { Analyzer } from "./analyzer.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
@@ -115,6 +116,9 @@ export abstract class OpenIndex {
 
   /** Whether a query may use this field. */
   abstract isKnownField(name: string): boolean;
+
+  /** The analyzer of a field whose terms are suggested; null: they are not; undefined: there is no such field. */
+  abstract suggestionAnalyzer(name: string): Analyzer | null | undefined;
 
   /** Whether some entry has a list as the field's value. Not used for automatic indexes. */
   hasArrays(_name: string): boolean {

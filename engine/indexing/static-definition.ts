@@ -135,6 +135,10 @@ export function isStored(definition: StaticDefinition, name: string): boolean {
   return fields[name]?.isStored ?? fields[allFields]?.isStored ?? false;
 }
 
+export function hasSuggestions({ fields }: StaticDefinition, name: string): boolean {
+  return fields[name]?.hasSuggestions ?? fields[allFields]?.hasSuggestions ?? false;
+}
+
 /**
  * Parses a definition as clients send it.
  * @throws EngineError invalid-argument, invalid-format, index-compilation, index-invalid, not-supported

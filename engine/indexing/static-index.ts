@@ -25,6 +25,7 @@ import type { OutputSink } from "./reduce-output.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import {
   type DeploymentOptions,
+  hasSuggestions,
   type StaticDefinition,
   typeOfDefinition,
 } from "./static-definition.ts";
@@ -298,6 +299,12 @@ export class StaticIndex extends OpenIndex {
     if (name === "id()") return !this.program.isReduce;
     if (fieldNames === null || fieldNames.has(name)) return true;
     return this.index.entries.column(name) !== undefined;
+  }
+
+  suggestionAnalyzer(name: string): Analyzer | null | undefined {
+    const { index, definition } = this;
+    if (index.column(name) === undefined && !this.isKnownField(name)) return undefined;
+    return hasSuggestions(definition, name) ? index.analyzerOf(name) : null;
   }
 
   override hasArrays(name: string): boolean {

@@ -151,6 +151,32 @@ export class TermDictionary {
     return this.#slab.compare(suffix, 0, suffix.length, start, end) === 0;
   }
 
+  /**
+   * How few pairs of neighboring bytes the term shares with a text; -1: none. Of equal ranks, the pair that comes first in
+   * the text decides, then where the term has it.
+   * @param places by pair: its position in the text plus one, 0 when the text lacks it
+   * @param seen scratch, by position plus one: the last term for which this was called and that has the pair
+   */
+  pairRank(term: number, places: Uint16Array, seen: Uint32Array): number {
+    const slab = this.#slab;
+    const start = this.#starts[term] as number;
+    const end = this.#starts[term + 1] as number;
+    let count = 0;
+    let first = 0xffff;
+    let firstAt = 0;
+    for (let at = start; at + 1 < end; at++) {
+      const place = places[((slab[at] as number) << 8) | (slab[at + 1] as number)] as number;
+      if (place === 0 || seen[place] === term) continue;
+      seen[place] = term;
+      count++;
+      if (place >= first) continue;
+      first = place;
+      firstAt = at - start;
+    }
+    if (count === 0) return -1;
+    return ((0xffff - count) * 0x1_0000 + first) * 0x1_0000 + Math.min(firstAt, 0xffff);
+  }
+
   /** Four bytes of the term from `depth` on, big-endian, padded with 0: a sort key. */
   bytesAt(term: number, depth: number): number {
     const at = (this.#starts[term] as number) + depth;
@@ -238,6 +264,11 @@ export class TermDictionary {
     enterTerms(table, this.#hashes, firstTerm, this.count);
     this.#table = table;
   }
+}
+
+/** The number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
+export function pairsOfRank(rank: number): number {
+  return 0xffff - Math.floor(rank / 0x1_0000_0000);
 }
 
 /** Inserts terms [from, to) into a table that has room for them. */

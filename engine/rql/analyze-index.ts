@@ -20,12 +20,13 @@ import type {
   ProjectedValue,
 } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
+import { pathOf } from "./functions/arguments.ts";
 import { functionNamed, orderUseOf } from "./functions/function-table.ts";
 import { type MeantFieldCondition, meaningOf, operandsOf } from "./meaning-of.ts";
 import { invalid, type QueryScope } from "./query-scope.ts";
 import { scriptAggregates } from "./script-syntax.ts";
 
-type Use = "plain" | "search" | "exact" | "highlight";
+type Use = "plain" | "search" | "exact" | "highlight" | "suggest";
 
 /** The minimal definition that serves a dynamic query. @throws query-invalid for fields that groups lack */
 export function automaticIndexDefinition(
@@ -33,7 +34,7 @@ export function automaticIndexDefinition(
   query: Query,
   checked: Pick<AnalyzedQuery, "where" | "groupBy" | "orderBy" | "projection" | "include">,
 ): IndexDefinition {
-  const { where, groupBy, orderBy, include } = checked;
+  const { where, groupBy, orderBy, include, projection } = checked;
   const uses = new Map<string, { field: FieldReference; uses: Set<Use> }>();
   const add = (field: FieldReference, use: Use): void => {
     if (field.name === "id()") {
@@ -54,6 +55,9 @@ export function automaticIndexDefinition(
   for (const { field } of include.highlights) {
     if (!uses.has(field.name)) add(field, "search");
     add(field, "highlight");
+  }
+  if (projection.kind === "suggestions") {
+    for (const { field } of projection.suggestions) add(fieldNamed(field), "suggest");
   }
   const collection = query.source.name;
   if (groupBy === null) {
@@ -79,6 +83,11 @@ export function automaticIndexDefinition(
   return { collection, fields: [], groupBy: { keys, aggregates: own } };
 }
 
+/** RavenDB 7.2.7 takes the name as it is: an alias is part of the path. */
+function fieldNamed(name: string): FieldReference {
+  return { name, path: pathOf(name), isQuoted: false, alias: null };
+}
+
 function tooManyFields(): EngineError {
   return new EngineError(
     "work-limit",
@@ -102,7 +111,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
     hasSearch: uses.has("search"),
     hasExact: uses.has("exact"),
     hasHighlight: uses.has("highlight"),
-    hasSuggest: false,
+    hasSuggest: uses.has("suggest"),
   };
 }
 

@@ -13,7 +13,7 @@ import type {
 } from "./analyzed-query.ts";
 import type { Argument, Call, Field, Query, Script, SelectItem } from "./ast.ts";
 import { isCallOf } from "./functions/arguments.ts";
-import { functionNamed, wholeSelects } from "./functions/function-table.ts";
+import { functionNamed, requireMethod, wholeSelects } from "./functions/function-table.ts";
 import type { Column } from "./functions/rql-function.ts";
 import { fieldText, pathText } from "./print.ts";
 import { type ParameterValue, scalarOf } from "./query-parameters.ts";
@@ -33,7 +33,8 @@ export function analyzeSelect(scope: QueryScope, query: Query): Projection {
   if (select === null || select.body === null) return { kind: "document", alias: null, key: null };
   if ("kind" in select.body) return scriptProjection(scope, select.body);
   const items = select.body;
-  refuseWhole(scope, items, select.isDistinct);
+  const summary = wholeProjection(scope, query, items, select.isDistinct);
+  if (summary !== null) return summary;
   const hasGroups = query.groupBy.length > 0;
   const single = items.length === 1 ? items[0] : undefined;
   if (single !== undefined) {
@@ -75,12 +76,26 @@ export function invalidScript(
   return invalid(scope, complaint + where);
 }
 
-/** Refuses methods that would be the whole clause: they are not supported. */
-function refuseWhole(scope: QueryScope, items: readonly SelectItem[], isDistinct: boolean): void {
-  for (const { name, refuse } of wholeSelects) {
-    const isCalled = items.some(({ expression }) => isCallOf(expression, name));
-    if (isCalled) refuse(scope, items, isDistinct);
+/** The projection of a method that is the whole clause; null when there is none. */
+function wholeProjection(
+  scope: QueryScope,
+  query: Query,
+  items: readonly SelectItem[],
+  isDistinct: boolean,
+): Projection | null {
+  for (const { name, use } of wholeSelects) {
+    if (!items.some(({ expression }) => isCallOf(expression, name))) continue;
+    const hasGroups = query.groupBy.length > 0;
+    const clause = { isDistinct, hasGroups, hasFilter: query.filter !== null, requireMethod };
+    const { keys, projection } = use.analyze(scope, items, clause);
+    const named = keys.filter((key) => key !== null);
+    refuseEqualKeys(
+      scope,
+      named.map((key) => ({ key, value: { kind: "id" } })),
+    );
+    return projection;
   }
+  return null;
 }
 
 function refuseEqualKeys(scope: QueryScope, fields: readonly ProjectedField[]): void {

@@ -65,7 +65,11 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   const condition = query.where === null ? null : whereOf(scope, query.where, kind);
   const orderBy = analyzeOrderBy(scope, query.orderBy, groupBy !== null);
   const projection = analyzeSelect(plainScope, query);
-  const ids = collectionIds(query, condition);
+  const hasSuggestions = projection.kind === "suggestions";
+  if (kind !== "read" && (hasSuggestions || projection.kind === "facets")) {
+    throw invalid(scope, "facet() and suggest() can be used in queries only");
+  }
+  const ids = hasSuggestions ? undefined : collectionIds(query, condition);
   const isCollectionScan = source.form === "collection" && groupBy === null && ids !== undefined;
   const include = analyzeInclude(plainScope, query.include, isCollectionScan);
   if (groupBy !== null && include.highlights.length > 0) {

@@ -17,6 +17,7 @@ import type {
   PathPart,
   Script,
 } from "./ast.ts";
+import type { FacetItem, SuggestionItem } from "./facet-query.ts";
 import type { MadeCondition, MadeOrderKey } from "./functions/function-table.ts";
 import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
 
@@ -171,7 +172,10 @@ export type Projection =
   /** `select { … }` */
   | { readonly kind: "script"; readonly script: Script }
   /** `select f(x)`: what the function returns is the row. */
-  | { readonly kind: "call"; readonly call: ProjectedCall };
+  | { readonly kind: "call"; readonly call: ProjectedCall }
+  /** The rows are facets of the index, or suggestions of its terms. */
+  | { readonly kind: "facets"; readonly facets: readonly FacetItem[] }
+  | { readonly kind: "suggestions"; readonly suggestions: readonly SuggestionItem[] };
 
 export interface ProjectedField {
   readonly key: string;

@@ -31,9 +31,11 @@ import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
+import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
+import { type DocumentReader, stopWordsIn } from "./named-documents.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
 import {
   FieldProjector,
@@ -144,6 +146,7 @@ class Execution {
   /** The stored fields of the current row's entry. */
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
+  #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
@@ -177,6 +180,10 @@ class Execution {
   async run(): Promise<QueryOutcome> {
     const query = this.#query;
     const { source } = this.#host;
+    const { projection } = query;
+    if (projection.kind === "facets" || projection.kind === "suggestions") {
+      return await this.#summarize(projection);
+    }
     const startMs = source.monotonicMs();
     if (query.access.kind !== "collection") this.#index = await this.#readyIndex();
     const isStale = this.#index?.isStale ?? false;
@@ -206,6 +213,7 @@ class Execution {
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     return {
+      isSummary: false,
       totalResults,
       cappedMaxResults: this.#capped(totalResults),
       scannedResults: this.#scannedCount,
@@ -236,6 +244,34 @@ class Execution {
           }
         : null,
     };
+  }
+
+  /** Facets or suggestions instead of rows: order, paging and includes have no effect. */
+  async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
+    const { source } = this.#host;
+    const startMs = source.monotonicMs();
+    const index = await this.#readyIndex();
+    const { isStale } = index;
+    const setups = { ...this.#documentReader(), budget: this.#budget };
+    const made = await summaryOf(summary, this.#query, setups);
+    const rows = await this.#onIndex(index, (reader) =>
+      summaryRows(made, this.#query, index, this.#whereContext(reader)),
+    );
+    for (const row of rows) await this.#sink.add(row);
+    return {
+      ...emptyOutcome,
+      totalResults: rows.length,
+      durationMs: Math.ceil(source.monotonicMs() - startMs),
+      indexName: index.name,
+      indexTimestamp: index.indexedAtMicros,
+      lastQueryTime: source.nowMicros(),
+      isStale,
+      resultEtag: index.lastEtag,
+    };
+  }
+
+  #documentReader(): DocumentReader {
+    return { source: this.#host.source, wait: () => this.#waitForRecord() };
   }
 
   /** Releases what its budget holds. */
@@ -301,6 +337,7 @@ class Execution {
     if (index === undefined) {
       throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }
+    this.#stopWords = await stopWordsIn(this.#query.where, this.#documentReader());
     if (!index.isStale) return index;
     const { waitForNonStale, waitTimeoutMs } = this.#request;
     if (waitForNonStale) await indexes.waitForNonStale(index.name, waitTimeoutMs);
@@ -393,6 +430,7 @@ class Execution {
       findDocument: (id) => source.findDocument(id),
       compareExchangeOf: (key) => source.compareExchangeOf(key),
       textTest: (pattern) => scripts.textTest(pattern, this.#budget),
+      stopWordsOf: (id) => this.#stopWords.get(id) ?? new Set(),
     };
   }
 

@@ -74,6 +74,11 @@ export function parseQuery(text: string): Query {
   return new Parser(text).query(false);
 }
 
+/** The condition at the beginning of a text; whatever follows it is ignored. @throws query-syntax, query-invalid */
+export function parseCondition(text: string): Expression | null {
+  return new Parser(text).leadingCondition();
+}
+
 /** Parses a query that ends in `update { script }`. @throws query-syntax, query-invalid */
 export function parsePatchQuery(text: string): Query {
   return new Parser(text).query(true);
@@ -608,7 +613,21 @@ class Parser {
     }
     const argument = this.lonePath() ?? this.expression();
     if (argument === null) throw this.unexpected("parsing method, expected an argument");
-    return argument;
+    return this.aliasedArgument(argument);
+  }
+
+  /** argument ('as' alias)? */
+  private aliasedArgument(argument: Argument): Argument {
+    const alias = this.alias();
+    if (alias === null) return argument;
+    if (argument.kind === "call") return { ...argument, alias };
+    const complaint = `Alias '${alias}' can only be applied on method, but was applied on`;
+    throw invalidQuery(`${complaint} 'Binary'`, this.text);
+  }
+
+  /** The condition at the beginning of the text; null when there is none. */
+  leadingCondition(): Expression | null {
+    return this.expression();
   }
 
   /** A path that is the whole argument. */

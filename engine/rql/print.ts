@@ -166,6 +166,8 @@ export class QueryPrinter {
     switch (argument.kind) {
       case "field":
         return this.field(argument);
+      case "call":
+        return this.expression(argument) + this.alias(argument.alias ?? null);
       case "literal":
         return argument.type === "string" ? this.quote(argument.text) : argument.text;
       case "parameter":

@@ -25,6 +25,8 @@ export interface RowSink {
 }
 
 export interface QueryOutcome {
+  /** The rows are facets or suggestions: the reply has fewer members. */
+  readonly isSummary: boolean;
   /** Matches before paging; -1 when not counted (ids by prefix). */
   readonly totalResults: number;
   /** Set only when the text of the query pages. */

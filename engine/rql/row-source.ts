@@ -5,6 +5,7 @@
 
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { Shape } from "../documents/shapes.ts";
+import type { Analyzer } from "../indexing/analyzer.ts";
 import type { GroupOutputs } from "../indexing/followed-index.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
@@ -73,6 +74,8 @@ export interface QueryIndex {
   reader(budget?: WorkBudget): IndexReader;
   /** Whether conditions and order may use this field. A permitted field that the index lacks is empty. */
   isKnownField(name: string): boolean;
+  /** The analyzer of a field whose terms are suggested; null: they are not; undefined: there is no such field. */
+  suggestionAnalyzer(name: string): Analyzer | null | undefined;
   /** Why it no longer answers queries, or null. */
   readonly invalidity: string | null;
   /** Its stored fields for projections, or null. */

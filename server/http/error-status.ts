@@ -17,6 +17,8 @@ const client = "Raven.Client.Exceptions";
 
 export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "invalid-argument": { status: 400, type: "System.ArgumentException" },
+  "argument-null": { status: 400, type: "System.ArgumentNullException" },
+  "null-reference": { status: 400, type: "System.NullReferenceException" },
   "out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "invalid-format": { status: 400, type: "System.FormatException" },
   "invalid-operation": { status: 400, type: "System.InvalidOperationException" },

@@ -152,6 +152,7 @@ export class QueryReply implements RowSink {
     if (outcome.seriesIncludes !== null) {
       text += `,"TimeSeriesIncludes":${seriesText(this.#database, outcome.seriesIncludes)}`;
     }
+    if (outcome.isSummary) return text;
     const etag = this.#database.indexes.definitionEtag(outcome.indexName);
     if (etag !== undefined) text += `,"IndexDefinitionRaftIndex":${etag}`;
     return text;
@@ -165,6 +166,12 @@ export class QueryReply implements RowSink {
 }
 
 function totalsText(outcome: QueryOutcome): string {
+  if (outcome.isSummary) {
+    return (
+      `"TotalResults":${outcome.totalResults},"DurationInMs":${outcome.durationMs},` +
+      `"IndexName":${JSON.stringify(outcome.indexName)}`
+    );
+  }
   const { cappedMaxResults } = outcome;
   const capped = cappedMaxResults === null ? "" : `"CappedMaxResults":${cappedMaxResults},`;
   return (

@@ -62,6 +62,9 @@ export const queries: readonly string[] = [
   "from Users order by random(), custom(Name, 'sorter'), Name as alphanumeric",
   "from Users where spatial.within(spatial.point(Lat, Lon), spatial.circle(1, 2, 3))",
   "from Users where moreLikeThis(id() = 'users/1')",
+  "from index 'Users/ByName' where moreLikeThis(id() = 'users/1', '{\"MinimumWordLength\":2}') limit 2",
+  "from index 'Users/ByName' select facet(Name, sum(Age) as S, '{\"PageSize\":2}'), facet(Age < 20, Age >= 20) as A",
+  "from Users select suggest(Name, $name, '{\"Accuracy\":0.2}') as N",
   "from Users select highlight(Name, 18, 2), suggest(Name, 'An'), facet(Age)",
 ];
 

@@ -82,6 +82,6 @@ export async function query(
       },
     },
   );
-  const ids = rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+  const ids = rows.map((row) => (row["@metadata"] as { "@id": string } | undefined)?.["@id"] ?? "");
   return { outcome, rows, ids };
 }

@@ -9,18 +9,19 @@
 import { assert } from "../../base/assert.ts";
 import { notSupported } from "../query-scope.ts";
 import { boost, exact, intersect } from "./condition-functions.ts";
+import { facet } from "./facet-function.ts";
 import { fuzzy, lucene, proximity, search } from "./full-text-functions.ts";
 import { array, avg, count, key, max, min, sum } from "./group-functions.ts";
 import { id } from "./id-function.ts";
 import { counters, explanations, highlight, revisions, timings } from "./include-functions.ts";
 import { now, today } from "./moment-functions.ts";
+import { moreLikeThis } from "./more-like-this-function.ts";
 import { custom, random, score } from "./order-functions.ts";
 import type { ConditionMeaning, OrderUse, RqlFunction } from "./rql-function.ts";
 import { last, timeSeries } from "./series-function.ts";
+import { suggest } from "./suggest-function.ts";
 import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
 import {
-  facet,
-  moreLikeThis,
   spatialCircle,
   spatialContains,
   spatialDisjoint,
@@ -29,7 +30,6 @@ import {
   spatialPoint,
   spatialWithin,
   spatialWkt,
-  suggest,
   vectorSearch,
 } from "./unsupported-functions.ts";
 import { cmpxchg, counter, counterRaw } from "./value-functions.ts";
@@ -119,9 +119,9 @@ function isQueryMethod(found: AnyFunction): found is QueryMethod {
   return found.shownName !== null;
 }
 
-/** The methods that would be the whole of `select`, and how they are refused. */
+/** The methods that are the whole of `select`. */
 export const wholeSelects = [...byName].flatMap(([name, { select }]) =>
-  select === null || select.whole === null ? [] : [{ name, refuse: select.whole.refuse }],
+  select === null || select.whole === null ? [] : [{ name, use: select.whole }],
 );
 
 const meanings = byKind([...byName.values()].map(({ where }) => where?.meaning ?? null));

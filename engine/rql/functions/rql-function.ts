@@ -18,6 +18,7 @@ import type {
   IdCondition,
   OrderKeyBase,
   ProjectedValue,
+  Projection,
 } from "../analyzed-query.ts";
 import type {
   Argument,
@@ -126,6 +127,8 @@ export interface WhereContext {
   /** The JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
   textTest(pattern: string): (text: string) => boolean;
+  /** The lower-cased words of a stop words document. @throws invalid-operation when there is none */
+  stopWordsOf(id: string): ReadonlySet<string>;
 }
 
 export type FindEntries = (condition: Condition, context: WhereContext) => Work<EntrySet>;
@@ -229,10 +232,26 @@ export interface SelectUse {
   readonly column: ((scope: QueryScope, call: Call, clause: SelectClause) => Column) | null;
   /** Takes precedence over `column` in a query with groups, also over a declared function. */
   readonly groupColumn: ((scope: QueryScope, query: Query) => Column) | null;
-  /** It would be the whole clause, and is not supported. */
-  readonly whole: {
-    refuse(scope: QueryScope, items: readonly SelectItem[], isDistinct: boolean): never;
-  } | null;
+  /** It is the whole clause, wherever it is among its items. */
+  readonly whole: WholeUse | null;
+}
+
+export interface WholeUse {
+  /** `keys`: the names of the items, no two of which may be equal; null: it has none. */
+  analyze(
+    scope: QueryScope,
+    items: readonly SelectItem[],
+    clause: WholeClause,
+  ): { readonly keys: readonly (string | null)[]; readonly projection: Projection };
+}
+
+/** The clauses around it. */
+export interface WholeClause {
+  readonly isDistinct: boolean;
+  readonly hasGroups: boolean;
+  readonly hasFilter: boolean;
+  /** @throws not-supported when RavenDB has no query method of this name */
+  requireMethod(name: string): unknown;
 }
 
 export interface Column {

@@ -99,6 +99,10 @@ export function conditionText(condition: Condition): string {
       return `(fuzzy ${condition.similarity} ${condition.field.name} ${JSON.stringify(condition.text)})`;
     case "proximity":
       return `(proximity ${condition.distance} ${condition.field.name} ${JSON.stringify(condition.text)})`;
+    case "more-like-this": {
+      const base = [...condition.operands.map(conditionText), ...condition.values];
+      return `(more-like-this ${base.join(" ")} fields ${JSON.stringify([...(condition.fields ?? [])])})`;
+    }
     default:
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.text)})`;
   }
@@ -140,10 +144,14 @@ function projectionText(projection: Projection): string {
       return "script";
     case "call":
       return `what ${projectedText(projection.call)} returns`;
-    default:
+    case "fields":
       return projection.fields
         .map(({ key, value }) => `${key}: ${projectedText(value)}`)
         .join(", ");
+    default:
+      return JSON.stringify(projection, (_key, value) =>
+        value instanceof Set ? [...value] : typeof value === "bigint" ? Number(value) : value,
+      );
   }
 }
 

@@ -137,3 +137,49 @@ test("indexes are built over records that are all on the disk", async () => {
   const fourth = await open(folder);
   expect(await answers(fourth)).toEqual(changed);
 });
+
+test("facets and suggestions are the same after a restart, with the setup on the disk", async () => {
+  const folder = await newTestFolder();
+  const first = await open(folder);
+  await fill(first);
+  await parseAndPut(first, [
+    [
+      "facets/1",
+      {
+        Facets: [{ FieldName: "City", Options: { PageSize: 2 } }],
+        RangeFacets: [{ Ranges: ["Age < 10"] }],
+      },
+    ],
+  ]);
+  await parseAndPut(first, [["later", { Text: "x".repeat(60_000) }]]);
+  const definition = {
+    Name: "Users/Search",
+    Maps: ["map('Users', u => ({ Name: u.Name, City: u.City, Age: u.Age }))"],
+    Fields: { Name: { Indexing: "Search", Suggestions: true } },
+  };
+  await first.queries.administration.deploy([definition], true);
+  const asked = [
+    "from index 'Users/Search' select facet(City), facet(Age < 30, Age >= 30, sum(Age)), facet(sum(Age))",
+    "from index 'Users/Search' where Name = 'harbour' select facet(id('facets/1'))",
+    "from index 'Users/Search' select suggest(Name, 'harbor')",
+    "from Users select suggest(City, 'cities/11')",
+    "from index 'Users/Search' where moreLikeThis(id() = 'users/7') limit 3",
+  ];
+  const rowsOf = async (database: OpenDatabase) => {
+    const found: object[] = [];
+    for (const question of asked) found.push((await query(database, question)).rows);
+    return found;
+  };
+  const expected = await rowsOf(first);
+  expect(expected).toMatchObject([
+    [{ Name: "City" }, { Values: [{ Count: 1010 }, { Count: 990 }] }, { Name: "@AllResults" }],
+    [{ Values: [{ Range: "cities/0" }, { Range: "cities/1" }] }, { Name: "Age" }],
+    [{ Name: "Name", Suggestions: ["harbour"] }],
+    [{ Name: "City" }],
+    [{}, {}, {}],
+  ]);
+  await first.close();
+
+  const second = await open(folder);
+  expect(await rowsOf(second)).toEqual(expected);
+});

@@ -1,0 +1,161 @@
+/**
+ * The entries that share terms with a base: its terms, how often each occurs in it, and which of them count. Where the
+ * base comes from is the caller's business.
+ */
+import type { Work, WorkBudget } from "../base/work-budget.ts";
+import type { Analyzer } from "./analyzer.ts";
+import { EntrySet, EntrySetBuilder } from "./entry-set.ts";
+import type { EntryView } from "./entry-view.ts";
+import type { FieldColumn } from "./field-column.ts";
+import { dateKind, firstTerm, numberKind, textKind } from "./term-dictionary.ts";
+
+/** Which terms of a base count. All bounds are inclusive. */
+export interface LikenessLimits {
+  /** Times that a term occurs in the base. */
+  readonly frequencyMin: number;
+  /** Entries that have the term. */
+  readonly entriesMin: number;
+  readonly entriesMax: number;
+  /** Entries that have the term, in percent of all. */
+  readonly percentMax: number;
+  /** UTF-16 units of a term. */
+  readonly lengthMin: number;
+  readonly lengthMax: number;
+  /** At most as many terms; the rarest remain. */
+  readonly countMax: number;
+}
+
+/** A column whose terms count, and how texts are made terms of it. */
+export interface LikenessColumn {
+  readonly column: FieldColumn;
+  readonly analyze: Analyzer;
+}
+
+const kinds = [textKind, numberKind, dateKind];
+/** Postings that are visited between two checks of the budget. */
+const stride = 4096;
+/** Bytes of a term in the tables. */
+const termBytes = 64;
+/** Cost of a term of a text. */
+const wordUnits = 16;
+/** UTF-16 units of a text that are analyzed at once. */
+const textLengthMax = 1024 * 1024;
+
+/** How often the terms of each column occur in a base. */
+export class TermFrequencies {
+  readonly tables: readonly {
+    readonly column: FieldColumn;
+    readonly analyze: Analyzer;
+    readonly counts: Map<number, number>;
+  }[];
+  readonly #budget: WorkBudget;
+
+  constructor(columns: readonly LikenessColumn[], budget: WorkBudget) {
+    this.tables = columns.map((one) => ({ ...one, counts: new Map<number, number>() }));
+    this.#budget = budget;
+  }
+
+  /** Adds the terms of an entry. */
+  *addEntry(entry: number): Work<void> {
+    for (const { column, counts } of this.tables) {
+      const end = column.starts[entry + 1] as number;
+      for (let at = column.starts[entry] as number; at < end; at++) {
+        const term = column.terms[at] as number;
+        if (term >= firstTerm) this.#count(counts, term);
+        if (this.#budget.isDue) yield;
+      }
+    }
+  }
+
+  /** Adds the terms that a text has in any of the columns. */
+  *addText(text: string): Work<void> {
+    for (const { column, counts, analyze } of this.tables) {
+      const words: string[] = [];
+      analyze(text.slice(0, textLengthMax), (word) => words.push(word));
+      this.#budget.spend(text.length);
+      for (const word of words) {
+        for (const kind of kinds) {
+          const term = column.dictionary.findText(kind, word);
+          if (term >= 0) this.#count(counts, term);
+        }
+        this.#budget.spend(wordUnits);
+        if (this.#budget.isDue) yield;
+      }
+    }
+  }
+
+  #count(counts: Map<number, number>, term: number): void {
+    const known = counts.get(term);
+    if (known === undefined) this.#budget.hold(termBytes);
+    counts.set(term, (known ?? 0) + 1);
+    this.#budget.spend(1);
+  }
+}
+
+interface LikeTerm {
+  readonly column: FieldColumn;
+  readonly term: number;
+  readonly frequency: number;
+  readonly entries: number;
+}
+
+/** The live entries with one of the terms that count. `stopWords`: lower-cased words that do not; null: none. */
+export function* likeTerms(
+  view: EntryView,
+  frequencies: TermFrequencies,
+  limits: LikenessLimits,
+  stopWords: ReadonlySet<string> | null,
+  budget: WorkBudget,
+): Work<EntrySet> {
+  const total = view.all().count;
+  const entriesMax = Math.min(limits.entriesMax, Math.floor((total * limits.percentMax) / 100));
+  const terms: LikeTerm[] = [];
+  for (const { column, counts } of frequencies.tables) {
+    for (const [term, frequency] of counts) {
+      budget.spend(wordUnits);
+      if (budget.isDue) yield;
+      if (frequency < limits.frequencyMin) continue;
+      const text = column.dictionary.textOf(term);
+      if (text.length < limits.lengthMin || text.length > limits.lengthMax) continue;
+      if (stopWords?.has(text.toLowerCase())) continue;
+      // The count of the column includes entries that are gone.
+      if ((column.counts[term] as number) < limits.entriesMin) continue;
+      const entries = yield* walk(view, column, term, null, budget);
+      if (entries < Math.max(1, limits.entriesMin) || entries > entriesMax) continue;
+      terms.push({ column, term, frequency, entries });
+    }
+  }
+  terms.sort((a, b) => a.entries - b.entries || b.frequency - a.frequency);
+  const builder = new EntrySetBuilder(view.size);
+  for (const { column, term } of terms.slice(0, limits.countMax)) {
+    yield* walk(view, column, term, builder, budget);
+  }
+  return terms.length === 0 ? EntrySet.empty : builder.finish();
+}
+
+/** Visits the live entries of a term, each once. @returns their number */
+function* walk(
+  view: EntryView,
+  column: FieldColumn,
+  term: number,
+  builder: EntrySetBuilder | null,
+  budget: WorkBudget,
+): Work<number> {
+  let count = 0;
+  let visited = 0;
+  let last = -1;
+  for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
+    const entry = column.entries[at - 1] as number;
+    if (entry >= view.size) break;
+    if (++visited % stride === 0) {
+      budget.spend(stride);
+      if (budget.isDue) yield;
+    }
+    if (entry === last || !view.isLive(entry)) continue;
+    last = entry;
+    count++;
+    builder?.add(entry);
+  }
+  budget.spend(visited % stride);
+  return count;
+}

@@ -1,0 +1,386 @@
+/**
+ * Counts of the terms of one field in a set of entries, and sums of numbers of other fields by these terms: what facets
+ * are made of. An entry counts once for each of its distinct terms.
+ *
+ * Reads columns only; pauses between stretches of entries (work-budget.ts). Terms that come meanwhile occur in none of the
+ * entries.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import type { Work, WorkBudget } from "../base/work-budget.ts";
+import type { FieldColumn } from "./field-column.ts";
+import { slicedSort } from "./sliced-sort.ts";
+import { firstTerm, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
+
+/** Values, or entries, that are counted between two checks of the budget. */
+const stride = 8192;
+/** Terms that are visited between two checks of the budget. */
+const termStride = 4096;
+/** Terms of a field, per counted one, from which on the counted ones are sorted and the order of all is not made. */
+const fewTermsFactor = 16;
+/** Bytes for each term: of counts, marks, and of numbers. */
+const countBytes = 4;
+const numberBytes = 28;
+
+export const nullText = "NULL_VALUE";
+export const emptyText = "EMPTY_STRING";
+
+/** Numbers from `low` to `high`. */
+export interface NumberInterval {
+  readonly low: number;
+  readonly hasLow: boolean;
+  readonly high: number;
+  readonly hasHigh: boolean;
+}
+
+/** What is known of the numbers of some entries. */
+export interface NumberTotals {
+  /** Entries with a number. */
+  readonly count: number;
+  readonly sum: number;
+  /** The largest and the smallest double, when there is no number. */
+  readonly min: number;
+  readonly max: number;
+}
+
+/** The distinct numbers of one entry after another, in one field; no column: there are none. */
+export class EntryNumbers {
+  sum = 0;
+  min = 0;
+  max = 0;
+  /** How many values the last entry had. */
+  valueCount = 0;
+  readonly #column: FieldColumn | undefined;
+  /** By term: the last entry that had it, plus one. Only for entries with several values. */
+  #marks: Uint32Array | null = null;
+
+  constructor(column: FieldColumn | undefined) {
+    this.#column = column;
+  }
+
+  /** @returns whether the entry has any */
+  read(entry: number): boolean {
+    const column = this.#column;
+    if (column === undefined) return false;
+    const start = column.starts[entry] as number;
+    const end = column.starts[entry + 1] as number;
+    this.valueCount = end - start;
+    if (end - start > 1) return this.#readSeveral(entry, start, end);
+    if (end === start) return false;
+    const term = column.terms[start] as number;
+    if (term < firstTerm || column.dictionary.kindOf(term) !== numberKind) return false;
+    const value = column.dictionary.values[term] as number;
+    this.sum = value;
+    this.min = value;
+    this.max = value;
+    return true;
+  }
+
+  #readSeveral(entry: number, start: number, end: number): boolean {
+    const column = this.#column as FieldColumn; // the caller has it
+    const { dictionary, terms } = column;
+    this.#marks ??= new Uint32Array(dictionary.count);
+    const marks = this.#marks;
+    let isAny = false;
+    for (let at = start; at < end; at++) {
+      const term = terms[at] as number;
+      if (term < firstTerm || marks[term] === entry + 1) continue;
+      marks[term] = entry + 1;
+      if (dictionary.kindOf(term) !== numberKind) continue;
+      const value = dictionary.values[term] as number;
+      this.sum = isAny ? this.sum + value : value;
+      this.min = isAny ? Math.min(this.min, value) : value;
+      this.max = isAny ? Math.max(this.max, value) : value;
+      isAny = true;
+    }
+    return isAny;
+  }
+}
+
+/** Totals of numbers, by slot. */
+class NumberTable {
+  readonly numbers: EntryNumbers;
+  readonly #counts: Uint32Array;
+  readonly #sums: Float64Array;
+  readonly #mins: Float64Array;
+  readonly #maxes: Float64Array;
+
+  constructor(numbers: EntryNumbers, size: number) {
+    this.numbers = numbers;
+    this.#counts = new Uint32Array(size);
+    this.#sums = new Float64Array(size);
+    this.#mins = new Float64Array(size).fill(Number.MAX_VALUE);
+    this.#maxes = new Float64Array(size).fill(-Number.MAX_VALUE);
+  }
+
+  /** Adds the numbers that were read last. */
+  add(slot: number): void {
+    const { sum, min, max } = this.numbers;
+    this.#counts[slot] = (this.#counts[slot] as number) + 1;
+    this.#sums[slot] = (this.#sums[slot] as number) + sum;
+    if (min < (this.#mins[slot] as number)) this.#mins[slot] = min;
+    if (max > (this.#maxes[slot] as number)) this.#maxes[slot] = max;
+  }
+
+  /** Adds the totals of one slot to another. */
+  fold(into: number, from: number): void {
+    this.#counts[into] = (this.#counts[into] as number) + (this.#counts[from] as number);
+    this.#sums[into] = (this.#sums[into] as number) + (this.#sums[from] as number);
+    this.#mins[into] = Math.min(this.#mins[into] as number, this.#mins[from] as number);
+    this.#maxes[into] = Math.max(this.#maxes[into] as number, this.#maxes[from] as number);
+  }
+
+  totals(slot: number): NumberTotals {
+    return {
+      count: this.#counts[slot] as number,
+      sum: this.#sums[slot] as number,
+      min: this.#mins[slot] as number,
+      max: this.#maxes[slot] as number,
+    };
+  }
+}
+
+/** The totals of each field's numbers over all entries. */
+export function* totalsOf(
+  entries: Uint32Array,
+  numbers: readonly EntryNumbers[],
+  budget: WorkBudget,
+): Work<NumberTotals[]> {
+  const tables = numbers.map((one) => new NumberTable(one, 1));
+  for (let at = 0; at < entries.length && tables.length > 0; ) {
+    const from = at;
+    for (let values = 0; at < entries.length && values < stride && at - from < stride; at++) {
+      values += readNumbers(tables, entries[at] as number, 0);
+    }
+    budget.spend((at - from) * tables.length);
+    if (budget.isDue) yield;
+  }
+  return tables.map((table) => table.totals(0));
+}
+
+/** Reads an entry's numbers and adds them to a slot. @returns how many values were visited */
+function readNumbers(tables: readonly NumberTable[], entry: number, slot: number): number {
+  let values = 0;
+  for (const table of tables) {
+    if (table.numbers.read(entry)) table.add(slot);
+    values += table.numbers.valueCount;
+  }
+  return values;
+}
+
+export class TermTally {
+  readonly #column: FieldColumn;
+  readonly #counts: Uint32Array;
+  /** By term: the last entry that had it, plus one; null: no entry so far had several values. */
+  #marks: Uint32Array | null = null;
+  readonly #tables: readonly NumberTable[];
+  /** By table: whether the current entry has a number. */
+  readonly #found: Uint8Array;
+  readonly #budget: WorkBudget;
+
+  private constructor(column: FieldColumn, numbers: readonly EntryNumbers[], budget: WorkBudget) {
+    const size = column.dictionary.count;
+    budget.hold(size * (countBytes + numbers.length * numberBytes));
+    this.#column = column;
+    this.#counts = new Uint32Array(size);
+    this.#tables = numbers.map((one) => new NumberTable(one, size));
+    this.#found = new Uint8Array(numbers.length);
+    this.#budget = budget;
+  }
+
+  /** Counts the terms of a column in the entries. */
+  static *of(
+    column: FieldColumn,
+    entries: Uint32Array,
+    numbers: readonly EntryNumbers[],
+    budget: WorkBudget,
+  ): Work<TermTally> {
+    const tally = new TermTally(column, numbers, budget);
+    for (let at = 0; at < entries.length; ) {
+      const from = at;
+      at = tally.#count(entries, at);
+      budget.spend((at - from) * (1 + numbers.length));
+      if (budget.isDue) yield;
+    }
+    return tally;
+  }
+
+  /** Entries that have the term. */
+  countOf(term: number): number {
+    return this.#counts[term] as number;
+  }
+
+  /** Whether some counted entry has several values: counts of terms are then more than counts of entries. */
+  get hasSeveral(): boolean {
+    return this.#marks !== null;
+  }
+
+  /** How often numbers within each interval were counted. */
+  *countsWithin(intervals: readonly NumberInterval[]): Work<number[]> {
+    const { values } = this.#column.dictionary;
+    const order = yield* this.#column.orderInSlices("number", this.#budget);
+    const { terms } = order;
+    const counts: number[] = [];
+    for (const { low, hasLow, high, hasHigh } of intervals) {
+      const from = order.lowerBound((term) => (values[term] as number) - low || (hasLow ? 0 : -1));
+      const to = order.lowerBound((term) => (values[term] as number) - high || (hasHigh ? -1 : 0));
+      let count = 0;
+      for (let start = from; start < to; start += termStride) {
+        const end = Math.min(to, start + termStride);
+        // A term that came meanwhile was not counted.
+        for (let i = start; i < end; i++) count += this.#counts[terms[i] as number] ?? 0;
+        this.#budget.spend(end - start);
+        if (this.#budget.isDue) yield;
+      }
+      counts.push(count);
+    }
+    return counts;
+  }
+
+  /** By field of numbers. */
+  totalsOf(term: number): NumberTotals[] {
+    return this.#tables.map((table) => table.totals(term));
+  }
+
+  textOf(term: number): string {
+    if (term === nullTerm) return nullText;
+    const { dictionary } = this.#column;
+    return dictionary.lengthOf(term) === 0 ? emptyText : dictionary.textOf(term);
+  }
+
+  /**
+   * The counted terms: null, the empty text, then the others in the order of their bytes. Terms of equal text, a number and
+   * a string say, become one.
+   */
+  *ordered(): Work<Uint32Array> {
+    const { dictionary } = this.#column;
+    const sorted = yield* this.#sortedTerms();
+    const kept = new Uint32Array(sorted.length);
+    let count = 0;
+    let empty = -1;
+    for (let i = 0; i < sorted.length; i++) {
+      const term = sorted[i] as number;
+      if (dictionary.lengthOf(term) === 0) empty = term;
+      else if (count > 0 && this.#isSame(kept[count - 1] as number, term)) {
+        this.#fold(kept[count - 1] as number, term);
+      } else kept[count++] = term;
+      if (i % termStride === termStride - 1) {
+        this.#budget.spend(termStride);
+        if (this.#budget.isDue) yield;
+      }
+    }
+    const first = this.countOf(nullTerm) > 0 ? [nullTerm] : [];
+    if (empty >= 0) first.push(empty);
+    if (first.length === 0) return kept.subarray(0, count);
+    const terms = new Uint32Array(first.length + count);
+    terms.set(first);
+    terms.set(kept.subarray(0, count), first.length);
+    return terms;
+  }
+
+  /** Counts a stretch of entries. @returns where the next one begins */
+  #count(entries: Uint32Array, from: number): number {
+    const { starts, terms } = this.#column;
+    const counts = this.#counts;
+    const tables = this.#tables;
+    let values = 0;
+    let at = from;
+    for (; at < entries.length && values < stride && at - from < stride; at++) {
+      const entry = entries[at] as number;
+      const start = starts[entry] as number;
+      const end = starts[entry + 1] as number;
+      if (end === start) continue;
+      values += end - start;
+      if (tables.length > 0 || end - start > 1) {
+        values += this.#countSeveral(entry, start, end);
+        continue;
+      }
+      const term = terms[start] as number;
+      counts[term] = (counts[term] as number) + 1;
+    }
+    this.#budget.spend(values);
+    return at;
+  }
+
+  /** Counts one entry that has several values, or whose numbers are added. @returns visited values of numbers */
+  #countSeveral(entry: number, start: number, end: number): number {
+    const { terms } = this.#column;
+    const counts = this.#counts;
+    const tables = this.#tables;
+    const found = this.#found;
+    if (end - start > 1 && this.#marks === null) {
+      this.#budget.hold(counts.length * countBytes);
+      this.#marks = new Uint32Array(counts.length);
+    }
+    const marks = end - start > 1 ? this.#marks : null;
+    let values = 0;
+    for (let i = 0; i < tables.length; i++) {
+      const { numbers } = tables[i] as NumberTable;
+      found[i] = numbers.read(entry) ? 1 : 0;
+      values += numbers.valueCount;
+    }
+    for (let at = start; at < end; at++) {
+      const term = terms[at] as number;
+      if (marks !== null) {
+        if (marks[term] === entry + 1) continue;
+        marks[term] = entry + 1;
+      }
+      counts[term] = (counts[term] as number) + 1;
+      for (let i = 0; i < found.length; i++) {
+        if (found[i] === 1) (tables[i] as NumberTable).add(term);
+      }
+    }
+    return values;
+  }
+
+  /** The counted terms but null, by their bytes. */
+  *#sortedTerms(): Work<Uint32Array> {
+    const column = this.#column;
+    const size = this.#counts.length;
+    this.#counts[gapTerm] = 0;
+    this.#counts[objectTerm] = 0;
+    let counted = 0;
+    for (let from = firstTerm; from < size; from += termStride) {
+      const to = Math.min(size, from + termStride);
+      for (let term = from; term < to; term++) if (this.countOf(term) > 0) counted++;
+      this.#budget.spend(to - from);
+      if (this.#budget.isDue) yield;
+    }
+    this.#budget.hold(2 * countBytes * counted);
+    const used = new Uint32Array(counted);
+    let at = 0;
+    if (!column.hasOrder("bytes") && counted * fewTermsFactor < size) {
+      for (let from = firstTerm; from < size; from += termStride) {
+        const to = Math.min(size, from + termStride);
+        for (let term = from; term < to; term++) if (this.countOf(term) > 0) used[at++] = term;
+        this.#budget.spend(to - from);
+        if (this.#budget.isDue) yield;
+      }
+      const { dictionary } = column;
+      const compare = (left: number, right: number) => dictionary.compareBytes(left, right);
+      return yield* slicedSort(used, compare, this.#budget);
+    }
+    const { terms } = yield* column.orderInSlices("bytes", this.#budget);
+    for (let from = 0; from < terms.length; from += termStride) {
+      const to = Math.min(terms.length, from + termStride);
+      for (let i = from; i < to; i++) {
+        const term = terms[i] as number;
+        if (term < size && this.countOf(term) > 0) used[at++] = term;
+      }
+      this.#budget.spend(to - from);
+      if (this.#budget.isDue) yield;
+    }
+    return used;
+  }
+
+  #isSame(left: number, right: number): boolean {
+    const { dictionary } = this.#column;
+    if (dictionary.kindOf(left) === dictionary.kindOf(right)) return false;
+    return dictionary.compareBytes(left, right) === 0;
+  }
+
+  #fold(into: number, from: number): void {
+    this.#counts[into] = this.countOf(into) + this.countOf(from);
+    for (const table of this.#tables) table.fold(into, from);
+  }
+}

@@ -1,0 +1,375 @@
+/**
+ * Facets of the entries that a query finds: counts from the terms of the index, without reading any document, as work that
+ * pauses (work-budget.ts).
+ *
+ * The order of values, and what remains of them, are those of RavenDB 7.2.7: values without aggregations are in the order
+ * of their bytes, values with aggregations in that of a dictionary.
+ */
+import { EngineError } from "../base/errors.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
+import { type EntrySet, intersection } from "../indexing/entry-set.ts";
+import type { FieldColumn } from "../indexing/field-column.ts";
+import { slicedSort, slicedSortByKey } from "../indexing/sliced-sort.ts";
+import {
+  EntryNumbers,
+  type NumberInterval,
+  type NumberTotals,
+  TermTally,
+  totalsOf,
+} from "../indexing/term-tally.ts";
+import { JsonText } from "../json/json-text.ts";
+import type { Condition } from "./analyzed-query.ts";
+import { findEntries } from "./compile-where.ts";
+import type { Facet, FacetAggregation, FacetOptions, FacetRange } from "./facet-query.ts";
+import { spendOnSets } from "./functions/finding.ts";
+import type { WhereContext } from "./functions/rql-function.ts";
+
+/** The name of a facet of everything, and of its only value. */
+const allName = "@AllResults";
+const collator = new Intl.Collator("en");
+/** Cost of writing a value, and of comparing two texts as in a dictionary. */
+const valueUnits = 32;
+const compareUnits = 16;
+/** Bytes that the reply may grow by before they are charged. */
+const chargedBytes = 64 * 1024;
+/** Bytes of a text that is being sorted, besides its characters. */
+const textBytes = 64;
+/** Bytes for each listed entry. */
+const entryBytes = 4;
+/** Positions that are filled between two checks of the budget. */
+const fillStride = 16_384;
+const uint32Max = 2 ** 32 - 1;
+
+/** What facets need besides the conditions' context. */
+export interface FacetContext extends WhereContext {
+  readonly indexName: string;
+  isKnownField(name: string): boolean;
+}
+
+/** The rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the first. */
+export function* facetRows(
+  facets: readonly Facet[],
+  matches: EntrySet,
+  context: FacetContext,
+): Work<Buffer[]> {
+  const { budget, view } = context.reader;
+  if (facets.some(({ kind }) => kind !== "ranges")) budget.hold(matches.count * entryBytes);
+  const entries = matches.toList();
+  budget.spend(view.size >>> 6);
+  const rows = new Map<string, Buffer>();
+  for (const facet of facets) {
+    const heldBefore = budget.heldBytes;
+    const name = facet.name ?? allName;
+    const row = new FacetRow(name, facet.aggregations, budget);
+    switch (facet.kind) {
+      case "terms":
+        yield* addTerms(row, facet, entries, context);
+        break;
+      case "ranges":
+        yield* addRanges(row, facet, matches, context);
+        break;
+      case "all":
+        yield* addAll(row, facet.options, entries, context);
+    }
+    const text = row.finish();
+    budget.release(budget.heldBytes - heldBefore);
+    budget.hold(text.length);
+    rows.set(name, text);
+    if (budget.isDue) yield;
+  }
+  return [...rows.values()];
+}
+
+function* addTerms(
+  row: FacetRow,
+  facet: Extract<Facet, { readonly kind: "terms" }>,
+  entries: Uint32Array,
+  context: FacetContext,
+): Work<void> {
+  const { reader } = context;
+  const { options } = facet;
+  const column = reader.column(facet.field, "lower");
+  if (column === undefined) {
+    refuseUnknown(facet.field, context);
+    row.setRemaining(0, -options.start);
+    return;
+  }
+  const numbers = row.numbersIn(context);
+  const tally = yield* TermTally.of(column, entries, numbers, reader.budget);
+  const terms = yield* sortedTerms(yield* tally.ordered(), tally, row, options);
+  const start = Math.max(0, options.start);
+  const shown = terms.subarray(start, start + Math.max(0, options.pageSize));
+  for (const term of shown) {
+    row.add(tally.textOf(term), tally.countOf(term), tally.totalsOf(term));
+    if (reader.budget.isDue) yield;
+  }
+  let hits = 0;
+  for (let i = start + shown.length; i < terms.length; i++) {
+    const term = terms[i] as number;
+    hits += tally.countOf(term);
+    if (options.includeRemainingTerms) row.addRemaining(tally.textOf(term));
+    reader.budget.spend(1);
+    if (reader.budget.isDue) yield;
+  }
+  row.setRemaining(hits, terms.length - options.start - shown.length);
+}
+
+/** `terms`: in the order of their bytes. */
+function* sortedTerms(
+  terms: Uint32Array,
+  tally: TermTally,
+  { budget, hasAggregations }: FacetRow,
+  { termSortMode }: FacetOptions,
+): Work<Uint32Array> {
+  const sorted = hasAggregations ? yield* inDictionaryOrder(terms, tally, budget) : terms;
+  if (termSortMode === "ValueAsc") return sorted;
+  const { length } = sorted;
+  budget.hold(3 * sorted.byteLength);
+  if (termSortMode === "ValueDesc") {
+    return yield* filled(length, (i) => sorted[length - 1 - i] as number, budget);
+  }
+  const isDescending = termSortMode === "CountDesc";
+  const countOf = (i: number) => tally.countOf(sorted[i] as number);
+  const keyOf = isDescending ? (i: number) => uint32Max - countOf(i) : countOf;
+  const keys = yield* filled(length, keyOf, budget);
+  const positions = yield* slicedSortByKey(yield* numbersBelow(length, budget), keys, budget);
+  return yield* filled(length, (i) => sorted[positions[i] as number] as number, budget);
+}
+
+function* inDictionaryOrder(
+  terms: Uint32Array,
+  tally: TermTally,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  const texts: string[] = [];
+  budget.hold(3 * terms.byteLength);
+  for (const term of terms) {
+    const text = tally.textOf(term);
+    texts.push(text);
+    budget.hold(2 * text.length + textBytes);
+    budget.spend(compareUnits);
+    if (budget.isDue) yield;
+  }
+  const compare = (left: number, right: number) => {
+    budget.spend(compareUnits);
+    return collator.compare(texts[left] as string, texts[right] as string);
+  };
+  const positions = yield* slicedSort(yield* numbersBelow(terms.length, budget), compare, budget);
+  return yield* filled(terms.length, (i) => terms[positions[i] as number] as number, budget);
+}
+
+function numbersBelow(count: number, budget: WorkBudget): Work<Uint32Array> {
+  return filled(count, (i) => i, budget);
+}
+
+/** The values of a function at all positions below `count`. */
+function* filled(
+  count: number,
+  valueAt: (position: number) => number,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  const values = new Uint32Array(count);
+  for (let from = 0; from < count; from += fillStride) {
+    const to = Math.min(count, from + fillStride);
+    for (let i = from; i < to; i++) values[i] = valueAt(i);
+    budget.spend(to - from);
+    if (budget.isDue) yield;
+  }
+  return values;
+}
+
+function* addRanges(
+  row: FacetRow,
+  { field, ranges }: Extract<Facet, { readonly kind: "ranges" }>,
+  matches: EntrySet,
+  context: FacetContext,
+): Work<void> {
+  const { budget } = context.reader;
+  const column = context.reader.column(field, "lower");
+  if (column === undefined) refuseUnknown(field, context);
+  else if (!row.hasAggregations) {
+    const counts = yield* countsOfIntervals(column, field, ranges, matches, budget);
+    for (const [i, count] of (counts ?? []).entries()) {
+      row.add((ranges[i] as FacetRange).text, count, []); // as many as ranges
+    }
+    if (counts !== null) return;
+  }
+  for (const { text, condition } of ranges) {
+    const found = intersection(matches, yield* findEntries(condition, context));
+    spendOnSets(context);
+    const totals = row.hasAggregations
+      ? yield* totalsOf(found.toList(), row.numbersIn(context), budget)
+      : [];
+    row.add(text, found.count, totals);
+    if (budget.isDue) yield;
+  }
+}
+
+/**
+ * The counts of ranges of numbers from the counts of terms, which takes one pass over the entries for all of them; null: some
+ * range is of something else, or some entry has several values and might count twice.
+ */
+function* countsOfIntervals(
+  column: FieldColumn,
+  field: string,
+  ranges: readonly FacetRange[],
+  matches: EntrySet,
+  budget: WorkBudget,
+): Work<number[] | null> {
+  const intervals = ranges.map(({ condition }) => intervalOf(condition, field));
+  if (intervals.includes(null)) return null;
+  budget.hold(matches.count * entryBytes);
+  const tally = yield* TermTally.of(column, matches.toList(), [], budget);
+  return tally.hasSeveral ? null : yield* tally.countsWithin(intervals as NumberInterval[]);
+}
+
+/** The interval that a condition is; null: it is none of doubles. */
+function intervalOf(condition: Condition, field: string): NumberInterval | null {
+  if (condition.kind === "and") {
+    let common: NumberInterval | null = allNumbers;
+    for (const operand of condition.operands) {
+      const next = intervalOf(operand, field);
+      common = next === null || common === null ? null : commonInterval(common, next);
+    }
+    return common;
+  }
+  if (condition.kind === "between") {
+    const { low, high } = condition;
+    if (condition.field.name !== field) return null;
+    if (low.value.type !== "double" || high.value.type !== "double") return null;
+    return { low: low.value.value, hasLow: true, high: high.value.value, hasHigh: true };
+  }
+  if (condition.kind !== "comparison" || condition.field.name !== field) return null;
+  const { operator, value } = condition;
+  if (value.type !== "double") return null;
+  switch (operator) {
+    case "<":
+    case "<=":
+      return { ...allNumbers, high: value.value, hasHigh: operator === "<=" };
+    case ">":
+    case ">=":
+      return { ...allNumbers, low: value.value, hasLow: operator === ">=" };
+    default:
+      return null;
+  }
+}
+
+const allNumbers: NumberInterval = {
+  low: Number.NEGATIVE_INFINITY,
+  hasLow: true,
+  high: Number.POSITIVE_INFINITY,
+  hasHigh: true,
+};
+
+function commonInterval(left: NumberInterval, right: NumberInterval): NumberInterval {
+  const isLeftLow = left.low > right.low || (left.low === right.low && !left.hasLow);
+  const isLeftHigh = left.high < right.high || (left.high === right.high && !left.hasHigh);
+  const { low, hasLow } = isLeftLow ? left : right;
+  const { high, hasHigh } = isLeftHigh ? left : right;
+  return { low, hasLow, high, hasHigh };
+}
+
+function* addAll(
+  row: FacetRow,
+  { pageSize, start }: FacetOptions,
+  entries: Uint32Array,
+  context: FacetContext,
+): Work<void> {
+  const termCount = entries.length === 0 ? 0 : 1;
+  const shown = termCount === 1 && pageSize > 0 && start <= 0 ? 1 : 0;
+  if (shown === 1) {
+    const totals = yield* totalsOf(entries, row.numbersIn(context), context.reader.budget);
+    row.add(allName, entries.length, totals);
+  }
+  const hits = shown === 1 || start > 0 ? 0 : entries.length;
+  row.setRemaining(hits, termCount - start - shown);
+}
+
+function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext): void {
+  if (isKnownField(field) && field !== "id()") return;
+  throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
+}
+
+/** A number as JSON; one beyond the doubles has no other form than its name. */
+function numberText(value: number): string {
+  return Number.isFinite(value) ? String(value) : `"${value}"`;
+}
+
+/** Writes one facet: its values one after another, then what remains. */
+class FacetRow {
+  readonly hasAggregations: boolean;
+  readonly budget: WorkBudget;
+  readonly #aggregations: readonly FacetAggregation[];
+  readonly #text = new JsonText();
+  readonly #remaining = new JsonText();
+  #chargedRemaining = 0;
+  #remainingHits = 0;
+  #remainingCount = 0;
+  #isEmpty = true;
+  #charged = 0;
+
+  constructor(name: string, aggregations: readonly FacetAggregation[], budget: WorkBudget) {
+    this.budget = budget;
+    this.#aggregations = aggregations;
+    this.hasAggregations = aggregations.length > 0;
+    this.#text.addText(`{"Name":${JSON.stringify(name)},"Values":[`);
+  }
+
+  /** For each aggregation, the numbers of its field. */
+  numbersIn({ reader }: FacetContext): EntryNumbers[] {
+    return this.#aggregations.map(({ field }) => new EntryNumbers(reader.column(field, "lower")));
+  }
+
+  /** Adds a value: a row for each aggregation, or one without. */
+  add(range: string, count: number, totals: readonly NumberTotals[]): void {
+    const tail = `"Count":${count},"Range":${JSON.stringify(range)}}`;
+    if (!this.hasAggregations) this.#addText(`{"Name":null,${tail}`);
+    for (const [i, { label, kinds }] of this.#aggregations.entries()) {
+      const { [i]: found } = totals;
+      let text = `{"Name":${JSON.stringify(label)},`;
+      if (found !== undefined && count > 0) {
+        const { sum, min, max, count: numbers } = found;
+        if (kinds.has("Average"))
+          text += `"Average":${numberText(numbers === 0 ? 0 : sum / numbers)},`;
+        if (kinds.has("Max")) text += `"Max":${numberText(max)},`;
+        if (kinds.has("Min")) text += `"Min":${numberText(min)},`;
+        if (kinds.has("Sum")) text += `"Sum":${numberText(sum)},`;
+      }
+      this.#addText(text + tail);
+    }
+    this.budget.spend(valueUnits);
+  }
+
+  /** Adds a term to those that remain. */
+  addRemaining(term: string): void {
+    if (this.#remaining.length > 0) this.#remaining.addText(",");
+    this.#remaining.addString(term);
+    if (this.#remaining.length - this.#chargedRemaining < chargedBytes) return;
+    this.budget.hold(this.#remaining.length - this.#chargedRemaining);
+    this.#chargedRemaining = this.#remaining.length;
+  }
+
+  setRemaining(hits: number, count: number): void {
+    this.#remainingHits = hits;
+    this.#remainingCount = count;
+  }
+
+  finish(): Buffer {
+    const hits = this.#remainingHits;
+    return this.#text
+      .addText(`],"RemainingHits":${hits},"RemainingTermsCount":${this.#remainingCount}`)
+      .addText(',"RemainingTerms":[')
+      .addBytes(this.#remaining.bytes)
+      .addText("]}")
+      .take();
+  }
+
+  #addText(text: string): void {
+    if (!this.#isEmpty) this.#text.addText(",");
+    this.#isEmpty = false;
+    this.#text.addText(text);
+    if (this.#text.length - this.#charged < chargedBytes) return;
+    this.budget.hold(this.#text.length - this.#charged);
+    this.#charged = this.#text.length;
+  }
+}

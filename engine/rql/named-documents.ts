@@ -1,0 +1,63 @@
+/** Documents that a query names and reads before it looks into an index: facet setups and lists of stop words. */
+import { EngineError } from "../base/errors.ts";
+import { namedDocumentBytesMax } from "../base/limits.ts";
+import { bodyLengthOf, bodyTextOf } from "../documents/document-record.ts";
+import type { Condition } from "./analyzed-query.ts";
+import { operandsOf } from "./meaning-of.ts";
+import { parseQueryParameters } from "./query-parameters.ts";
+import type { RowSource, StoredRow } from "./row-source.ts";
+
+export interface DocumentReader {
+  readonly source: Pick<RowSource, "findDocument" | "read">;
+  /** Waits for the record that `read` lacks. @returns false when there is none */
+  wait(): Promise<boolean>;
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** The JSON text of a document; null: there is none. @throws work-limit when it is large */
+export async function documentText(
+  id: string,
+  { source, wait }: DocumentReader,
+): Promise<string | null> {
+  const row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
+  for (;;) {
+    const docNum = source.findDocument(id);
+    if (docNum >= 0 && source.read(docNum, row)) break;
+    if (docNum < 0 || !(await wait())) return null;
+  }
+  const length = bodyLengthOf(row.bytes, row.start);
+  if (length <= namedDocumentBytesMax) return bodyTextOf(row.bytes, row.start);
+  throw new EngineError(
+    "work-limit",
+    `The document '${id}' has ${length} bytes, more than the limit of ${namedDocumentBytesMax} for facet setups and stop words.`,
+  );
+}
+
+/** The words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation */
+export async function stopWordsIn(
+  where: Condition | null,
+  reader: DocumentReader,
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const words = new Map<string, ReadonlySet<string>>();
+  const open: Condition[] = where === null ? [] : [where];
+  for (let condition = open.pop(); condition !== undefined; condition = open.pop()) {
+    open.push(...operandsOf(condition));
+    if (condition.kind !== "more-like-this") continue;
+    const { stopWordsId: id } = condition;
+    if (id !== null && !words.has(id)) words.set(id, await stopWordsOf(id, reader));
+  }
+  return words;
+}
+
+async function stopWordsOf(id: string, reader: DocumentReader): Promise<ReadonlySet<string>> {
+  const text = await documentText(id, reader);
+  if (text === null) {
+    throw new EngineError("invalid-operation", `Stop words document ${id} could not be found`);
+  }
+  const list = parseQueryParameters(text).values.get("StopWords");
+  const items = list?.type === "array" ? list.items : [];
+  return new Set(
+    items.flatMap((item) => (item.type === "string" ? [item.value.toLowerCase()] : [])),
+  );
+}

@@ -1,0 +1,482 @@
+/** Facets, suggestions and moreLikeThis over deployed and automatic indexes; what is expected was measured on RavenDB 7.2.7. */
+import { afterEach, describe, expect, it } from "vitest";
+import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
+
+afterEach(closeDatabases);
+
+const products = {
+  "products/1": { Brand: "Zed", Price: 10, Stock: 3, Tags: ["a", "b", "a"], Town: "Porto" },
+  "products/2": { Brand: "zed", Price: 10.5, Stock: 4, Tags: ["b", null], Town: "Évora" },
+  "products/3": { Brand: "Yak", Price: 20, Stock: 5, Tags: [], Town: "Lisboa" },
+  "products/4": { Brand: "Yak", Price: 30, Stock: 6, Town: null },
+  "products/5": { Brand: "x-y", Price: 40, Stock: 7, Tags: "b", Town: "" },
+};
+
+const words = [
+  "oren",
+  "maxim",
+  "maksim",
+  "karmel",
+  "carmel",
+  "maxime",
+  "anna maria",
+  "maxine",
+  "max",
+];
+
+const articles = {
+  "articles/1": { Body: "alpha beta gamma gamma delta", Topic: "one", Tags: ["x", "y"] },
+  "articles/2": { Body: "alpha alpha beta", Topic: "one", Tags: ["x"] },
+  "articles/3": { Body: "gamma epsilon", Topic: "two", Tags: ["y"] },
+  "articles/4": { Body: "zeta", Topic: "three", Tags: [] },
+  "articles/5": { Body: "alpha", Topic: "two", Tags: ["x"] },
+};
+
+async function opened(): Promise<OpenDatabase> {
+  const database = await openDatabase();
+  await putAll(database, "Products", products);
+  await putAll(database, "Words", Object.fromEntries(words.map((T, i) => [`words/${i}`, { T }])));
+  await putAll(database, "Articles", articles);
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "P",
+        Maps: [
+          "map('Products', p => ({ Brand: p.Brand, Exact: p.Brand, Price: p.Price, Stock: p.Stock, Tags: p.Tags, Town: p.Town }))",
+        ],
+        Fields: { Exact: { Indexing: "Exact" } },
+      },
+      {
+        Name: "R",
+        Maps: ["map('Products', p => ({ Brand: p.Brand, Count: 1 }))"],
+        Reduce:
+          "groupBy(x => x.Brand).aggregate(g => ({ Brand: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0) }))",
+      },
+      {
+        Name: "W",
+        Maps: ["map('Words', w => ({ T: w.T, S: w.T, N: w.T, E: w.T }))"],
+        Fields: {
+          T: { Suggestions: true },
+          S: { Suggestions: true, Indexing: "Search" },
+          E: { Suggestions: true, Indexing: "Exact" },
+        },
+      },
+      {
+        Name: "A",
+        Maps: ["map('Articles', a => ({ Body: a.Body, Topic: a.Topic, Tags: a.Tags }))"],
+        Fields: { Body: { Indexing: "Search" } },
+      },
+    ],
+    true,
+  );
+  return database;
+}
+
+/** The rows of a query, with parameters. */
+async function rowsOf(database: OpenDatabase, text: string, parameters?: object) {
+  const parametersText = parameters === undefined ? null : JSON.stringify(parameters);
+  return (await query(database, text, { parametersText, waitForNonStale: true })).rows;
+}
+
+/** Facets in short: `name: value count, … (remaining hits, remaining terms)`. */
+async function facets(database: OpenDatabase, select: string, parameters?: object, where = "") {
+  const rows = await rowsOf(database, `from index 'P' ${where} select ${select}`, parameters);
+  return rows.map((row) => {
+    const values = (row["Values"] as Record<string, unknown>[]).map(
+      ({ Name, Range, ...numbers }) =>
+        `${Name === null ? "" : `${Name}@`}${Range} ${Object.values(numbers).join("/")}`,
+    );
+    const remaining = `${row["RemainingHits"]} ${row["RemainingTermsCount"]} ${row["RemainingTerms"]}`;
+    return `${row["Name"]}: ${values.join(", ")}${remaining === "0 0 " ? "" : ` (${remaining})`}`;
+  });
+}
+
+describe("facet()", () => {
+  it("counts terms, once for a document, in the order of their bytes; null and the empty text first", async () => {
+    const database = await opened();
+    expect(await facets(database, "facet(Brand), facet(Tags) as T")).toEqual([
+      "Brand: x-y 1, yak 2, zed 2",
+      "T: NULL_VALUE 1, a 1, b 3",
+    ]);
+    expect(await facets(database, "facet(Exact)")).toEqual(["Exact: Yak 2, Zed 1, x-y 1, zed 1"]);
+    expect(await facets(database, "facet(Town)")).toEqual([
+      "Town: NULL_VALUE 1, EMPTY_STRING 1, lisboa 1, porto 1, évora 1",
+    ]);
+    expect(await facets(database, "facet(Brand)", undefined, "where Stock > 4")).toEqual([
+      "Brand: x-y 1, yak 2",
+    ]);
+    expect(await facets(database, "facet(Brand)", undefined, "where Stock > 40")).toEqual([
+      "Brand: ",
+    ]);
+    expect(await rowsOf(database, "from index 'R' select facet(Count, sum(Count))")).toMatchObject([
+      {
+        Values: [
+          { Name: "Count", Sum: 3, Count: 3, Range: "1" },
+          { Sum: 2, Range: "2" },
+        ],
+      },
+    ]);
+  });
+
+  it("follows changes and deletions of documents", async () => {
+    const database = await opened();
+    await putAll(database, "Products", { "products/3": { Brand: "zed", Price: 1, Stock: 1 } });
+    await database.delete("products/5");
+    expect(await facets(database, "facet(Brand, sum(Stock))")).toEqual([
+      "Brand: Stock@yak 6/1, Stock@zed 8/3",
+    ]);
+  });
+
+  it("counts ranges: with their fractions, unless numbers are added up", async () => {
+    const database = await opened();
+    expect(
+      await facets(
+        database,
+        "facet(Price<=10, Price > 10 and Price < 40, Price between 100 and 200)",
+      ),
+    ).toEqual(["Price: Price <= 10 1, Price > 10 and Price < 40 3, Price between 100 and 200 0"]);
+    expect(await facets(database, "facet(Price <= 10, Price > 10, sum(Stock) as S)")).toEqual([
+      "Price: S@Price <= 10 7/2, S@Price > 10 18/3",
+    ]);
+    expect(await facets(database, "facet(Price < $a) as X", { a: 10.25 })).toEqual([
+      "X: Price < 10.25 1",
+    ]);
+    expect(await facets(database, "facet(Town < 'm', Town >= 'm')")).toEqual([
+      "Town: Town < m 2, Town >= m 2",
+    ]);
+    expect(await facets(database, "facet(Price > 100, max(Price))")).toEqual([
+      "Price: Price@Price > 100 0",
+    ]);
+  });
+
+  it("counts a document once in a range, however many of its numbers are there", async () => {
+    const database = await opened();
+    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 1 } });
+    expect(await facets(database, "facet(Price < 10, Price >= 10, Price > 45)")).toEqual([
+      "Price: Price < 10 1, Price >= 10 6, Price > 45 1",
+    ]);
+    expect(await facets(database, "facet(Price < 10, Price >= 10)", {}, "where Stock > 3")).toEqual(
+      ["Price: Price < 10 0, Price >= 10 4"],
+    );
+  });
+
+  it("adds up numbers of other fields, in the order of a dictionary", async () => {
+    const database = await opened();
+    expect(
+      await facets(
+        database,
+        "facet(Brand, sum(Stock), avg(Stock), min(Stock), max(Stock), sum(Price) as P)",
+      ),
+    ).toEqual([
+      "Brand: Stock@x-y 7/7/7/7/1, P@x-y 40/1, Stock@yak 5.5/6/5/11/2, P@yak 50/2, Stock@zed 3.5/4/3/7/2, P@zed 20.5/2",
+    ]);
+    expect(await facets(database, "facet(Town, sum(Stock))")).toEqual([
+      "Town: Stock@EMPTY_STRING 7/1, Stock@évora 4/1, Stock@lisboa 5/1, Stock@NULL_VALUE 6/1, Stock@porto 3/1",
+    ]);
+    expect(await facets(database, "facet(sum(Stock), sum(Nope))")).toEqual([
+      "@AllResults: Stock@@AllResults 25/5, Nope@@AllResults 0/5",
+    ]);
+  });
+
+  it("pages by its options and says what remains", async () => {
+    const database = await opened();
+    const shown = (o: object) => facets(database, "facet(Brand, $o)", { o });
+    expect(await shown({ TermSortMode: "CountDesc" })).toEqual(["Brand: yak 2, zed 2, x-y 1"]);
+    expect(await shown({ termsortmode: 1 })).toEqual(["Brand: zed 2, yak 2, x-y 1"]);
+    expect(await shown({ Start: 1, PageSize: 1, IncludeRemainingTerms: true })).toEqual([
+      "Brand: yak 2 (2 1 zed)",
+    ]);
+    expect(await shown({ PageSize: 0 })).toEqual(["Brand:  (5 3 )"]);
+    expect(await shown({ Start: 100 })).toEqual(["Brand:  (0 -97 )"]);
+    expect(await facets(database, 'facet(Brand, \'{"PageSize":"2"}\')')).toEqual([
+      "Brand: x-y 1, yak 2 (2 1 )",
+    ]);
+  });
+
+  it("is described by a document", async () => {
+    const database = await opened();
+    await putAll(database, "Facets", {
+      "facets/Shop": {
+        Facets: [
+          { FieldName: "Brand", DisplayFieldName: "Maker", Options: { TermSortMode: "ValueDesc" } },
+          {
+            FieldName: "Town",
+            Options: { PageSize: 1 },
+            Aggregations: { Sum: [{ Name: "Stock", DisplayName: "S" }], Max: "Price" },
+          },
+        ],
+        RangeFacets: [{ Ranges: ["Price < $least", "Price >= 20 ignored"] }],
+      },
+      "facets/Empty": {},
+    });
+    const shop = [
+      "Maker: zed 2, yak 2, x-y 1",
+      "Town: S@EMPTY_STRING 7/1, Price@EMPTY_STRING 40/1 (4 4 )",
+      "Price: Price < 15 2, Price >= 20 3",
+    ];
+    expect(
+      await facets(database, "facet(id('FACETS/shop')), facet(Stock < 5)", { least: 15 }),
+    ).toEqual([...shop, "Stock: Stock < 5 2"]);
+    expect(await facets(database, "facet(id('facets/Empty'))")).toEqual([]);
+    expect(await facets(database, "facet(id($d))", { d: { Facets: [{}] } })).toEqual([
+      "@AllResults: @AllResults 5",
+    ]);
+  });
+
+  it.each([
+    ["facet(Nope)", "query-invalid", "Field Nope not found in Index 'P'."],
+    ["facet(Nope < 3)", "query-invalid", "Field Nope not found"],
+    ["facet(Brand), Town", "query-invalid", "Unsupported expression of type FieldExpression"],
+    ["facet(Brand, Town)", "query-invalid", "argument of facet(). Text: Town."],
+    ["facet(Brand), facet(Brand)", "query-invalid", "Duplicate alias 'Brand'"],
+    ["facet(Price < 3, Stock < 3)", "query-invalid", "defined on the same field"],
+    ["facet(Price = 3)", "query-invalid", "range of a facet query: Equal"],
+    ["facet(Price < 3 or Price > 5)", "query-invalid", "range of a facet query: Or"],
+    ["facet(Price < 3, Price > 5.5)", "query-invalid", "got Long and Double for a field 'Price'"],
+    ["facet(Price < 3 as X)", "query-invalid", "Alias 'X' can only be applied on method"],
+    ["facet(Price < null)", "out-of-range", "out of the range of valid values"],
+    [
+      "facet(Brand, avg())",
+      "query-invalid",
+      "of Average method in a facet query. Expected 1, got 0",
+    ],
+    ["facet(Brand, median(Price))", "not-supported", "Method 'median' is not supported."],
+    ["facet(Brand, count())", "query-invalid", "count may only be used in group by queries"],
+    ["facet(Price < 3, '{}')", "not-supported", "Options are not supported in range facets."],
+    ["facet(Brand, 'x')", "json-invalid", "Expected the JSON text of an object, but got: x"],
+    ["facet(Brand, $o)", "argument-null", "Value cannot be null."],
+    [
+      "facet(id('facets/None'))",
+      "null-reference",
+      "There is no facet setup document 'facets/None'.",
+    ],
+    ["facet(id())", "query-invalid", "id() in facet query must have one argument"],
+    ["distinct facet(Brand)", "query-invalid", "Cannot use SELECT DISTINCT in a facet query"],
+  ])("refuses %s", async (select, code, message) => {
+    const database = await opened();
+    const asked = rowsOf(database, `from index 'P' select ${select}`);
+    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+
+  it("refuses what it cannot answer in other clauses and setups", async () => {
+    const database = await opened();
+    const refused = (text: string, parameters: object, code: string) =>
+      expect(rowsOf(database, text, parameters)).rejects.toMatchObject({ code });
+    await refused("from Products select facet(Brand)", {}, "query-invalid");
+    await refused("from index 'P' filter Stock > 1 select facet(Brand)", {}, "query-invalid");
+    const setup = (d: object, code: string) =>
+      refused("from index 'P' select facet(id($d))", { d }, code);
+    await setup({ Facets: {} }, "invalid-format");
+    await setup({ Facets: [5] }, "invalid-format");
+    await setup(
+      { Facets: [{ FieldName: "Brand", Aggregations: { Median: "Price" } }] },
+      "invalid-argument",
+    );
+    await setup({ RangeFacets: [{ Ranges: [] }] }, "null-reference");
+    await setup({ RangeFacets: [{ Ranges: [3] }] }, "invalid-operation");
+    await setup({ RangeFacets: [{ Ranges: ["Price ??? 3"] }] }, "query-invalid");
+    for (const o of [{ Start: null }, { PageSize: "x" }, { TermSortMode: "Sideways" }, 5, null]) {
+      await refused("from index 'P' select facet(Brand, $o)", { o }, "invalid-operation");
+    }
+  });
+
+  it("is refused where documents are changed, or sent to subscriptions", async () => {
+    const database = await opened();
+    const compiled = (text: string, kind: "delete" | "subscription") =>
+      expect(() => database.queries.compile(text, kind, null)).toThrow("in queries only");
+    compiled("from index 'P' select facet(Brand)", "delete");
+    compiled("from Words select suggest(T, 'x')", "delete");
+    compiled("from Words as w select suggest(T, 'x')", "subscription");
+  });
+
+  it("is charged for its work and memory", async () => {
+    const database = await opened();
+    await facets(database, "facet(Brand)");
+    const before = workLimits;
+    try {
+      setWorkLimits({ ...before, unitsMax: 10 });
+      await expect(facets(database, "facet(Brand)")).rejects.toMatchObject({ code: "work-limit" });
+      setWorkLimits({ ...before, bytesMax: 16 });
+      await expect(facets(database, "facet(Brand)")).rejects.toMatchObject({ code: "work-limit" });
+    } finally {
+      setWorkLimits(before);
+    }
+  });
+});
+
+describe("suggest()", () => {
+  const suggested = async (database: OpenDatabase, select: string, parameters?: object) =>
+    await rowsOf(database, `from index 'W' select ${select}`, parameters);
+  const list = async (database: OpenDatabase, term: unknown, o: object = {}) =>
+    (await suggested(database, "suggest(T, $t, $o)", { t: term, o }))[0]?.["Suggestions"];
+
+  it("finds terms that are spelled alike, best first", async () => {
+    const database = await opened();
+    expect(await list(database, "MAXIN")).toEqual(["maxine", "maxim", "maxime"]);
+    expect(await list(database, "karml")).toEqual(["karmel", "carmel"]);
+    expect(await list(database, "oern")).toEqual([]);
+    expect(await list(database, "")).toEqual([]);
+    expect(await list(database, ["karml", "orin", 5, "karml"])).toEqual([
+      "karmel",
+      "carmel",
+      "oren",
+    ]);
+    expect(await suggested(database, "suggest(T, 'maxin') as Names, suggest(S, 'ana')")).toEqual([
+      { Name: "Names", Suggestions: ["maxine", "maxim", "maxime"] },
+      { Name: "S", Suggestions: ["anna"] },
+    ]);
+    expect(await suggested(database, "suggest(E, 'Maxin'), suggest(T, 'MAXIN')")).toEqual([
+      { Name: "E", Suggestions: ["maxine", "maxim", "maxime"] },
+      { Name: "T", Suggestions: ["maxine", "maxim", "maxime"] },
+    ]);
+  });
+
+  it("takes options", async () => {
+    const database = await opened();
+    const all = ["maxine", "maxim", "maxime", "max", "maksim", "anna maria"];
+    expect(await list(database, "maxin", { PageSize: 1 })).toEqual(["maxine"]);
+    expect(await list(database, "maxin", { Accuracy: 0.9 })).toEqual(["maxine"]);
+    expect(await list(database, "maxin", { accuracy: "0.2" })).toEqual(all);
+    expect(await list(database, "maxin", { Distance: "JaroWinkler", Accuracy: 0.4 })).toEqual(all);
+    const gram = await list(database, "maxin", { Distance: "NGram", Accuracy: 0.4 });
+    expect(gram).toEqual(all.filter((one) => one !== "max"));
+    expect(await list(database, "maxin", { SortMode: "None" })).toEqual([
+      "maxim",
+      "maxime",
+      "maxine",
+    ]);
+  });
+
+  it("leaves out terms that only deleted documents had", async () => {
+    const database = await opened();
+    await database.delete(`words/${words.indexOf("maxine")}`);
+    expect(await list(database, "maxin")).toEqual(["maxim", "maxime"]);
+  });
+
+  it("makes an automatic index for a collection", async () => {
+    const database = await opened();
+    const { outcome, rows } = await query(
+      database,
+      "from Words where N > 1 select suggest(T, 'karml')",
+    );
+    expect(rows).toEqual([{ Name: "T", Suggestions: ["karmel", "carmel"] }]);
+    expect(outcome).toMatchObject({ indexName: "Auto/Words/ByNAndSuggest(T)", totalResults: 1 });
+    const next = await query(database, "from Words select suggest('T', 'karml')");
+    expect(next.outcome?.indexName).toBe("Auto/Words/ByNAndSuggest(T)");
+    expect(await rowsOf(database, "from Nothing select suggest(T, 'karml')")).toEqual([
+      { Name: "T", Suggestions: [] },
+    ]);
+  });
+
+  it.each([
+    ["suggest(N, 'x')", "invalid-operation", "does not have suggestions configured for field 'N'"],
+    ["suggest(Nope, 'x')", "invalid-operation", "does not have a field 'Nope'"],
+    ["suggest(T)", "query-invalid", "must contain two or three arguments but '1'"],
+    ["suggest(T, x)", "query-invalid", "Argument at index '2' in suggest() must be a value"],
+    ["suggest(T, 'x'), T", "query-invalid", "Unsupported expression of type FieldExpression"],
+    ["suggest(S, 'two words')", "not-supported", "'two words' has 2 of them"],
+    ["suggest(T, 5)", "out-of-range", "Index was out of range"],
+    ["suggest(T, 'x', '{\"Distance\":\"Soundex\"}')", "invalid-operation", "SuggestionOptions"],
+    ["suggest(T, 'x', '{\"PageSize\":-1}')", "out-of-range", "non-negative"],
+  ])("refuses %s", async (select, code, message) => {
+    const database = await opened();
+    const asked = suggested(database, select);
+    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+
+  it("refuses very many terms", async () => {
+    const database = await opened();
+    const t = Array.from({ length: 1_000 }, (_, i) => `t${i}`);
+    await expect(list(database, t)).rejects.toMatchObject({ code: "work-limit" });
+  });
+});
+
+describe("moreLikeThis()", () => {
+  const like = async (database: OpenDatabase, args: string, parameters: object = {}, rest = "") => {
+    const text = `from index 'A' where moreLikeThis(${args})${rest}`;
+    const options = { parametersText: JSON.stringify(parameters), waitForNonStale: true };
+    const { ids } = await query(database, text, options);
+    return ids.map((id) => Number(id.slice("articles/".length)));
+  };
+  const first = "id() = 'articles/1', $o";
+
+  it("finds what shares a term with the base, and not the base", async () => {
+    const database = await opened();
+    expect(await like(database, "id() = 'articles/1'")).toEqual([2, 3, 5]);
+    expect(await like(database, "id() = $id", { id: "articles/4" })).toEqual([]);
+    expect(await like(database, "Topic = 'one'")).toEqual([2, 3, 5]);
+    expect(await like(database, "$d", { d: '{"Any":["zeta",{"B":"epsilon"}]}' })).toEqual([3, 4]);
+    expect(await like(database, "$d", { d: { Any: "zeta alpha" } })).toEqual([1, 2, 4, 5]);
+    expect(await like(database, "'{}'")).toEqual([]);
+  });
+
+  it("counts the terms that its options allow", async () => {
+    const database = await opened();
+    const with_ = (o: object) => like(database, first, { o });
+    expect(await with_({ Fields: ["Topic"] })).toEqual([2]);
+    expect(await with_({ Fields: ["Nope"] })).toEqual([]);
+    expect(await with_({ Fields: [] })).toEqual([2, 3, 5]);
+    expect(await with_({ MinimumTermFrequency: 2 })).toEqual([3]);
+    expect(await with_({ MinimumDocumentFrequency: 3 })).toEqual([2, 5]);
+    expect(await with_({ MaximumDocumentFrequency: 2, Fields: ["Body"] })).toEqual([2, 3]);
+    expect(await with_({ MaximumDocumentFrequencyPercentage: 20 })).toEqual([]);
+    expect(await with_({ MaximumQueryTerms: 1 })).toEqual([]);
+    expect(await with_({ MinimumWordLength: 6 })).toEqual([]);
+    expect(await with_({ MaximumWordLength: 1 })).toEqual([2, 3, 5]);
+    await putAll(database, "Stop", { "stop/1": { StopWords: ["ALPHA", "beta", 5] } });
+    expect(await with_({ Fields: ["Body"], StopWordsDocumentId: "stop/1" })).toEqual([3]);
+  });
+
+  it("is combined with other conditions", async () => {
+    const database = await opened();
+    expect(await like(database, "id() = 'articles/1'", {}, " and Topic = 'two'")).toEqual([3, 5]);
+    expect(await like(database, "id() = 'articles/1'", {}, " order by Topic desc, id()")).toEqual([
+      3, 5, 2,
+    ]);
+    const rows = await rowsOf(
+      database,
+      "from index 'A' where moreLikeThis(id() = 'articles/1') select facet(Topic)",
+    );
+    expect(rows).toMatchObject([
+      {
+        Values: [
+          { Count: 1, Range: "one" },
+          { Count: 2, Range: "two" },
+        ],
+      },
+    ]);
+  });
+
+  it.each([
+    ["", {}, "query-invalid", "one or two arguments"],
+    ["id() = 'articles/1', $o, 3", { o: {} }, "query-invalid", "one or two arguments"],
+    ["Body", {}, "query-invalid", "Expected value, but got: <Field>: Body"],
+    ["id() in ('articles/1')", {}, "query-invalid", "binary expression or value"],
+    ["id() = 'articles/none'", {}, "invalid-operation", "did not yield any documents"],
+    ["$d", { d: "not json" }, "json-invalid", "not json"],
+    ["$d", { d: "[]" }, "json-not-object", "[]"],
+    ["$d", { d: "5" }, "json-truncated", "Buffer ended"],
+    ["$d", { d: null }, "null-reference", "is null"],
+    ["id() = 'articles/1', $o", { o: "x" }, "json-invalid", "x"],
+    ["id() = 'articles/1', $o", { o: { MinimumWordLength: "x" } }, "invalid-format", "'x'"],
+    [
+      "id() = 'articles/1', $o",
+      { o: { StopWordsDocumentId: "no" } },
+      "invalid-operation",
+      "no could not",
+    ],
+  ])("refuses %s of %j", async (args, parameters, code, message) => {
+    const database = await opened();
+    const asked = like(database, args, parameters);
+    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+
+  it("needs an index that is named", async () => {
+    const database = await opened();
+    await expect(
+      rowsOf(database, "from Articles where moreLikeThis(id() = 'articles/1')"),
+    ).rejects.toMatchObject({ code: "query-invalid" });
+  });
+});
