@@ -14,7 +14,15 @@ export function isLargeDocument(bytes: Buffer, start: number): boolean {
   return bodyLengthOf(bytes, start) > largeRecordBytes;
 }
 
-export class DocumentPieces {
+/** A text that is copied piece by piece. */
+export interface TextPieces {
+  /** Bytes of the text. */
+  readonly length: number;
+  /** A copy of bytes [start, end) of the text. */
+  copy(start: number, end: number): Buffer;
+}
+
+export class DocumentPieces implements TextPieces {
   /** Bytes of the text. */
   readonly length: number;
   readonly #record: Buffer;

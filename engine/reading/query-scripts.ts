@@ -7,11 +7,14 @@ import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
+import { pageOf } from "../keyspaces/series-page.ts";
+import { summaryOf } from "../keyspaces/time-series.ts";
 import type { Position } from "../log/log.ts";
 import type {
   AnalyzedQuery,
   ProjectedCall,
   ProjectedField,
+  ProjectedSeries,
   ProjectedValue,
 } from "../rql/analyzed-query.ts";
 import type { Argument, Declaration, Expression, Field, PathPart } from "../rql/ast.ts";
@@ -25,7 +28,11 @@ import type {
   ScriptIncludes,
   ScriptInput,
   ScriptProvider,
+  SeriesCalls,
+  StoredSeries,
 } from "../rql/row-source.ts";
+import { composite, type SeriesArgument } from "../rql/time-series/series-filter.ts";
+import { seriesQueryName } from "../scripting/patch-functions.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { compileTextTest } from "../scripting/regular-expression.ts";
 import {
@@ -36,7 +43,12 @@ import {
 } from "../scripting/script.ts";
 import { scriptCache } from "../scripting/script-cache.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
-import type { ScriptHost, ScriptTimeSeries } from "../scripting/script-host.ts";
+import type {
+  ScriptHost,
+  ScriptTimeSeries,
+  ScriptTimeSeriesEntry,
+  ScriptTimeSeriesStats,
+} from "../scripting/script-host.ts";
 import { truthy } from "../scripting/script-operators.ts";
 import {
   getOwn,
@@ -75,8 +87,8 @@ export class DatabaseScripts implements ScriptProvider {
     this.#fetch = fetch;
   }
 
-  forQuery(query: AnalyzedQuery): QueryScripts {
-    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch);
+  forQuery(query: AnalyzedQuery, series: SeriesCalls | null = null): QueryScripts {
+    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch, series);
   }
 
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean {
@@ -94,14 +106,17 @@ class ScriptsOfQuery implements QueryScripts {
   #filter: CompiledScript | null = null;
 
   readonly #fetch: FetchRecord;
+  readonly #series: SeriesCalls | null;
 
   constructor(
     query: AnalyzedQuery,
     host: ReadingScriptHost,
     state: DatabaseState,
     fetch: FetchRecord,
+    series: SeriesCalls | null,
   ) {
     this.#query = query;
+    this.#series = series;
     this.#host = host;
     this.#fetch = fetch;
     this.#state = state;
@@ -114,14 +129,28 @@ class ScriptsOfQuery implements QueryScripts {
   }
 
   missing(error: unknown): Promise<void> | null {
+    if (error instanceof SeriesPending) return this.#runSeries(error);
     if (!(error instanceof RecordNotResident)) return null;
     return this.#fetch(error).then((bytes) => {
       this.#host.fetched.set(error.position, bytes);
     });
   }
 
+  async #runSeries({ key, series: name, args }: SeriesPending): Promise<void> {
+    const { series, input } = this.#host;
+    assert(this.#series !== null && input !== null, "a script of a query called it");
+    if (series.size >= seriesCallsMax) {
+      throw new EngineError(
+        "work-limit",
+        `A row calls time series functions with more than ${seriesCallsMax} different arguments, which is the limit.`,
+      );
+    }
+    series.set(key, await this.#series.call(name, args, input));
+  }
+
   /** Called after a row: its fetched records are usually in the cache as well. */
   #dropFetched(): void {
+    this.#host.series.clear();
     if (this.#host.fetched.size > fetchedMax) this.#host.fetched.clear();
   }
 
@@ -162,6 +191,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   #compile(text: string): CompiledScript {
     const functions = this.#query.functions.map(functionText);
+    for (const name of this.#query.series.keys()) functions.push(seriesFunctionText(name));
     const { groupBy } = this.#query;
     if (groupBy !== null) {
       const keys = groupBy.keys.map(({ field }) => field.name);
@@ -172,6 +202,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   /** `takesLists`: several documents under a plain alias are a list, not an error. */
   #run(script: CompiledScript, input: ScriptInput, takesLists = false) {
+    this.#host.input = input;
     const args: Value[] = [this.#documentOf(input, script.hint).root];
     for (const { alias, isArray: isList } of this.#query.load) {
       args.push(loadedValue(input.loaded.get(alias), alias, isList || takesLists));
@@ -217,6 +248,11 @@ function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
 }
 
+/** A function of the script that runs a series query. */
+function seriesFunctionText(name: string): string {
+  return `function ${name}(...args) { return ${seriesQueryName}(${JSON.stringify(name)}, args); }`;
+}
+
 /** The rows of a projection's result: an unchanged document stays a document. */
 function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   if (isArray(value)) {
@@ -257,13 +293,14 @@ function projectionText(projection: AnalyzedQuery["projection"], root: string): 
   return callText(projection.call, root);
 }
 
-function callText(call: ProjectedCall, root: string): string {
+function callText(call: ProjectedCall | ProjectedSeries, root: string): string {
   return `${call.name}(${call.args.map((argument) => valueText(argument, root)).join(", ")})`;
 }
 
 function valueText(value: ProjectedValue, root: string): string {
   switch (value.kind) {
     case "call":
+    case "series":
       return callText(value, root);
     case "whole":
       return value.alias;
@@ -312,12 +349,16 @@ export function callAsScript(query: AnalyzedQuery): AnalyzedQuery {
 export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
   const { projection, source } = query;
   if (projection.kind !== "fields") return query;
-  if (!projection.fields.some(({ value }) => value.kind === "call")) return query;
+  if (!projection.fields.some(({ value }) => hasCall(value))) return query;
   const root = source.alias ?? rowName;
   const member = ({ key, value }: ProjectedField) =>
     `${JSON.stringify(key)}: ${valueText(value, root)}`;
   const text = `{ ${projection.fields.map(member).join(", ")} }`;
   return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
+}
+
+function hasCall(value: ProjectedValue): boolean {
+  return value.kind === "call" || (value.kind === "series" && value.args.some(hasCall));
 }
 
 /** `filter` as a script expression. */
@@ -359,12 +400,88 @@ function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
   return `${rowName}${membersText(path)}`;
 }
 
+/** Different calls of series queries in one row. The script is run again after each. */
+const seriesCallsMax = 128;
+
+/** A script called a series query: it is run again when there is the result. */
+class SeriesPending extends Error {
+  readonly key: string;
+  readonly series: string;
+  readonly args: readonly SeriesArgument[];
+
+  /** `key`: of the call among those of its row. `series`: the name of the query. */
+  constructor(key: string, series: string, args: readonly SeriesArgument[]) {
+    super("the result of a series query is not known yet");
+    this.key = key;
+    this.series = series;
+    this.args = args;
+  }
+}
+
+function seriesArgumentOf(value: Value): SeriesArgument {
+  const document = ScriptDocument.of(value);
+  if (document !== null && document.id !== null) {
+    const bytes = Buffer.from(document.bodyText());
+    return { kind: "document", document: { id: document.id, bytes, at: 0 } };
+  }
+  if (value === undefined || value === null) return { kind: "value", value: null };
+  const isScalar =
+    typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+  return { kind: "value", value: isScalar ? value : composite };
+}
+
+/** A stored series, to be read. Null: there is none. */
+class StoredScriptSeries implements ScriptTimeSeries {
+  readonly #stored: StoredSeries | null;
+
+  constructor(stored: StoredSeries | null) {
+    this.#stored = stored;
+  }
+
+  append(): void {
+    throw readOnly();
+  }
+
+  increment(): void {
+    throw readOnly();
+  }
+
+  delete(): void {
+    throw readOnly();
+  }
+
+  entries(
+    from: number | null,
+    to: number | null,
+    pay: (count: number) => void,
+  ): readonly ScriptTimeSeriesEntry[] {
+    if (this.#stored === null) return [];
+    const { segments, prefix } = this.#stored;
+    const bounds = { from: from ?? undefined, to: to ?? undefined };
+    const { slices, count } = pageOf(segments, prefix, bounds);
+    pay(count);
+    return slices.flatMap(({ segment, from: low, to: high }) => {
+      const entries = segment.toEntries().slice(low, high);
+      return entries.map((entry) => ({ ...entry, isRollup: false }));
+    });
+  }
+
+  stats(): ScriptTimeSeriesStats | null {
+    if (this.#stored === null) return null;
+    return summaryOf(this.#stored.segments, this.#stored.prefix) ?? null;
+  }
+}
+
 /** The read-only host of query scripts. */
 export class ReadingScriptHost implements ScriptHost {
   readonly readOnly = true;
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
+  /** The row that a script runs for. */
+  input: ScriptInput | null = null;
+  /** Results of series queries of this row, by name and arguments. */
+  readonly series = new Map<string, string>();
   /** Records that a run missed, fetched for the next run, by position. */
   readonly fetched = new Map<Position, KeptBytes>();
 
@@ -418,8 +535,19 @@ export class ReadingScriptHost implements ScriptHost {
     throw readOnly();
   }
 
-  timeSeries(): ScriptTimeSeries {
-    throw new EngineError("not-supported", "Time series are not supported yet.");
+  timeSeries(id: string, name: string): ScriptTimeSeries {
+    return new StoredScriptSeries(this.#source.seriesOf(id, name));
+  }
+
+  seriesQuery(name: string, values: readonly Value[]): string {
+    const args = values.map(seriesArgumentOf);
+    const shown = args.map((one) =>
+      one.kind === "document" ? [one.document.id] : one.value === composite ? {} : one.value,
+    );
+    const key = JSON.stringify([name, ...shown]);
+    const text = this.series.get(key);
+    if (text === undefined) throw new SeriesPending(key, name, args);
+    return text;
   }
 
   compareExchange(key: string): string | null {
