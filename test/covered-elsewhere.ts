@@ -211,7 +211,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/scripting/shape-hint.ts",
     "engine/scripting/text-costs.ts",
   ],
-  "test/engine/scripting/value-printer.test.ts": ["engine/scripting/value-text.ts"],
+  "test/engine/scripting/value-printer.test.ts": [
+    "engine/json/double-text.ts",
+    "engine/scripting/value-text.ts",
+  ],
   "test/engine/smuggler/round-trip.test.ts": [
     "engine/indexing/definition-json.ts",
     "engine/keyspaces/collections.ts",

@@ -110,9 +110,10 @@ export class SeriesGroups {
   /** Writes the groups missing between two. */
   *#fill(last: GroupResult, next: GroupResult, interpolation: Interpolation): Work<void> {
     const period = this.#period as Period; // there is an interpolation
-    const until = next.from as number;
+    const [start, until] = [last.to as number, next.from as number];
+    if (start >= until || addPeriod(start, period) > until) return;
     // A group's end is the next one's start, but where a number of months begins anew with the year.
-    for (let from = startOfGroup(last.to as number, period); from < until; ) {
+    for (let from = startOfGroup(start, period); from < until; ) {
       const to = addPeriod(from, period);
       const results = interpolated(last, next, from, interpolation);
       this.count += roundHalfEven(results[this.#countAt]?.[0] ?? 0);

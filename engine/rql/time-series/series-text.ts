@@ -3,6 +3,7 @@
  * written as doubles, and NaN as text, as in RavenDB 7.2.7.
  */
 import type { WorkBudget } from "../../base/work-budget.ts";
+import { doubleText } from "../../json/double-text.ts";
 import { seriesTimeText } from "../../keyspaces/time-series.ts";
 import type { SeriesAggregate, SeriesFunction } from "./analyze-series.ts";
 import type { TestedEntry } from "./series-filter.ts";
@@ -90,14 +91,7 @@ export class SeriesText {
   }
 }
 
-/** A double as JSON: with a point or an exponent; what JSON has no number for is text. */
-function doubleText(value: number): string {
-  if (!Number.isFinite(value)) return `"${value}"`;
-  const text = Object.is(value, -0) ? "-0" : String(value);
-  return /[.e]/.test(text) ? text : `${text}.0`;
-}
-
-/** The whole object; `names`: with the names of values in its metadata. */
+/** The whole object; `withNames`: with the names of values in its metadata. */
 export function seriesObject(result: SeriesResult, withNames: boolean): string {
   const results = Buffer.concat(result.pieces).toString();
   return `${seriesOpen(result)}${results}${seriesClose(result, withNames)}}`;
