@@ -18,6 +18,8 @@ export function isLargeDocument(bytes: Buffer, start: number): boolean {
 export interface TextPieces {
   /** Bytes of the text. */
   readonly length: number;
+  /** Whether its creator accounts for its memory, as long as it is in use. */
+  readonly isHeld: boolean;
   /** A copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer;
 }
@@ -25,6 +27,7 @@ export interface TextPieces {
 export class DocumentPieces implements TextPieces {
   /** Bytes of the text. */
   readonly length: number;
+  readonly isHeld = false;
   readonly #record: Buffer;
   readonly #bodyStart: number;
   /** Bytes of the body without its closing brace. */

@@ -53,7 +53,9 @@ export class QueryReply implements RowSink {
   async addLarge(document: TextPieces): Promise<void> {
     let give: (() => void) | undefined;
     try {
-      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      if (!document.isHeld) {
+        give = await takeRoom("replies", document.length, this.#exchange.signal);
+      }
       this.#addComma();
       await this.#flush();
       if (this.#stream !== undefined) await writePieces(this.#stream, document);

@@ -164,7 +164,9 @@ class StreamSink implements RowSink {
     this.#requireClient();
     let give: (() => void) | undefined;
     try {
-      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      if (!document.isHeld) {
+        give = await takeRoom("replies", document.length, this.#exchange.signal);
+      }
       const around = this.#framing.around;
       if (around === undefined) {
         this.#framing.row(document.copy(0, document.length), this.#isFirst, this.#text);

@@ -10,6 +10,8 @@ import { namesMember, type SeriesResult, seriesClose, seriesOpen } from "./serie
 /** A text in pieces. */
 export class PieceList implements TextPieces {
   readonly length: number;
+  /** By the query's budget. */
+  readonly isHeld = true;
   readonly #pieces: readonly Buffer[];
   /** The piece that was read last, and where it begins. */
   #at = 0;
