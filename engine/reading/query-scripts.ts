@@ -7,8 +7,6 @@ import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
-import { pageOf } from "../keyspaces/series-page.ts";
-import { summaryOf } from "../keyspaces/time-series.ts";
 import type { Position } from "../log/log.ts";
 import type {
   AnalyzedQuery,
@@ -29,10 +27,7 @@ import type {
   ScriptInput,
   ScriptProvider,
   SeriesCalls,
-  StoredSeries,
 } from "../rql/row-source.ts";
-import { composite, type SeriesArgument } from "../rql/time-series/series-filter.ts";
-import { seriesQueryName } from "../scripting/patch-functions.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { compileTextTest } from "../scripting/regular-expression.ts";
 import {
@@ -43,12 +38,7 @@ import {
 } from "../scripting/script.ts";
 import { scriptCache } from "../scripting/script-cache.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
-import type {
-  ScriptHost,
-  ScriptTimeSeries,
-  ScriptTimeSeriesEntry,
-  ScriptTimeSeriesStats,
-} from "../scripting/script-host.ts";
+import type { ScriptHost, ScriptTimeSeries } from "../scripting/script-host.ts";
 import { truthy } from "../scripting/script-operators.ts";
 import {
   getOwn,
@@ -64,6 +54,13 @@ import { AutomatonSpace } from "../scripting/text-automaton.ts";
 import { valueOfText } from "../scripting/text-source.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import { RecordNotResident } from "../store/transaction.ts";
+import {
+  readOnly,
+  SeriesPending,
+  SeriesResults,
+  StoredScriptSeries,
+  seriesFunctionText,
+} from "./script-series.ts";
 
 /** The name of the document in scripts of queries without an alias; queries cannot use it. */
 const rowName = "__document";
@@ -129,23 +126,13 @@ class ScriptsOfQuery implements QueryScripts {
   }
 
   missing(error: unknown): Promise<void> | null {
-    if (error instanceof SeriesPending) return this.#runSeries(error);
+    if (error instanceof SeriesPending) {
+      return this.#series === null ? null : this.#host.series.compute(error, this.#series);
+    }
     if (!(error instanceof RecordNotResident)) return null;
     return this.#fetch(error).then((bytes) => {
       this.#host.fetched.set(error.position, bytes);
     });
-  }
-
-  async #runSeries({ key, series: name, args }: SeriesPending): Promise<void> {
-    const { series, input } = this.#host;
-    assert(this.#series !== null && input !== null, "a script of a query called it");
-    if (series.size >= seriesCallsMax) {
-      throw new EngineError(
-        "work-limit",
-        `A row calls time series functions with more than ${seriesCallsMax} different arguments, which is the limit.`,
-      );
-    }
-    series.set(key, await this.#series.call(name, args, input));
   }
 
   /** Called after a row: its fetched records are usually in the cache as well. */
@@ -202,7 +189,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   /** `takesLists`: several documents under a plain alias are a list, not an error. */
   #run(script: CompiledScript, input: ScriptInput, takesLists = false) {
-    this.#host.input = input;
+    this.#host.series.input = input;
     const args: Value[] = [this.#documentOf(input, script.hint).root];
     for (const { alias, isArray: isList } of this.#query.load) {
       args.push(loadedValue(input.loaded.get(alias), alias, isList || takesLists));
@@ -246,11 +233,6 @@ function groupFunctions(name: string, keys: readonly string[]): string[] {
 
 function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
-}
-
-/** A function of the script that runs a series query. */
-function seriesFunctionText(name: string): string {
-  return `function ${name}(...args) { return ${seriesQueryName}(${JSON.stringify(name)}, args); }`;
 }
 
 /** The rows of a projection's result: an unchanged document stays a document. */
@@ -400,88 +382,13 @@ function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
   return `${rowName}${membersText(path)}`;
 }
 
-/** Different calls of series queries in one row. The script is run again after each. */
-const seriesCallsMax = 128;
-
-/** A script called a series query: it is run again when there is the result. */
-class SeriesPending extends Error {
-  readonly key: string;
-  readonly series: string;
-  readonly args: readonly SeriesArgument[];
-
-  /** `key`: of the call among those of its row. `series`: the name of the query. */
-  constructor(key: string, series: string, args: readonly SeriesArgument[]) {
-    super("the result of a series query is not known yet");
-    this.key = key;
-    this.series = series;
-    this.args = args;
-  }
-}
-
-function seriesArgumentOf(value: Value): SeriesArgument {
-  const document = ScriptDocument.of(value);
-  if (document !== null && document.id !== null) {
-    const bytes = Buffer.from(document.bodyText());
-    return { kind: "document", document: { id: document.id, bytes, at: 0 } };
-  }
-  if (value === undefined || value === null) return { kind: "value", value: null };
-  const isScalar =
-    typeof value === "string" || typeof value === "number" || typeof value === "boolean";
-  return { kind: "value", value: isScalar ? value : composite };
-}
-
-/** A stored series, to be read. Null: there is none. */
-class StoredScriptSeries implements ScriptTimeSeries {
-  readonly #stored: StoredSeries | null;
-
-  constructor(stored: StoredSeries | null) {
-    this.#stored = stored;
-  }
-
-  append(): void {
-    throw readOnly();
-  }
-
-  increment(): void {
-    throw readOnly();
-  }
-
-  delete(): void {
-    throw readOnly();
-  }
-
-  entries(
-    from: number | null,
-    to: number | null,
-    pay: (count: number) => void,
-  ): readonly ScriptTimeSeriesEntry[] {
-    if (this.#stored === null) return [];
-    const { segments, prefix } = this.#stored;
-    const bounds = { from: from ?? undefined, to: to ?? undefined };
-    const { slices, count } = pageOf(segments, prefix, bounds);
-    pay(count);
-    return slices.flatMap(({ segment, from: low, to: high }) => {
-      const entries = segment.toEntries().slice(low, high);
-      return entries.map((entry) => ({ ...entry, isRollup: false }));
-    });
-  }
-
-  stats(): ScriptTimeSeriesStats | null {
-    if (this.#stored === null) return null;
-    return summaryOf(this.#stored.segments, this.#stored.prefix) ?? null;
-  }
-}
-
 /** The read-only host of query scripts. */
 export class ReadingScriptHost implements ScriptHost {
   readonly readOnly = true;
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
-  /** The row that a script runs for. */
-  input: ScriptInput | null = null;
-  /** Results of series queries of this row, by name and arguments. */
-  readonly series = new Map<string, string>();
+  readonly series = new SeriesResults();
   /** Records that a run missed, fetched for the next run, by position. */
   readonly fetched = new Map<Position, KeptBytes>();
 
@@ -540,14 +447,7 @@ export class ReadingScriptHost implements ScriptHost {
   }
 
   seriesQuery(name: string, values: readonly Value[]): string {
-    const args = values.map(seriesArgumentOf);
-    const shown = args.map((one) =>
-      one.kind === "document" ? [one.document.id] : one.value === composite ? {} : one.value,
-    );
-    const key = JSON.stringify([name, ...shown]);
-    const text = this.series.get(key);
-    if (text === undefined) throw new SeriesPending(key, name, args);
-    return text;
+    return this.series.textOf(name, values);
   }
 
   compareExchange(key: string): string | null {
@@ -563,8 +463,4 @@ export class ReadingScriptHost implements ScriptHost {
   }
 
   output(): void {}
-}
-
-function readOnly(): EngineError {
-  return new EngineError("invalid-operation", "Cannot make modifications in readonly context");
 }

