@@ -114,6 +114,7 @@ class ScriptsOfQuery implements QueryScripts {
   ) {
     this.#query = query;
     this.#series = series;
+    if (series !== null) host.series.names = query.series;
     this.#host = host;
     this.#fetch = fetch;
     this.#state = state;

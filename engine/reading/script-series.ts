@@ -50,8 +50,14 @@ export class SeriesResults {
   /** JSON texts by name and arguments. */
   readonly #texts = new Map<string, string>();
 
-  /** @throws SeriesPending when it must be computed first */
+  /** The series queries that there are. */
+  names: { has(name: string): boolean } = new Set();
+
+  /** @throws SeriesPending when it must be computed first; script-failed when there is no such query */
   textOf(name: string, values: readonly Value[]): string {
+    if (!this.names.has(name)) {
+      throw new EngineError("script-failed", `${seriesQueryName} is not defined`);
+    }
     const args = values.map(seriesArgumentOf);
     const shown = args.map((one) =>
       one.kind === "document" ? [one.document.id] : one.value === composite ? {} : one.value,

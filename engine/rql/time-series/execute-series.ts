@@ -51,9 +51,9 @@ const entryUnits = 4;
 const writtenUnits = 64;
 /** Entries between two checks of the budget. */
 const stride = 16;
-/** Documents named by tags whose values are kept, and bytes of one. */
+/** Documents named by tags whose values are kept, and bytes of one besides its texts. */
 const tagsMax = 8192;
-const tagBytes = 256;
+const tagBytesMin = 256;
 
 export class SeriesRunner {
   readonly #query: AnalyzedQuery;
@@ -201,14 +201,18 @@ export class SeriesRunner {
   ): Promise<void> {
     const { tags } = prepared;
     if (tags.size > tagsMax) {
-      this.#budget.release(tags.size * tagBytes);
+      this.#budget.release(prepared.tagBytes);
+      prepared.tagBytes = 0;
       tags.clear();
     }
     for (let i = low; i < high; i++) {
       const tag = entries.tag(i);
       if (tag === null || tags.has(tag)) continue;
-      this.#budget.hold(tagBytes);
-      tags.set(tag, await this.#loadedTag(prepared, tag));
+      const loaded = await this.#loadedTag(prepared, tag);
+      const bytes = tagBytesMin + (loaded === null ? 0 : lengthOf(loaded) * 2);
+      this.#budget.hold(bytes);
+      prepared.tagBytes += bytes;
+      tags.set(tag, loaded);
       this.#budget.spend(writtenUnits);
       if (this.#budget.isDue) await this.#budget.pause();
     }
@@ -237,6 +241,8 @@ class PreparedSeries {
   readonly series: SeriesFunction;
   readonly filter: SeriesFilter;
   readonly tags = new Map<string, LoadedTag | null>();
+  /** Bytes held for them. */
+  tagBytes = 0;
   readonly readsTags: boolean;
   readonly unitsOfEntry: number;
 
@@ -420,6 +426,14 @@ class Arguments implements ArgumentReader {
     const { bytes, at } = argument.document;
     return valueAt(bytes, at, path) ?? null;
   }
+}
+
+/** Characters of what is kept of a document. */
+function lengthOf({ values, keyText }: LoadedTag): number {
+  return values.reduce<number>(
+    (length, value) => length + (typeof value === "string" ? value.length : 0),
+    keyText?.length ?? 0,
+  );
 }
 
 /** The value at a path of an object; undefined: there is none. */

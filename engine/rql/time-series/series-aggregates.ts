@@ -22,6 +22,8 @@ class Column {
   values: Float64Array | null = null;
 }
 
+/** Bytes of a column, without its values. */
+const columnBytes = 128;
 /** Values of a column that are kept at first. */
 const valuesMin = 16;
 
@@ -38,7 +40,10 @@ export class SeriesGroup {
   /** Adds an entry whose values are those from `start` to before `end`. @throws work-limit, memory-full */
   add(values: Float64Array, start: number, end: number): void {
     const columns = this.#columns;
-    while (columns.length < end - start) columns.push(new Column());
+    while (columns.length < end - start) {
+      this.#budget.hold(columnBytes);
+      columns.push(new Column());
+    }
     for (let at = start; at < end; at++) {
       const value = values[at] as number; // at < end
       const column = columns[at - start] as Column;
@@ -69,7 +74,7 @@ export class SeriesGroup {
   }
 
   /**
-   * For each aggregate its numbers by position. `lengthMs`: of the group's time. What it kept is given up.
+   * For each aggregate its numbers by position. `lengthMs`: of the group's time. Called once: what it held is released.
    * `scale` multiplies all but counts and averages, as in RavenDB 7.2.7.
    */
   *results(
@@ -91,7 +96,7 @@ export class SeriesGroup {
       results.push(numbers);
     }
     for (const column of this.#columns) {
-      if (column.values !== null) this.#budget.release(column.values.length * 8);
+      this.#budget.release(columnBytes + (column.values?.length ?? 0) * 8);
       column.values = null;
     }
     return results;

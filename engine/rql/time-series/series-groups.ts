@@ -97,8 +97,8 @@ export class SeriesGroups {
       const result: GroupResult = { from, to, keyText, results };
       if (this.#interpolation !== null) {
         const last = this.#lastOfKey.get(keyText);
-        if (last === undefined) this.#budget.hold(groupBytes);
-        else yield* this.#fill(last, result, this.#interpolation);
+        if (last !== undefined) yield* this.#fill(last, result, this.#interpolation);
+        this.#budget.hold(bytesOf(result) - (last === undefined ? 0 : bytesOf(last)));
         this.#lastOfKey.set(keyText, result);
       }
       yield* this.#put(result);
@@ -127,6 +127,12 @@ export class SeriesGroups {
     this.#write(group);
     if (this.#budget.isDue) yield;
   }
+}
+
+/** Bytes of a group that is kept until the next one of its key. */
+function bytesOf({ keyText, results }: GroupResult): number {
+  const numbers = results.reduce((count, { length }) => count + length, 0);
+  return groupBytes + 2 * (keyText?.length ?? 0) + 8 * numbers;
 }
 
 /** The results of a missing group that begins at `time`. */

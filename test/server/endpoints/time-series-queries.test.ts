@@ -164,6 +164,21 @@ describe("scripts", () => {
     expect((await query(text)).Message).toMatch(/readonly/);
   });
 
+  it("call only those that there are", async () => {
+    const known = "declare timeseries hr(u) { from u.HeartRates }";
+    for (const declared of ["", known]) {
+      const reply = await query(
+        `${declared} from Users as u select { X: __timeSeriesQuery('nope', []) }`,
+        { any: 1 },
+      );
+      expect(reply).toMatchObject({ Message: expect.stringMatching(/not defined/) });
+    }
+    const odd = await query(
+      "declare timeseries a-b(u) { from u.HeartRates } from Users as u select { X: u.Name }",
+    );
+    expect(odd).toHaveProperty("Type");
+  });
+
   it("of patches have no series queries", async () => {
     const reply = await client.json("PATCH docs?id=users/1", {
       Patch: { Script: "__timeSeriesQuery('f', [])" },
