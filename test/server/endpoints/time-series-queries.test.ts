@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { processMemory } from "../../../engine/base/memory-budget.ts";
 import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
 import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -247,6 +248,7 @@ describe("a long series", () => {
       );
       const { Results } = await query("from Longs select timeseries(from Numbers select count())");
       expect(Results[0]?.Count).toBe(count);
+      expect(processMemory.workBytesOf("queries")).toBe(0);
     } finally {
       setWorkLimits(limits);
     }
