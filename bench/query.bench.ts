@@ -125,6 +125,9 @@ class PackedDatabase implements RowSource, IndexHost {
   rawCounterOf(): null {
     return null;
   }
+  seriesOf(): null {
+    return null;
+  }
   counterNamesOf(): string[] {
     return [];
   }

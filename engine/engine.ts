@@ -183,7 +183,7 @@ export {
   checkJson,
   minifiedObject,
 } from "./documents/checked-json.ts";
-export type { DocumentPieces } from "./documents/document-pieces.ts";
+export type { DocumentPieces, TextPieces } from "./documents/document-pieces.ts";
 export type { DocumentRow } from "./documents/document-row.ts";
 export {
   changeVectorsAt,

@@ -197,6 +197,15 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/named-documents.ts",
   ],
   "test/engine/rql/parser.test.ts": ["engine/rql/token.ts"],
+  "test/engine/rql/time-series/execute-series.test.ts": [
+    "engine/rql/time-series/analyze-series.ts",
+    "engine/rql/time-series/series-aggregates.ts",
+    "engine/rql/time-series/series-filter.ts",
+    "engine/rql/time-series/series-groups.ts",
+    "engine/rql/time-series/series-row.ts",
+    "engine/rql/time-series/series-syntax.ts",
+    "engine/rql/time-series/series-text.ts",
+  ],
   "test/engine/scripting/csharp-functions.test.ts": [
     "engine/indexing/csharp/csharp-definition.ts",
     "engine/scripting/csharp-sequences.ts",
@@ -225,7 +234,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/scripting/shape-hint.ts",
     "engine/scripting/text-costs.ts",
   ],
-  "test/engine/scripting/value-printer.test.ts": ["engine/scripting/value-text.ts"],
+  "test/engine/scripting/value-printer.test.ts": [
+    "engine/json/double-text.ts",
+    "engine/scripting/value-text.ts",
+  ],
   "test/engine/smuggler/round-trip.test.ts": [
     "engine/indexing/definition-json.ts",
     "engine/keyspaces/collections.ts",
@@ -338,6 +350,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/endpoints/sample-data.test.ts": ["server/databases/sample-data.ts"],
   "test/server/endpoints/smuggler.test.ts": ["server/databases/dump-body.ts"],
   "test/server/endpoints/subscriptions.test.ts": ["server/subscriptions/subscription-messages.ts"],
+  "test/server/endpoints/time-series-queries.test.ts": [
+    "engine/reading/script-series.ts",
+    "engine/reading/series-value-names.ts",
+  ],
   "test/server/endpoints/time-series.test.ts": [
     "engine/writes/time-series-operations.ts",
     "server/endpoints/time-series-configuration.ts",

@@ -21,6 +21,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { functions } from "../engine/rql/functions/function-table.ts";
 import { globals } from "../engine/scripting/built-ins.ts";
 import { indexGlobals } from "../engine/scripting/index-functions.ts";
+import { seriesQueryName } from "../engine/scripting/patch-functions.ts";
 import { clearanceRank, databaseAccesses } from "../server/security/access.ts";
 import { settingTable } from "../server/settings/config.ts";
 import { exitCodes } from "../server/settings/start-error.ts";
@@ -201,7 +202,9 @@ describe("what pages list is what the code has", () => {
 
   test("what scripts may call", () => {
     const words = wordsOf("docs/patching.md");
-    expect([...globals.keys()].filter((name) => !words.has(name))).toEqual([]);
+    // What declared series queries are compiled to is not for users.
+    const names = [...globals.keys()].filter((name) => name !== seriesQueryName);
+    expect(names.filter((name) => !words.has(name))).toEqual([]);
   });
 
   test("what indexes may call beside that", () => {

@@ -1,6 +1,6 @@
 /** Queries of one database: run, explained, and as the entries of their index. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { TextPieces } from "../documents/document-pieces.ts";
 import type { IndexExplanation, QueryOptions } from "../querying/query-host.ts";
 import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
@@ -117,7 +117,7 @@ export class Queries {
 class PinningSink implements RowSink {
   readonly #database: OpenDatabase;
   readonly #sink: RowSink;
-  readonly addLarge?: (document: DocumentPieces) => Promise<void>;
+  readonly addLarge?: (document: TextPieces) => Promise<void>;
 
   constructor(database: OpenDatabase, sink: RowSink) {
     this.#database = database;
@@ -129,7 +129,7 @@ class PinningSink implements RowSink {
     return this.#sink.add(row);
   }
 
-  async #addLarge(document: DocumentPieces): Promise<void> {
+  async #addLarge(document: TextPieces): Promise<void> {
     // The view pins the segment of the row's record, which nothing else may be holding.
     const view = this.#database.view();
     try {

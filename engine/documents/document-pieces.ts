@@ -14,9 +14,20 @@ export function isLargeDocument(bytes: Buffer, start: number): boolean {
   return bodyLengthOf(bytes, start) > largeRecordBytes;
 }
 
-export class DocumentPieces {
+/** A text that is copied piece by piece. */
+export interface TextPieces {
   /** Bytes of the text. */
   readonly length: number;
+  /** Whether its creator accounts for its memory, as long as it is in use. */
+  readonly isHeld: boolean;
+  /** A copy of bytes [start, end) of the text. */
+  copy(start: number, end: number): Buffer;
+}
+
+export class DocumentPieces implements TextPieces {
+  /** Bytes of the text. */
+  readonly length: number;
+  readonly isHeld = false;
   readonly #record: Buffer;
   readonly #bodyStart: number;
   /** Bytes of the body without its closing brace. */

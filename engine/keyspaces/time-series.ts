@@ -11,6 +11,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { recordKinds } from "../base/record.ts";
+import type { TreeCursor } from "../tree/btree.ts";
 import { documentKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 import { type Segment, segmentCodec } from "./series-segment.ts";
@@ -82,6 +83,22 @@ export function committedSegments(segments: EntryKeyspace<Segment>): SegmentSour
     up: (prefix, from) => values(segments.range(prefix, from)),
     down: (prefix, from) => values(segments.rangeDown(prefix, from)),
   };
+}
+
+/** The committed state of this moment as a source, whatever is committed during an iteration. */
+export function viewedSegments(segments: EntryKeyspace<Segment>): SegmentSource {
+  const view = segments.view();
+  return {
+    up: (prefix, from) => walked(view.cursor({ lower: from }), prefix),
+    down: (prefix, from) => walked(view.cursor({ upper: from, descending: true }), prefix),
+  };
+}
+
+function* walked(
+  cursor: TreeCursor<string, { readonly value: Segment }>,
+  prefix: string,
+): Generator<[string, Segment]> {
+  while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value.value];
 }
 
 function* values(

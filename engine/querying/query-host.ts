@@ -31,7 +31,7 @@ import { parseQuery } from "../rql/parser.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
 import { QueryCompiler } from "../rql/query.ts";
 import type { QueryParameters } from "../rql/query-parameters.ts";
-import type { ProjectionBehavior, QueryOutcome, RowSink } from "../rql/results.ts";
+import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
 import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";
 import type { Store } from "../store/store.ts";
 import { IndexAdministration } from "./index-hosting/index-administration.ts";
@@ -49,6 +49,8 @@ export interface QueryOptions {
   readonly metadataOnly?: boolean;
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   readonly skipDuplicateChecking?: boolean;
+  /** Omitted: "object". */
+  readonly seriesForm?: SeriesForm | undefined;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
@@ -199,6 +201,7 @@ export class DatabaseQueries {
       isMetadataOnly: options.metadataOnly === true,
       projectionBehavior: options.projectionBehavior,
       keepsDuplicates: options.skipDuplicateChecking === true,
+      seriesForm: options.seriesForm,
       signal: options.signal,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
@@ -247,7 +250,10 @@ export class DatabaseQueries {
       projection.kind === "call" ||
       (projection.kind === "fields" &&
         projection.fields.some(
-          ({ value }) => value.kind === "counter" || value.kind === "compare-exchange",
+          ({ value }) =>
+            value.kind === "counter" ||
+            value.kind === "compare-exchange" ||
+            value.kind === "series",
         )) ||
       (where !== null && readsCompareExchange(where)) ||
       include.counters.length > 0 ||

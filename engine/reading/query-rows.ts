@@ -15,11 +15,13 @@ import type { Shape } from "../documents/shapes.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
+import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
 import { xxHash64 } from "../rql/auto-index-name.ts";
-import type { RowCursor, RowSource, StoredRow } from "../rql/row-source.ts";
+import type { RowCursor, RowSource, StoredRow, StoredSeries } from "../rql/row-source.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
 import { RecordReader } from "./record-reader.ts";
+import { valueNamesOf } from "./series-value-names.ts";
 
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
@@ -228,6 +230,17 @@ export class QueryRows implements RowSource {
     const { counters } = this.#state.keyspaces;
     for (const [, { name }] of counters.withPrefix(counterKey(documentId, ""))) names.push(name);
     return names;
+  }
+
+  seriesOf(documentId: string, name: string): StoredSeries | null {
+    const { keyspaces, documents } = this.#state;
+    if (keyspaces.timeSeries.get(seriesKey(documentId, name)) === undefined) return null;
+    const segments = viewedSegments(keyspaces.timeSeriesSegments);
+    const docNum = documents.find(documentId);
+    const collection =
+      docNum < 0 ? "" : keyspaces.collections.nameOf(documents.collectionOf(docNum));
+    const valueNames = valueNamesOf(this.#database.settings, collection, name);
+    return { segments, prefix: segmentPrefix(documentId, name), valueNames };
   }
 
   compareExchangeOf(key: string): string | null {

@@ -12,6 +12,7 @@ import type {
   AnalyzedQuery,
   ProjectedCall,
   ProjectedField,
+  ProjectedSeries,
   ProjectedValue,
 } from "../rql/analyzed-query.ts";
 import type { Argument, Declaration, Expression, Field, PathPart } from "../rql/ast.ts";
@@ -25,6 +26,7 @@ import type {
   ScriptIncludes,
   ScriptInput,
   ScriptProvider,
+  SeriesCalls,
 } from "../rql/row-source.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { compileTextTest } from "../scripting/regular-expression.ts";
@@ -52,6 +54,13 @@ import { AutomatonSpace } from "../scripting/text-automaton.ts";
 import { valueOfText } from "../scripting/text-source.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import { RecordNotResident } from "../store/transaction.ts";
+import {
+  readOnly,
+  SeriesPending,
+  SeriesResults,
+  StoredScriptSeries,
+  seriesFunctionText,
+} from "./script-series.ts";
 
 /** The name of the document in scripts of queries without an alias; queries cannot use it. */
 const rowName = "__document";
@@ -75,8 +84,8 @@ export class DatabaseScripts implements ScriptProvider {
     this.#fetch = fetch;
   }
 
-  forQuery(query: AnalyzedQuery): QueryScripts {
-    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch);
+  forQuery(query: AnalyzedQuery, series: SeriesCalls | null = null): QueryScripts {
+    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch, series);
   }
 
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean {
@@ -94,14 +103,18 @@ class ScriptsOfQuery implements QueryScripts {
   #filter: CompiledScript | null = null;
 
   readonly #fetch: FetchRecord;
+  readonly #series: SeriesCalls | null;
 
   constructor(
     query: AnalyzedQuery,
     host: ReadingScriptHost,
     state: DatabaseState,
     fetch: FetchRecord,
+    series: SeriesCalls | null,
   ) {
     this.#query = query;
+    this.#series = series;
+    if (series !== null) host.series.names = query.series;
     this.#host = host;
     this.#fetch = fetch;
     this.#state = state;
@@ -114,6 +127,9 @@ class ScriptsOfQuery implements QueryScripts {
   }
 
   missing(error: unknown): Promise<void> | null {
+    if (error instanceof SeriesPending) {
+      return this.#series === null ? null : this.#host.series.compute(error, this.#series);
+    }
     if (!(error instanceof RecordNotResident)) return null;
     return this.#fetch(error).then((bytes) => {
       this.#host.fetched.set(error.position, bytes);
@@ -122,6 +138,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   /** Called after a row: its fetched records are usually in the cache as well. */
   #dropFetched(): void {
+    this.#host.series.clear();
     if (this.#host.fetched.size > fetchedMax) this.#host.fetched.clear();
   }
 
@@ -162,6 +179,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   #compile(text: string): CompiledScript {
     const functions = this.#query.functions.map(functionText);
+    for (const name of this.#query.series.keys()) functions.push(seriesFunctionText(name));
     const { groupBy } = this.#query;
     if (groupBy !== null) {
       const keys = groupBy.keys.map(({ field }) => field.name);
@@ -172,6 +190,7 @@ class ScriptsOfQuery implements QueryScripts {
 
   /** `takesLists`: several documents under a plain alias are a list, not an error. */
   #run(script: CompiledScript, input: ScriptInput, takesLists = false) {
+    this.#host.series.input = input;
     const args: Value[] = [this.#documentOf(input, script.hint).root];
     for (const { alias, isArray: isList } of this.#query.load) {
       args.push(loadedValue(input.loaded.get(alias), alias, isList || takesLists));
@@ -257,13 +276,14 @@ function projectionText(projection: AnalyzedQuery["projection"], root: string): 
   return callText(projection.call, root);
 }
 
-function callText(call: ProjectedCall, root: string): string {
+function callText(call: ProjectedCall | ProjectedSeries, root: string): string {
   return `${call.name}(${call.args.map((argument) => valueText(argument, root)).join(", ")})`;
 }
 
 function valueText(value: ProjectedValue, root: string): string {
   switch (value.kind) {
     case "call":
+    case "series":
       return callText(value, root);
     case "whole":
       return value.alias;
@@ -312,12 +332,16 @@ export function callAsScript(query: AnalyzedQuery): AnalyzedQuery {
 export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
   const { projection, source } = query;
   if (projection.kind !== "fields") return query;
-  if (!projection.fields.some(({ value }) => value.kind === "call")) return query;
+  if (!projection.fields.some(({ value }) => hasCall(value))) return query;
   const root = source.alias ?? rowName;
   const member = ({ key, value }: ProjectedField) =>
     `${JSON.stringify(key)}: ${valueText(value, root)}`;
   const text = `{ ${projection.fields.map(member).join(", ")} }`;
   return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
+}
+
+function hasCall(value: ProjectedValue): boolean {
+  return value.kind === "call" || (value.kind === "series" && value.args.some(hasCall));
 }
 
 /** `filter` as a script expression. */
@@ -365,6 +389,7 @@ export class ReadingScriptHost implements ScriptHost {
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
+  readonly series = new SeriesResults();
   /** Records that a run missed, fetched for the next run, by position. */
   readonly fetched = new Map<Position, KeptBytes>();
 
@@ -418,8 +443,12 @@ export class ReadingScriptHost implements ScriptHost {
     throw readOnly();
   }
 
-  timeSeries(): ScriptTimeSeries {
-    throw new EngineError("not-supported", "Time series are not supported yet.");
+  timeSeries(id: string, name: string): ScriptTimeSeries {
+    return new StoredScriptSeries(this.#source.seriesOf(id, name));
+  }
+
+  seriesQuery(name: string, values: readonly Value[]): string {
+    return this.series.textOf(name, values);
   }
 
   compareExchange(key: string): string | null {
@@ -435,8 +464,4 @@ export class ReadingScriptHost implements ScriptHost {
   }
 
   output(): void {}
-}
-
-function readOnly(): EngineError {
-  return new EngineError("invalid-operation", "Cannot make modifications in readonly context");
 }

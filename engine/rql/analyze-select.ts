@@ -8,6 +8,7 @@ import type { EngineError } from "../base/errors.ts";
 import type {
   ProjectedCall,
   ProjectedField,
+  ProjectedSeries,
   ProjectedValue,
   Projection,
 } from "./analyzed-query.ts";
@@ -19,13 +20,13 @@ import { fieldText, pathText } from "./print.ts";
 import { type ParameterValue, scalarOf } from "./query-parameters.ts";
 import {
   invalid,
-  notSupported,
   type QueryScope,
   resolveValue,
   selectedReference,
   wholeAlias,
 } from "./query-scope.ts";
 import { projectionFault, scriptFault } from "./script-syntax.ts";
+import { inlineSeriesName } from "./time-series/analyze-series.ts";
 
 /** Analyzes the projection of a query. @throws query-invalid, not-supported */
 export function analyzeSelect(scope: QueryScope, query: Query): Projection {
@@ -40,7 +41,8 @@ export function analyzeSelect(scope: QueryScope, query: Query): Projection {
   if (single !== undefined) {
     const { expression, alias } = single;
     if (expression.kind === "call" && alias === null && scope.functions.has(expression.name)) {
-      return { kind: "call", call: declaredCall(scope, expression) };
+      const call = declaredCall(scope, expression);
+      if (call.kind === "call") return { kind: "call", call };
     }
     const whole = expression.kind === "field" ? wholeAlias(scope, expression) : null;
     if (whole !== null) {
@@ -49,9 +51,11 @@ export function analyzeSelect(scope: QueryScope, query: Query): Projection {
         : { kind: "document", alias: whole, key: alias ?? whole };
     }
   }
-  const fields = items.map((item) => projectedField(scope, item, hasGroups, query));
+  const fields = numbered(items.map((item) => projectedField(scope, item, hasGroups, query)));
   refuseEqualKeys(scope, fields);
-  return { kind: "fields", fields };
+  const isSeries =
+    single !== undefined && single.alias === null && fields[0]?.value.kind === "series";
+  return { kind: "fields", fields, ...(isSeries ? { isSeries } : {}) };
 }
 
 function scriptProjection(scope: QueryScope, script: Script): Projection {
@@ -129,8 +133,13 @@ function projectedField(
   query: Query,
 ): ProjectedField {
   switch (expression.kind) {
-    case "time-series":
-      throw notSupported("Clause 'timeseries' is not supported by this server.");
+    case "time-series": {
+      const items = (query.select?.body ?? []) as readonly SelectItem[];
+      const inline = items.filter((item) => item.expression.kind === "time-series");
+      const at = inline.findIndex((item) => item.expression === expression);
+      const name = inlineSeriesName(at);
+      return { key: alias ?? name, value: { kind: "series", name, args: [], position: -1 } };
+    }
     case "field": {
       const value = fieldValue(scope, expression);
       const implicit = value.kind === "path" ? pathText(value.path) : fieldText(expression);
@@ -199,9 +208,23 @@ function sharedCall(scope: QueryScope, call: Call, isColumn: boolean): Column | 
   return column === null ? null : column(scope, call, clause);
 }
 
-function declaredCall(scope: QueryScope, call: Call): ProjectedCall {
+function declaredCall(scope: QueryScope, call: Call): ProjectedCall | ProjectedSeries {
+  const { name } = call;
   const args = call.args.map((argument) => argumentValue(scope, argument));
-  return { kind: "call", name: call.name, args };
+  return scope.series.has(name)
+    ? { kind: "series", name, args, position: -1 }
+    : { kind: "call", name, args };
+}
+
+/** Columns with the positions of those that are series queries. */
+function numbered(fields: readonly ProjectedField[]): ProjectedField[] {
+  let position = 0;
+  return fields.map((field) => {
+    const { value } = field;
+    return value.kind === "series"
+      ? { ...field, value: { ...value, position: position++ } }
+      : field;
+  });
 }
 
 function argumentValue(scope: QueryScope, argument: Argument): ProjectedValue {
@@ -224,9 +247,7 @@ function argumentValue(scope: QueryScope, argument: Argument): ProjectedValue {
 /** Refuses declarations with invalid syntax. `text` is the whole query. */
 export function checkDeclarations(scope: QueryScope, query: Query): void {
   for (const { form, name, offset, body } of query.declarations) {
-    if (form === "timeseries") {
-      throw notSupported("Clause 'declare timeseries' is not supported by this server.");
-    }
+    if (form === "timeseries") continue;
     const written = scope.text.slice(offset + "declare".length, body.offset + body.text.length);
     const fault = scriptFault("function", written.replace(/^(\s*)function/i, "$1function"));
     if (fault !== null) throw invalidScript(scope, `Invalid script inside function ${name}`, fault);

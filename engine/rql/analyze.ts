@@ -36,6 +36,7 @@ import {
   type QueryScope,
   resolveValue,
 } from "./query-scope.ts";
+import { analyzeSeries, refuseSeries, seriesDeclarations } from "./time-series/analyze-series.ts";
 
 export interface AnalyzeOptions {
   readonly kind: QueryKind;
@@ -60,6 +61,7 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   if (kind === "subscription") checkSubscription(query);
   const load = analyzeLoad(plainScope, query, kind);
   checkDeclarations(plainScope, query);
+  if (kind !== "read") refuseSeries(query);
   const groupBy = analyzeGroupBy(plainScope, query);
   const scope: QueryScope = { ...plainScope, computed: computedNames(plainScope, query) };
   const condition = query.where === null ? null : whereOf(scope, query.where, kind);
@@ -91,7 +93,8 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
     isDistinct: query.select?.isDistinct ?? false,
     update: query.update,
     paging: analyzePaging(scope, query.paging, options.paging ?? {}),
-    functions: query.declarations,
+    functions: query.declarations.filter(({ form }) => form === "function"),
+    series: analyzeSeries(scope, query),
     parameters,
     moments: scope.moments,
   };
@@ -104,6 +107,7 @@ function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScop
     parameters: options.parameters,
     aliases: names.filter((name) => name !== null),
     functions: new Set(query.declarations.map(({ name }) => name)),
+    series: new Set(seriesDeclarations(query).map(({ name }) => name)),
     isDynamic: query.source.form === "collection",
     computed: new Map(),
     nowMicros: options.nowMicros ?? 0,

@@ -20,6 +20,7 @@ import type {
 import type { FacetItem, SuggestionItem } from "./facet-query.ts";
 import type { MadeCondition, MadeOrderKey } from "./functions/function-table.ts";
 import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
+import type { SeriesFunction } from "./time-series/analyze-series.ts";
 
 /** The kind of request: a query, a patch or a delete by query, or a subscription. */
 export type QueryKind = "read" | "patch" | "delete" | "subscription";
@@ -43,7 +44,10 @@ export interface AnalyzedQuery {
   readonly update: Script | null;
   readonly include: AnalyzedInclude;
   readonly paging: AnalyzedPaging;
+  /** Declared functions of JavaScript. */
   readonly functions: readonly Declaration[];
+  /** Series queries, declared and in `select`, by name. */
+  readonly series: ReadonlyMap<string, SeriesFunction>;
   readonly parameters: QueryParameters | null;
   /** The values of `now()` and `today()` in the condition, microseconds since 1970. */
   readonly moments: readonly number[];
@@ -168,7 +172,12 @@ export type Projection =
    * the metadata of projections.
    */
   | { readonly kind: "document"; readonly alias: string | null; readonly key: string | null }
-  | { readonly kind: "fields"; readonly fields: readonly ProjectedField[] }
+  | {
+      readonly kind: "fields";
+      readonly fields: readonly ProjectedField[];
+      /** The only column is a series query without an alias: its result is the row. */
+      readonly isSeries?: boolean;
+    }
   /** `select { … }` */
   | { readonly kind: "script"; readonly script: Script }
   /** `select f(x)`: what the function returns is the row. */
@@ -203,7 +212,17 @@ export type ProjectedValue =
       readonly isRaw: boolean;
     }
   | { readonly kind: "compare-exchange"; readonly key: ProjectedValue }
+  | ProjectedSeries
   | ProjectedCall;
+
+/** A series query of `AnalyzedQuery.series`, by its name. */
+export interface ProjectedSeries {
+  readonly kind: "series";
+  readonly name: string;
+  readonly args: readonly ProjectedValue[];
+  /** Its position among the columns that are series queries; -1 in an argument. */
+  readonly position: number;
+}
 
 /** A call of a declared function. */
 export interface ProjectedCall {

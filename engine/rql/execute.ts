@@ -11,6 +11,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { largeRecordBytes } from "../base/limits.ts";
 import { type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
@@ -36,7 +37,7 @@ import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import { type DocumentReader, stopWordsIn } from "./named-documents.ts";
-import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
+import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "./results.ts";
 import {
   FieldProjector,
   indexedMetadata,
@@ -63,6 +64,9 @@ import type {
   ScriptProvider,
   StoredRow,
 } from "./row-source.ts";
+import { SeriesRunner, seriesRowOf } from "./time-series/execute-series.ts";
+import { bytesOf, type PieceList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
+import { seriesObject } from "./time-series/series-text.ts";
 
 /** The database as a query sees it. */
 export interface QueryHost {
@@ -78,6 +82,8 @@ export interface QueryRequest {
   /** Rows are `@metadata` only. */
   readonly isMetadataOnly: boolean;
   readonly projectionBehavior?: ProjectionBehavior | undefined;
+  /** Omitted: "object". */
+  readonly seriesForm?: SeriesForm | undefined;
   /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
   /** Whether rows found through this index carry their scores; omitted: none do. */
@@ -141,6 +147,8 @@ class Execution {
   readonly #budget: WorkBudget;
   #scripts: QueryScripts | null = null;
   #projector: FieldProjector | null = null;
+  /** Null: no column is a series query. */
+  #series: SeriesRunner | null = null;
   #index: QueryIndex | null = null;
   #outputs: GroupOutputs | null = null;
   /** The stored fields of the current row's entry. */
@@ -195,7 +203,7 @@ class Execution {
         : await this.#indexRows(this.#index);
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
     const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
-    if (needsScript) this.#scripts = this.#host.scripts.forQuery(query);
+    if (needsScript) this.#scripts = this.#scriptsOfQuery();
     else if (query.projection.kind === "fields") {
       const stored = this.#index?.stored ?? null;
       this.#projector = new FieldProjector(
@@ -206,6 +214,8 @@ class Execution {
         this.#request.projectionBehavior,
         this.#index?.name ?? null,
       );
+      const isSeries = query.projection.fields.some(({ value }) => value.kind === "series");
+      if (isSeries) this.#series = this.#seriesRunner();
     }
     await this.#walk(candidates);
     if (this.#scripts !== null) this.#includes.addScripted(this.#scripts.included);
@@ -225,6 +235,7 @@ class Execution {
       includes,
       counterIncludes: this.#includes.counters,
       compareExchangeKeys: this.#includes.compareExchangeKeys,
+      seriesFields: this.#request.seriesForm === "named" ? seriesFields(query) : null,
       revisionIncludes: this.#includes.revisions,
       seriesIncludes: this.#includes.series,
       // RavenDB 7.2.7 omits the member when there are no rows.
@@ -579,7 +590,7 @@ class Execution {
     assert(filter !== null, "there is a filter");
     const aliases = new Set(load.map((step) => step.alias));
     if (!isPlainFilter(filter, aliases)) {
-      this.#scripts ??= this.#host.scripts.forQuery(this.#query);
+      this.#scripts ??= this.#scriptsOfQuery();
       return "script";
     }
     this.#filterUnits = conditionCount(filter);
@@ -640,6 +651,7 @@ class Execution {
   }
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
+    if (this.#series !== null) return this.#emitSeries(parts, rowSkip, this.#series);
     const { projection, isDistinct, paging } = this.#query;
     if (projection.kind === "document" && projection.key === null) {
       if (this.#returnedCount >= paging.take) return null;
@@ -683,6 +695,73 @@ class Execution {
         waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
     }
     return waiting;
+  }
+
+  #seriesRunner(): SeriesRunner {
+    const { source } = this.#host;
+    return new SeriesRunner(this.#query, source, this.#budget, () => this.#waitForRecord());
+  }
+
+  #scriptsOfQuery(): QueryScripts {
+    const query = this.#query;
+    const runner = this.#seriesRunner();
+    return this.#host.scripts.forQuery(query, {
+      call: async (name, args, { row, loaded }) => {
+        const result = await runner.call(name, args, seriesRowOf(query, row, loaded));
+        const text = seriesObject(result, false);
+        this.#budget.release(result.bytes);
+        return text;
+      },
+    });
+  }
+
+  /** As `#emitParts`, for a row with results of series queries in it. */
+  async #emitSeries(parts: RowParts, rowSkip: number, series: SeriesRunner): Promise<void> {
+    const { projection, isDistinct, paging } = this.#query;
+    if (this.#returnedCount >= paging.take && !isDistinct) return;
+    assert(projection.kind === "fields", "series queries are columns");
+    assert(this.#projector !== null, "columns have a projector");
+    const form = this.#request.seriesForm ?? "object";
+    const columns = this.#projector.project({ ...parts, hasSeries: true });
+    const others = this.#projector.project(parts);
+    const metadata = projectionMetadata(
+      { ...parts, score: this.#index === null ? 0 : parts.score },
+      this.#host.source,
+    );
+    const results = await series.columns(parts);
+    const [only] = results;
+    const row =
+      projection.isSeries === true && form !== "list" && only !== undefined
+        ? rowOfSeries(only, metadata, form)
+        : rowOfColumns(columns, results, metadata, form);
+    if (!isDistinct || this.#isNew(rowOfColumns(columns, results, "}", "object"), rowSkip)) {
+      this.#includes.addRow(parts.row, others);
+      this.#explain(parts.row, others);
+      this.#highlight(parts, others);
+      await this.#deliverPieces(row);
+    }
+    this.#budget.release(bytesOf(results));
+  }
+
+  /** Whether a distinct row is none that was seen, and on the page. */
+  #isNew(row: PieceList, rowSkip: number): boolean {
+    this.#budget.hold(2 * row.length + distinctBytes);
+    const text = row.copy(0, row.length).toString();
+    if (this.#seen.has(text)) {
+      this.#skippedCount++;
+      return false;
+    }
+    this.#seen.add(text);
+    return this.#seen.size > rowSkip && this.#returnedCount < this.#query.paging.take;
+  }
+
+  async #deliverPieces(row: PieceList): Promise<void> {
+    if (row.length <= largeRecordBytes || this.#sink.addLarge === undefined) {
+      await this.#deliver(row.copy(0, row.length));
+      return;
+    }
+    this.#returnedCount++;
+    await this.#sink.addLarge(row);
   }
 
   /** `projected`: the row's text; null: the reduced object itself, or a document, whose text is not needed. */
@@ -806,6 +885,16 @@ class Execution {
     const rest = Math.min(take, total - inText.skip);
     return this.#index === null ? rest : Math.max(0, rest);
   }
+}
+
+/** The columns that are series queries; null: none is, or a script makes the rows. */
+function seriesFields({ projection }: AnalyzedQuery): readonly string[] | null {
+  if (projection.kind !== "fields") return null;
+  if (projection.isSeries === true) return [];
+  const keys = projection.fields.flatMap(({ key, value }) =>
+    value.kind === "series" ? [key] : [],
+  );
+  return keys.length === 0 ? null : keys;
 }
 
 /** Documents by number, in the order of a list. */

@@ -84,9 +84,10 @@ export function parsePatchQuery(text: string): Query {
   return new Parser(text).query(true);
 }
 
-class Parser {
-  private readonly lexer: Lexer;
-  private readonly text: string;
+/** Series queries are parsed by a class derived from it. */
+export class Parser {
+  protected readonly lexer: Lexer;
+  protected readonly text: string;
   private nesting = 0;
   private clauseCount = 0;
 
@@ -215,7 +216,7 @@ class Parser {
   }
 
   /** 'as' name */
-  private alias(): string | null {
+  protected alias(): string | null {
     if (!this.tryWord("as")) return null;
     const name = this.field();
     if (name === null) throw this.unexpected("Expected field alias after AS in SELECT");
@@ -238,7 +239,7 @@ class Parser {
   }
 
   /** ('where' | 'filter') expression */
-  private clause(word: "where" | "filter", name: string): Expression | null {
+  protected clause(word: "where" | "filter", name: string): Expression | null {
     if (!this.tryWord(word)) {
       if (word === "filter") this.refuseFilterLimit();
       return null;
@@ -361,7 +362,7 @@ class Parser {
     return items;
   }
 
-  private refuseLong(
+  protected refuseLong(
     items: readonly unknown[],
     clause: string,
     countMax: number = queryItemsMax,
@@ -406,7 +407,7 @@ class Parser {
   }
 
   /** andExpression ( 'or' 'not'? andExpression )* where `not` belongs to the first term alone */
-  private expression(): Expression | null {
+  protected expression(): Expression | null {
     return this.chain("or", (isNegated) => this.andExpression(isNegated), false);
   }
 
@@ -512,7 +513,7 @@ class Parser {
   }
 
   /** path | value | call */
-  private operand(): Operand | null {
+  protected operand(): Operand | null {
     const token = this.peek();
     if (token.kind === "string") {
       const mark = this.lexer.mark();
@@ -525,7 +526,7 @@ class Parser {
   }
 
   /** string | number | 'true' | 'false' | 'null' | '$' name */
-  private value(): Literal | Parameter | null {
+  protected value(): Literal | Parameter | null {
     const { kind, text, offset } = this.peek();
     if (kind === "string" || kind === "long" || kind === "double") {
       this.lexer.next();
@@ -548,7 +549,7 @@ class Parser {
   }
 
   /** (word | string) ( '[' number? ']' )* ( '.' part ( '[' number? ']' )* )* */
-  private field(): Field | null {
+  protected field(): Field | null {
     const first = this.peek();
     const isQuoted = first.kind === "string";
     const isWord = first.kind === "word" && !reservedWords.has(first.text.toLowerCase());
@@ -653,22 +654,22 @@ class Parser {
     throw syntaxError(complaint, { line, column: column + 1 }, this.text, word);
   }
 
-  private peek(): Token {
+  protected peek(): Token {
     return this.lexer.peek();
   }
 
-  private isPunctuation(text: string): boolean {
+  protected isPunctuation(text: string): boolean {
     const token = this.lexer.peek();
     return token.kind === "punctuation" && token.text === text;
   }
 
-  private tryPunctuation(text: string): boolean {
+  protected tryPunctuation(text: string): boolean {
     if (!this.isPunctuation(text)) return false;
     this.lexer.next();
     return true;
   }
 
-  private tryWord(word: string): boolean {
+  protected tryWord(word: string): boolean {
     const token = this.lexer.peek();
     if (token.kind !== "word" || token.text.toLowerCase() !== word) return false;
     this.lexer.next();
@@ -676,7 +677,7 @@ class Parser {
   }
 
   /** A keyword of two words. @throws query-syntax when only the first is present and `clause` is given */
-  private tryTwoWords(first: string, second: string, clause: string | null): boolean {
+  protected tryTwoWords(first: string, second: string, clause: string | null): boolean {
     const mark = this.lexer.mark();
     if (!this.tryWord(first)) return false;
     if (this.tryWord(second)) return true;
@@ -694,7 +695,7 @@ class Parser {
   }
 
   /** The error for an unexpected text at `offset`, by default at the next token. */
-  private unexpected(complaint: string, offset = this.peek().offset): EngineError {
+  protected unexpected(complaint: string, offset = this.peek().offset): EngineError {
     const word = wordAt(this.text, this.peek().offset);
     return syntaxError(complaint, this.lexer.placeOf(offset), this.text, word);
   }

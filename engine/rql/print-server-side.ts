@@ -19,6 +19,7 @@ import type {
   SelectItem,
 } from "./ast.ts";
 import { QueryPrinter } from "./print.ts";
+import { inlineSeriesName } from "./time-series/analyze-series.ts";
 
 const namePattern = /^\p{L}[\p{L}\p{N}]*$/u;
 
@@ -32,7 +33,11 @@ class ServerSidePrinter extends QueryPrinter {
     const { select, source, where, filter, paging } = query;
     const body = select?.body ?? null;
     const script = body !== null && "kind" in body ? body : null;
+    const [items, series] = withSeriesNamed(
+      script === null && body !== null ? (body as readonly SelectItem[]) : [],
+    );
     let text = query.declarations.map((one) => this.declaration(one)).join("");
+    for (const one of series) text += seriesDeclaration(one);
     if (script !== null) text += projectionFunction(query, script);
     const index = source.form === "index" ? "INDEX " : "";
     text += `FROM ${index}${this.name(source.name)}${this.alias(source.alias)}`;
@@ -56,7 +61,6 @@ class ServerSidePrinter extends QueryPrinter {
     const prefix = select?.isDistinct === true ? "SELECT DISTINCT" : "SELECT";
     if (script !== null) text = line(text, `${prefix} { \n${script.text.slice(1, -1)}\n}`, "\n");
     else if (body !== null) {
-      const items = body as readonly SelectItem[];
       text = line(
         text,
         this.list(prefix, items, (one) => this.selectItem(one)),
@@ -77,7 +81,9 @@ class ServerSidePrinter extends QueryPrinter {
   }
 
   protected override declaration(declaration: Declaration): string {
-    return `${super.declaration(declaration)}\n\n`;
+    return declaration.form === "timeseries"
+      ? seriesDeclaration(declaration.body)
+      : `${super.declaration(declaration)}\n\n`;
   }
 
   protected override orderType(type: OrderType): string {
@@ -132,6 +138,23 @@ const printer = new ServerSidePrinter();
 function line(text: string, clause: string, end = ""): string {
   if (clause === "") return text;
   return `${text}${text.endsWith("\n") ? "" : "\n"}${clause}${end}`;
+}
+
+/** A series query is shown without its name and parameters. */
+function seriesDeclaration({ text }: Script): string {
+  return `DECLARE ${text}\n\n`;
+}
+
+/** Columns with calls in place of their series queries, and those. */
+function withSeriesNamed(items: readonly SelectItem[]): [SelectItem[], Script[]] {
+  const series: Script[] = [];
+  const named = items.map((item): SelectItem => {
+    const { expression } = item;
+    if (expression.kind !== "time-series") return item;
+    const name = inlineSeriesName(series.push(expression.body) - 1);
+    return { ...item, expression: { kind: "call", offset: expression.offset, name, args: [] } };
+  });
+  return [named, series];
 }
 
 /** The function that a `select { … }` is converted to. */

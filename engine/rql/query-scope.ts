@@ -22,6 +22,8 @@ export interface QueryScope {
   readonly aliases: readonly string[];
   /** Names of declared functions, case-sensitive. */
   readonly functions: ReadonlySet<string>;
+  /** Those of them that are series queries. */
+  readonly series: ReadonlySet<string>;
   /** The source is a collection, not an index. */
   readonly isDynamic: boolean;
   /** Aliases that `select` gives to aggregates of groups; conditions and order may use them. */

@@ -47,6 +47,18 @@ export interface RowParts {
   readonly score: number | null;
   /** JSON text of an object: the stored fields of the row's entry. */
   readonly stored: string | null;
+  /** Columns that are series queries appear as `seriesMark`s; otherwise they are left out. */
+  readonly hasSeries?: boolean;
+}
+
+/** What stands for a column that is a series query, in a row's text: no JSON text has such a character. */
+export function seriesMark(position: number): string {
+  return `\u0000${position}\u0000`;
+}
+
+/** A row's text split at its `seriesMark`s: texts at even places, positions at odd ones. */
+export function splitAtSeries(text: string): string[] {
+  return text.split("\u0000");
 }
 
 /** JSON text of a value, or null when there is none. */
@@ -185,7 +197,7 @@ export class FieldProjector {
     const mustHave = !isReduced && behavior === "FromDocumentOrThrow";
     const leavesOut = hasStored || mustHave;
     this.#values = fields.map((field) => {
-      const value = compileValue(field, query, source, outputs, leavesOut);
+      const value = compileColumn(field, query, source, outputs, leavesOut);
       if (!mustHave) return value;
       return (parts) => {
         const text = value(parts);
@@ -268,7 +280,7 @@ function storedValueText(bytes: Buffer, at: number): string {
 }
 
 /** `leavesOut`: a missing path omits its column. */
-function compileValue(
+export function compileColumn(
   field: ProjectedField,
   query: AnalyzedQuery,
   source: RowSource,
@@ -303,6 +315,10 @@ function compileValue(
       return compileMember(value.field.name, source);
     case "counter":
       return compileCounter(value, source);
+    case "series": {
+      const mark = seriesMark(value.position);
+      return ({ hasSeries }) => (hasSeries === true ? mark : null);
+    }
     case "compare-exchange":
       return compileCompareExchange(value.key, query, source, outputs);
     case "call":
@@ -585,7 +601,7 @@ function compileCompareExchange(
   source: RowSource,
   outputs: GroupOutputs | null,
 ): TextOf {
-  const keyText = compileValue({ key: "", value: key }, query, source, outputs);
+  const keyText = compileColumn({ key: "", value: key }, query, source, outputs);
   return (parts) => {
     const text = keyText(parts);
     if (text === null || !text.startsWith('"')) return "null";

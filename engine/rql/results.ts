@@ -1,5 +1,5 @@
 /** The result of a query besides its rows: types only. The server writes it in the wire format. */
-import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { TextPieces } from "../documents/document-pieces.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 
 /** The source of projected columns: stored fields of an index, then documents; or only one of the two. */
@@ -19,10 +19,17 @@ export interface RowSink {
   add(row: Buffer): Promise<void> | null;
   /**
    * Receives a document too large to be composed at once. Its record is valid during this turn, or, when a view is
-   * held, until the promise resolves. When omitted, the document is composed.
+   * held, until the promise resolves. When omitted, the document is composed. Also a row with long results of series
+   * queries, which stay valid until then.
    */
-  addLarge?(document: DocumentPieces): Promise<void>;
+  addLarge?(row: TextPieces): Promise<void>;
 }
+
+/**
+ * The results of series queries in rows: objects; objects with the names of their values; or, in streams, lists, in rows
+ * that begin with their metadata.
+ */
+export type SeriesForm = "object" | "named" | "list";
 
 export interface QueryOutcome {
   /** The rows are facets or suggestions: the reply has fewer members. */
@@ -42,6 +49,8 @@ export interface QueryOutcome {
   readonly counterIncludes: readonly IncludedCounters[] | null;
   /** Requested compare-exchange keys. */
   readonly compareExchangeKeys: readonly string[] | null;
+  /** The columns that are series queries, when the names of values were asked for. */
+  readonly seriesFields: readonly string[] | null;
   readonly revisionIncludes: IncludedRevisions | null;
   /** The requested ranges of the time series of documents, in the order of the rows. */
   readonly seriesIncludes: ReadonlyMap<string, readonly SeriesInclude[]> | null;

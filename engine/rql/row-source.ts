@@ -11,8 +11,10 @@ import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { StoredFields } from "../indexing/open-index.ts";
+import type { SegmentSource } from "../keyspaces/time-series.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
+import type { SeriesArgument } from "./time-series/series-filter.ts";
 
 export type { GroupOutputs, RowCursor, StoredFields, StoredRow };
 
@@ -49,6 +51,8 @@ export interface RowSource {
   counterOf(documentId: string, name: string): bigint | null;
   /** Per-node values of a counter as JSON text, or null. */
   rawCounterOf(documentId: string, name: string): string | null;
+  /** A series of a document, in any case, as of now; null: it has none. */
+  seriesOf(documentId: string, name: string): StoredSeries | null;
   /** Names of the counters of a document. */
   counterNamesOf(documentId: string): readonly string[];
   /** The JSON text of a compare-exchange value's `Object`, or null. */
@@ -57,6 +61,15 @@ export interface RowSource {
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
+}
+
+/** A time series at one moment, which later changes do not affect. */
+export interface StoredSeries {
+  readonly segments: SegmentSource;
+  /** The prefix of the keys of its segments. */
+  readonly prefix: string;
+  /** The names that its values were given in its collection. */
+  readonly valueNames: readonly string[];
 }
 
 /** An index that a query may use. */
@@ -113,6 +126,12 @@ export interface ProjectedText {
   readonly isDocument: boolean;
 }
 
+/** Series queries of the query that is being run. */
+export interface SeriesCalls {
+  /** The JSON text of the result. */
+  call(name: string, args: readonly SeriesArgument[], input: ScriptInput): Promise<string>;
+}
+
 /** Script execution for queries. Created once for each query. */
 export interface QueryScripts {
   /** Rows of a `select { … }` or `select f(…)`. */
@@ -135,7 +154,8 @@ export interface ScriptIncludes {
 }
 
 export interface ScriptProvider {
-  forQuery(query: AnalyzedQuery): QueryScripts;
+  /** `series`: omitted where queries have no series queries. */
+  forQuery(query: AnalyzedQuery, series?: SeriesCalls): QueryScripts;
   /** A test for a .NET pattern, ignoring case, charged to `budget`. @throws regex-invalid; the test: work-limit */
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }

@@ -407,6 +407,21 @@ function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   return stats;
 }
 
+/** What declared series queries call: the name of the query, and a list of its arguments. */
+export const seriesQueryName = "__timeSeriesQuery";
+
+function seriesQuery(run: Run, _self: Value, [name, args]: Value[]): Value {
+  const host = hostOf(run);
+  if (host.seriesQuery === undefined || typeof name !== "string" || !isArray(args)) {
+    return refuse(`${seriesQueryName} is not defined`, "script-failed");
+  }
+  run.burn(hostCallUnits);
+  const text = host.seriesQuery(name, args.items as readonly Value[]);
+  run.burn(text.length);
+  run.grow(text.length * 2);
+  return valueOfText(text);
+}
+
 function cmpxchg(run: Run, _self: Value, args: Value[]): Value {
   const [key] = args;
   if (args.length !== 1 || typeof key !== "string") {
@@ -707,6 +722,7 @@ export function definePatchFunctions(globals: Map<string, Value>): void {
     lastModified,
     ...counters,
     timeseries,
+    [seriesQueryName]: seriesQuery,
     cmpxchg,
     include,
     output,

@@ -4,6 +4,7 @@
  */
 
 import type { ScriptDocument } from "./script-document.ts";
+import type { Value } from "./script-values.ts";
 import type { ShapeHint } from "./shape-hint.ts";
 
 /** One entry of a time series. */
@@ -69,6 +70,8 @@ export interface ScriptHost {
   deleteCounter(id: string, name: string): void;
   /** @throws EngineError not-supported, document-missing */
   timeSeries(id: string, name: string): ScriptTimeSeries;
+  /** The JSON text of the result of a series query that the script's query declares; absent elsewhere. */
+  seriesQuery?(name: string, args: readonly Value[]): string;
   /** JSON text of a compare-exchange value; null when there is none. */
   compareExchange(key: string): string | null;
   /** Adds a document to the includes of the reply. */

@@ -6,9 +6,11 @@
  * or scripts.
  */
 
+import { roundTripText } from "../json/double-text.ts";
+
+export { doubleText, roundTripText } from "../json/double-text.ts";
+
 const integerMax = 2 ** 63;
-/** From here on an integral double is written with an exponent. */
-const plainDoubleMax = 1e17;
 
 /** Text of a number where there was no double: integral ones as integers, -0 as 0, NaN and infinities quoted. */
 export function numberText(value: number): string {
@@ -18,26 +20,6 @@ export function numberText(value: number): string {
     return String(whole === 2n ** 63n ? whole - 1n : whole);
   }
   return roundTripText(value);
-}
-
-/** Text of a number where there was a double: `3` is `3.0`. */
-export function doubleText(value: number): string {
-  if (!Number.isInteger(value)) return roundTripText(value);
-  if (Math.abs(value) >= plainDoubleMax) return roundTripText(value);
-  return Object.is(value, -0) ? "-0.0" : `${value}.0`;
-}
-
-/** Shortest text that parses to the same double, in .NET's `R` form. */
-export function roundTripText(value: number): string {
-  const size = Math.abs(value);
-  if (size >= 1e-4 && size < 1e15) return String(value);
-  if (!Number.isFinite(value)) return `"${value}"`;
-  const scientific = value.toExponential();
-  const split = scientific.indexOf("e");
-  const exponent = Number(scientific.slice(split + 1));
-  if (exponent < 15 && exponent >= -4) return String(value);
-  const digits = Math.abs(exponent).toString().padStart(2, "0");
-  return `${scientific.slice(0, split)}E${exponent < 0 ? "-" : "+"}${digits}`;
 }
 
 /** A string as JSON text. An unpaired surrogate has no UTF-8 and becomes U+FFFD, as in the reference. */

@@ -60,7 +60,8 @@ async function answer(
   const unlessEtag = sentEtag(exchange);
   try {
     const { signal } = exchange;
-    const asked = { ...options, metadataOnly, unlessEtag, signal };
+    const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
+    const asked = { ...options, metadataOnly, unlessEtag, signal, seriesForm } as const;
     const outcome = await database.queries.run(text, asked, reply);
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else await reply.end(outcome, () => tail + diagnostics);

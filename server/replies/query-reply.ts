@@ -7,10 +7,10 @@ import { largeRecordBytes } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type {
   Database,
-  DocumentPieces,
   IncludedCounters,
   QueryOutcome,
   RowSink,
+  TextPieces,
 } from "../../engine/engine.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -50,10 +50,12 @@ export class QueryReply implements RowSink {
     return this.#room.holds(this.#rows.length) ? null : this.#flush();
   }
 
-  async addLarge(document: DocumentPieces): Promise<void> {
+  async addLarge(document: TextPieces): Promise<void> {
     let give: (() => void) | undefined;
     try {
-      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      if (!document.isHeld) {
+        give = await takeRoom("replies", document.length, this.#exchange.signal);
+      }
       this.#addComma();
       await this.#flush();
       if (this.#stream !== undefined) await writePieces(this.#stream, document);
@@ -142,6 +144,9 @@ export class QueryReply implements RowSink {
     }
     if (outcome.explanations !== null) {
       text += `,"Explanations":${JSON.stringify(Object.fromEntries(outcome.explanations))}`;
+    }
+    if (outcome.seriesFields !== null) {
+      text += `,"TimeSeriesFields":${JSON.stringify(outcome.seriesFields)}`;
     }
     const { counterIncludes, compareExchangeKeys } = outcome;
     if (counterIncludes !== null)

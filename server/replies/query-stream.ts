@@ -7,11 +7,11 @@ import { EngineError } from "../../engine/base/errors.ts";
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import type {
   Database,
-  DocumentPieces,
   PreparedQuery,
   QueryInclude,
   QueryOutcome,
   RowSink,
+  TextPieces,
 } from "../../engine/engine.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import { CsvRows, rowCells } from "../http/csv.ts";
@@ -97,7 +97,7 @@ export async function streamQuery(
   { text, options }: QueryRequest,
 ): Promise<void> {
   const format = exchange.query.get("format")?.toLowerCase();
-  const asked = { ...options, timeoutMs, signal: exchange.signal };
+  const asked = { ...options, timeoutMs, signal: exchange.signal, seriesForm: "list" } as const;
   const query = await database.queries.prepare(text, asked);
   refuseIncludes(query);
   const framing =
@@ -160,11 +160,13 @@ class StreamSink implements RowSink {
     return this.#room.holds(length) ? null : this.#flush();
   }
 
-  async addLarge(document: DocumentPieces): Promise<void> {
+  async addLarge(document: TextPieces): Promise<void> {
     this.#requireClient();
     let give: (() => void) | undefined;
     try {
-      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      if (!document.isHeld) {
+        give = await takeRoom("replies", document.length, this.#exchange.signal);
+      }
       const around = this.#framing.around;
       if (around === undefined) {
         this.#framing.row(document.copy(0, document.length), this.#isFirst, this.#text);

@@ -355,6 +355,11 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
     this.#attachments = database.state.keyspaces.attachments;
   }
 
+  /** Entries of series change without their documents, so maps of documents do not read them. */
+  override timeSeries(): never {
+    throw new EngineError("not-supported", "Maps of documents cannot read time series.");
+  }
+
   begin(): void {
     this.references = new Set();
     this.compareExchangeKeys = new Set();

@@ -27,13 +27,15 @@ import type {
   StoredRow,
 } from "../../../engine/indexing/index-host.ts";
 import { IndexSet } from "../../../engine/indexing/index-set.ts";
+import { Segment, type SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
+import { segmentKey, seriesKey } from "../../../engine/keyspaces/time-series.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import { automaticIndexName } from "../../../engine/rql/auto-index-name.ts";
 import { executeQuery, type QueryHost } from "../../../engine/rql/execute.ts";
 import { parseQuery } from "../../../engine/rql/parser.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
 import type { QueryOutcome } from "../../../engine/rql/results.ts";
-import type { RowSource, ScriptProvider } from "../../../engine/rql/row-source.ts";
+import type { RowSource, ScriptProvider, StoredSeries } from "../../../engine/rql/row-source.ts";
 
 interface StoredDocument {
   readonly docNum: number;
@@ -50,12 +52,35 @@ export interface ArrayReply {
 
 const origin = new ChangeOrigin("A", "aaaaaaaaaaaaaaaaaaaaaa");
 
+/** Entries in time order as a series of segments of at most three. */
+export function storedSeriesOf(
+  entries: readonly SeriesEntry[],
+  valueNames: readonly string[] = [],
+): StoredSeries {
+  const prefix = "series\u0000";
+  const segments: [string, Segment][] = [];
+  for (let at = 0; at < entries.length; at += 3) {
+    const some = entries.slice(at, at + 3);
+    segments.push([segmentKey(prefix, some[0]?.time ?? 0), Segment.of(some)]);
+  }
+  return {
+    prefix,
+    valueNames,
+    segments: {
+      up: (_prefix, from) => segments.filter(([key]) => key >= from),
+      down: (_prefix, from) => segments.filter(([key]) => key <= from).reverse(),
+    },
+  };
+}
+
 /** Written and deleted by id; etags count up. */
 export class ArrayDatabase implements RowSource, IndexHost {
   readonly shapes = new ShapeTable();
   readonly indexes: IndexSet;
   readonly compareExchange = new Map<string, string>();
   readonly counters = new Map<string, Map<string, bigint>>();
+  /** By `seriesKey`. */
+  readonly series = new Map<string, readonly SeriesEntry[]>();
   scripts: ScriptProvider = noScripts;
   readonly #parser = new DocumentParser(this.shapes);
   readonly #metadata = new MetadataWriter();
@@ -211,6 +236,10 @@ export class ArrayDatabase implements RowSource, IndexHost {
   }
   rawCounterOf(): string | null {
     return null;
+  }
+  seriesOf(documentId: string, name: string): StoredSeries | null {
+    const entries = this.series.get(seriesKey(documentId, name));
+    return entries === undefined ? null : storedSeriesOf(entries);
   }
   counterNamesOf(documentId: string): readonly string[] {
     return [...(this.counters.get(documentId.toLowerCase())?.keys() ?? [])];

@@ -37,6 +37,14 @@ describe("printServerSide", () => {
     ],
     ["from P select *", "FROM P"],
     [
+      "from P select timeseries(from S last 0 days) as Q",
+      "DECLARE (from S last 0 days)\n\nFROM P\nSELECT __timeSeriesQueryFunction0() AS Q\n",
+    ],
+    [
+      "declare timeseries f(p) { from p.S } from P as p select f(p)",
+      "DECLARE { from p.S }\n\nFROM P AS p\nSELECT f(p)\n",
+    ],
+    [
       "from P as p where p.A=1 load p.B as b filter b.X = 1 select p.C",
       "FROM P AS p WHERE p.A = 1\nFILTER b.X = 1\nLOAD p.B AS b\nSELECT p.C\n",
     ],
