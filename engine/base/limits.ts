@@ -110,6 +110,8 @@ export const queryItemsMax = 2_048;
 export const queryDeclarationsMax = 256;
 /** Bytes of a query request, including parameters. */
 export const queryRequestBytesMax = 2 * 1024 * 1024;
+/** Places of one shape, in a document or a query: it is parsed at once, in some 20 milliseconds at most. */
+export const shapePlacesMax = 32_768;
 /** Nesting depth of lists and objects in a query's parameters. */
 export const queryParametersDepthMax = 512;
 /** Reduce output documents that are stored or deleted in one transaction. */

@@ -24,9 +24,15 @@ import type {
   IndexCounters,
   RestoredDocuments,
 } from "./followed-index.ts";
-import { allDocuments, type DefinitionPart, type IndexDefinition } from "./index-definition.ts";
+import {
+  allDocuments,
+  type DefinitionPart,
+  type IndexDefinition,
+  type SpatialSource,
+} from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
 import { goneStride } from "./store-column.ts";
 
 /** Documents between two checks of the clock. */
@@ -160,6 +166,8 @@ const metadataName = "@metadata";
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly #fields: readonly MappedField[];
+  /** Their columns follow those of the fields. */
+  readonly #spatial: readonly SpatialReader[];
   readonly #host: IndexHost;
   /** The last shape, and the position of each field's first name in it: -1 for a missing one. */
   #shapeId = 0;
@@ -176,13 +184,16 @@ export class FieldMapper implements DocumentMapper {
       fields.push({ first: path[0]?.name ?? "", steps, isMetadata, mode });
     };
     for (const field of definition.fields) {
+      if (field.spatial !== undefined) continue;
       add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
       if (field.hasSearch || field.hasHighlight || field.hasSuggest) {
         add(searchColumn(field.name), field.path, standardAnalyzer);
       }
     }
-    this.columnNames = names;
+    const spatial = definition.fields.filter((field) => field.spatial !== undefined);
+    this.columnNames = [...names, ...spatial.map(({ name }) => name)];
+    this.#spatial = spatial.map(({ spatial }) => spatialReader(spatial as SpatialSource));
     this.#fields = fields;
   }
 
@@ -214,6 +225,10 @@ export class FieldMapper implements DocumentMapper {
       metadata ??= this.#host.metadataOf(row);
       if (!isComputedMetadata(field.steps))
         addFieldTerms(column, field.mode, metadata, 0, field.steps);
+    }
+    for (let i = 0; i < this.#spatial.length; i++) {
+      const column = store.columns[fields.length + i] as FieldColumn;
+      (this.#spatial[i] as SpatialReader)(column, bytes, bodyStartOf(bytes, start));
     }
     store.endEntry(row.docNum);
   }

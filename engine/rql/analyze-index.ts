@@ -99,6 +99,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
     name: field.name,
     path: field.path,
     isQuoted: field.isQuoted,
+    ...(field.spatial === undefined ? {} : { spatial: field.spatial }),
     hasSearch: uses.has("search"),
     hasExact: uses.has("exact"),
     hasHighlight: uses.has("highlight"),

@@ -17,10 +17,7 @@ import { now, today } from "./moment-functions.ts";
 import { custom, random, score } from "./order-functions.ts";
 import type { ConditionMeaning, OrderUse, RqlFunction } from "./rql-function.ts";
 import { last, timeSeries } from "./series-function.ts";
-import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
 import {
-  facet,
-  moreLikeThis,
   spatialCircle,
   spatialContains,
   spatialDisjoint,
@@ -29,6 +26,11 @@ import {
   spatialPoint,
   spatialWithin,
   spatialWkt,
+} from "./spatial-functions.ts";
+import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
+import {
+  facet,
+  moreLikeThis,
   suggest,
   vectorSearch,
 } from "./unsupported-functions.ts";

@@ -99,8 +99,11 @@ export function conditionText(condition: Condition): string {
       return `(fuzzy ${condition.similarity} ${condition.field.name} ${JSON.stringify(condition.text)})`;
     case "proximity":
       return `(proximity ${condition.distance} ${condition.field.name} ${JSON.stringify(condition.text)})`;
-    default:
+    case "regex":
+    case "lucene":
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.text)})`;
+    default:
+      return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.shape)})`;
   }
 }
 
