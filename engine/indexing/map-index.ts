@@ -65,11 +65,13 @@ export class MapIndex implements FollowedIndex {
   store: EntryStore;
   readonly counters: IndexCounters = { mapAttempts: 0, mapErrors: 0 };
   readonly #mapper: DocumentMapper;
+  readonly #host: IndexHost;
   readonly #columnNumbers: ReadonlyMap<string, number>;
 
   constructor(collection: string, mapper: DocumentMapper, host: IndexHost) {
     const followed = collection.toLowerCase() === allDocuments ? null : collection;
     this.#mapper = mapper;
+    this.#host = host;
     this.store = new EntryStore(mapper.columnNames.length);
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
     const target = {
@@ -95,6 +97,11 @@ export class MapIndex implements FollowedIndex {
 
   get columnNames(): readonly string[] {
     return this.#mapper.columnNames;
+  }
+
+  get isLucene(): boolean {
+    const engine = this.#host.setting("Indexing.Auto.SearchEngineType");
+    return String(engine).toLowerCase() === "lucene";
   }
 
   column(name: string): FieldColumn | undefined {
