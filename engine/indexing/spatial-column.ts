@@ -256,7 +256,8 @@ export class SpatialColumn {
           else tree.search(box, forest.corners, found);
           budget.spend(looseItemsMin + found.length);
           if (budget.isDue) yield;
-          if (forest === this.#points) yield* this.#testPoints(found, sought, view, builder, budget);
+          if (forest === this.#points)
+            yield* this.#testPoints(found, sought, view, builder, budget);
           else yield* this.#testShapes(found, relation, sought, view, builder, budget);
         }
       }

@@ -30,6 +30,7 @@ import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
+import { distanceTexts, nearestEntries, pagedDistance } from "./execute-nearest.ts";
 import { orderEntries } from "./execute-order.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
@@ -42,6 +43,7 @@ import {
   projectionMetadata,
   type RowParts,
   severalValues,
+  type ToldScore,
   wholeDocument,
   wholeGroup,
   withMetadata,
@@ -121,6 +123,12 @@ export async function executeQuery(
   }
 }
 
+/** Entries in the order of a query, and how many match. */
+interface FoundEntries {
+  readonly entries: Uint32Array;
+  readonly total: number;
+}
+
 /** Rows to visit, in order, and their number. */
 interface Candidates {
   readonly cursor: RowCursor;
@@ -144,6 +152,8 @@ class Execution {
   /** The stored fields of the current row's entry. */
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
+  /** The distance of the current row, behind its score. */
+  #distanceOfRow: (() => string) | null = null;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
@@ -252,7 +262,7 @@ class Execution {
 
   *#entryTexts(reader: IndexReader, index: QueryIndex): Work<EntriesOutcome> {
     const { skip, take } = this.#query.paging;
-    const entries = yield* this.#foundEntries(reader, index);
+    const { entries, total } = yield* this.#foundEntries(reader, index);
     const texts: string[] = [];
     for (const entry of entries.subarray(skip, Math.min(entries.length, skip + take))) {
       const text = reader.entryText(entry);
@@ -262,7 +272,7 @@ class Execution {
       if (this.#budget.isDue) yield;
     }
     return {
-      totalResults: entries.length,
+      totalResults: total,
       indexName: index.name,
       isStale: index.isStale,
       entries: texts,
@@ -338,10 +348,9 @@ class Execution {
   }
 
   *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {
-    const entries = yield* this.#foundEntries(reader, index);
-    const total = entries.length;
+    const { entries, total } = yield* this.#foundEntries(reader, index);
     this.#skippedCount = 0;
-    this.#budget.hold(total * candidateBytes);
+    this.#budget.hold(entries.length * candidateBytes);
     if (index.outputs !== null) {
       const cursor = new GroupCursor(entries, index.outputs, reader);
       yield* this.#score(entries, reader, index, cursor);
@@ -349,7 +358,7 @@ class Execution {
     }
     const docNums = yield* this.#documentsOf(entries, reader);
     const cursor = new ListCursor(docNums, 0, this.#host.source);
-    const shown = docNums.length < total ? yield* this.#firstEntries(entries, reader) : entries;
+    const shown = docNums.length < entries.length ? yield* this.#firstEntries(entries, reader) : entries;
     yield* this.#score(shown, reader, index, cursor);
     const { stored } = index;
     if (stored !== null && this.#query.projection.kind !== "document") {
@@ -379,6 +388,9 @@ class Execution {
     const context = this.#whereContext(reader);
     const scores = yield* explainEntries(where, entries, context, isExplained);
     this.#scores = new RowScores(scores, cursor);
+    const distances = yield* distanceTexts(this.#query, reader);
+    if (distances === null) return;
+    this.#distanceOfRow = () => distances(entries[cursor.position] as number);
   }
 
   #tellsScores(index: QueryIndex | null): boolean {
@@ -395,13 +407,20 @@ class Execution {
     };
   }
 
-  /** The entries that match the condition, in the order of the query. */
-  *#foundEntries(reader: IndexReader, index: QueryIndex): Work<Uint32Array> {
+  /** The entries that match the condition, in the order of the query: all, or at least those up to the end of the page. */
+  *#foundEntries(reader: IndexReader, index: QueryIndex): Work<FoundEntries> {
     const query = this.#query;
     refuseUnfit(query, index);
     const context = this.#whereContext(reader);
     const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
-    return yield* this.#ordered(set, reader, context);
+    const total = set.count;
+    const distance = pagedDistance(query);
+    if (distance !== null && !hasScores(query, reader)) {
+      const pageEnd = query.paging.skip + query.paging.take;
+      const entries = yield* nearestEntries(distance, set, pageEnd, reader);
+      if (entries !== null) return { entries, total };
+    }
+    return { entries: yield* this.#ordered(set, reader, context), total };
   }
 
   *#ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Work<Uint32Array> {
@@ -584,8 +603,10 @@ class Execution {
     );
   }
 
-  #toldScore(): number | null {
-    return this.#scores !== null && this.#tellsScores(this.#index) ? this.#scores.current : null;
+  #toldScore(): ToldScore | null {
+    if (this.#scores === null || !this.#tellsScores(this.#index)) return null;
+    const { current } = this.#scores;
+    return this.#distanceOfRow === null ? current : `${current}${this.#distanceOfRow()}`;
   }
 
   async #emitLoaded(

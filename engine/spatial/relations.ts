@@ -221,7 +221,11 @@ function* isCircleCovered(circle: Circle, outer: PreparedShape, budget: WorkBudg
   return true;
 }
 
-function* isLineCovered(line: Float64Array, outer: PreparedShape, budget: WorkBudget): Work<boolean> {
+function* isLineCovered(
+  line: Float64Array,
+  outer: PreparedShape,
+  budget: WorkBudget,
+): Work<boolean> {
   const segments = segmentsOf([line]);
   for (const circle of outer.shape.circles) {
     if (yield* areInCircle(segments, circle, outer.space, budget)) return true;

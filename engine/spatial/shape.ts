@@ -126,7 +126,12 @@ export function isPoint({ points, lines, areas, circles }: Shape): boolean {
 const sameDistance = 1e-9;
 
 /** Whether a place is in a circle or on its edge. */
-export function isInCircle({ x, y, radius }: Circle, px: number, py: number, space: Space): boolean {
+export function isInCircle(
+  { x, y, radius }: Circle,
+  px: number,
+  py: number,
+  space: Space,
+): boolean {
   if (space.type === "Cartesian") {
     return distanceBetween(space, x, y, px, py) <= radius + sameDistance;
   }

@@ -28,12 +28,7 @@ import {
   spatialWkt,
 } from "./spatial-functions.ts";
 import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
-import {
-  facet,
-  moreLikeThis,
-  suggest,
-  vectorSearch,
-} from "./unsupported-functions.ts";
+import { facet, moreLikeThis, suggest, vectorSearch } from "./unsupported-functions.ts";
 import { cmpxchg, counter, counterRaw } from "./value-functions.ts";
 
 export const functions = {

@@ -170,7 +170,12 @@ export function soughtPlace(
 
 type AnyValue = ReturnType<typeof resolveValue>;
 
-function valueAt(scope: QueryScope, method: string, argument: Argument, at: number | null): AnyValue {
+function valueAt(
+  scope: QueryScope,
+  method: string,
+  argument: Argument,
+  at: number | null,
+): AnyValue {
   if (argument.kind === "literal" || argument.kind === "parameter") {
     return resolveValue(scope, argument);
   }
@@ -191,7 +196,10 @@ export function parsedNumber(value: AnyValue): number {
   if (value.type === "long" || value.type === "double") return Number(value.value);
   const text = plainText(value);
   if (text.trim() !== "" && !Number.isNaN(Number(text))) return Number(text);
-  throw new EngineError("invalid-format", `The input string '${text}' was not in a correct format.`);
+  throw new EngineError(
+    "invalid-format",
+    `The input string '${text}' was not in a correct format.`,
+  );
 }
 
 function stringOf(value: AnyValue | undefined, field: FieldReference): string {

@@ -11,12 +11,7 @@ import { describeArgument, printArgument } from "../print.ts";
 import { invalid, type QueryScope, resolveValue } from "../query-scope.ts";
 import { nothing, weighedWhole } from "./finding.ts";
 import { notInFilter, nowhere, onlyInSelect, onlyInWhere } from "./places.ts";
-import type {
-  FilterUse,
-  OrderContext,
-  RqlFunction,
-  WhereContext,
-} from "./rql-function.ts";
+import type { FilterUse, OrderContext, RqlFunction, WhereContext } from "./rql-function.ts";
 import {
   numberOf,
   parsedNumber,
