@@ -152,6 +152,17 @@ export function visitFields(
   visit(condition.field, condition.kind === "none" ? "plain" : useOf(condition));
 }
 
+/** The fields of the condition and of the order. */
+export function analyzedFieldsOf({ where, orderBy }: AnalyzedQuery): FieldReference[] {
+  const fields: FieldReference[] = [];
+  if (where !== null) visitFields(where, (field) => fields.push(field));
+  for (const key of orderBy) {
+    const field = orderFieldOf(key);
+    if (field !== null) fields.push(field);
+  }
+  return fields;
+}
+
 function useOf(condition: MeantFieldCondition): Use {
   const isExact = "isExact" in condition && condition.isExact;
   return isExact ? "exact" : meaningOf(condition).indexUse;

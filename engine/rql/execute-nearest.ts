@@ -13,8 +13,8 @@ import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
-import { lengthOfKey } from "./functions/spatial-functions.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
+import { lengthOfKey } from "./functions/spatial-functions.ts";
 
 /** Rows up to the end of the page. */
 const pageEndMax = 4096;

@@ -63,6 +63,7 @@ import type {
   ScriptProvider,
   StoredRow,
 } from "./row-source.ts";
+import { spatialSummary } from "./spatial-summary.ts";
 
 /** The database as a query sees it. */
 export interface QueryHost {
@@ -236,6 +237,7 @@ class Execution {
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
       isStale,
       resultEtag: this.#index?.lastEtag ?? source.resultEtagOf(this.#collection),
+      spatial: query.access.kind === "automatic-index" ? spatialSummary(query) : null,
       timings: query.include.hasTimings
         ? {
             totalMs: durationMs,
@@ -358,7 +360,8 @@ class Execution {
     }
     const docNums = yield* this.#documentsOf(entries, reader);
     const cursor = new ListCursor(docNums, 0, this.#host.source);
-    const shown = docNums.length < entries.length ? yield* this.#firstEntries(entries, reader) : entries;
+    const shown =
+      docNums.length < entries.length ? yield* this.#firstEntries(entries, reader) : entries;
     yield* this.#score(shown, reader, index, cursor);
     const { stored } = index;
     if (stored !== null && this.#query.projection.kind !== "document") {

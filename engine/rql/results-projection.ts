@@ -62,11 +62,7 @@ const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
 /** A whole document with its `@metadata` at the end. */
-export function wholeDocument(
-  row: StoredRow,
-  score: ToldScore | null,
-  source: RowSource,
-): Buffer {
+export function wholeDocument(row: StoredRow, score: ToldScore | null, source: RowSource): Buffer {
   const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
   const metadata = source.metadataOf(row, extra);
   const body = bodyStartOf(row.bytes, row.start);

@@ -74,10 +74,10 @@ export interface Place {
 }
 
 /**
- * The first argument: `spatial.point(Lat, Lng)` or `spatial.wkt(Path)` in a dynamic query, a field of the index in others.
- * `takesField`: a dynamic query may name a field, too.
+ * The first argument: `spatial.point(Lat, Lng)`, `spatial.wkt(Path)` or a field in a dynamic query, a field of the index in
+ * others.
  */
-export function spatialField(scope: QueryScope, call: Call, takesField = false): FieldReference {
+export function spatialField(scope: QueryScope, call: Call): FieldReference {
   const [first] = call.args;
   const method = `Method ${call.name}()`;
   if (!scope.isDynamic) {
@@ -86,10 +86,7 @@ export function spatialField(scope: QueryScope, call: Call, takesField = false):
       "expects that first argument will be a field name when static index is queried";
     throw invalid(scope, `${method} ${complaint}`);
   }
-  if (first === undefined || first.kind !== "call") {
-    if (takesField) return fieldArgument(scope, call, 0);
-    throw invalid(scope, `${method} expects first argument to be a method expression`);
-  }
+  if (first?.kind !== "call") return fieldArgument(scope, call, 0);
   const maker = first.name.toLowerCase();
   if (maker === "spatial.point") {
     if (first.args.length === 2) return made(scope, "point", first);

@@ -73,6 +73,9 @@ function analyzeRelation(
 ): { readonly field: FieldReference; readonly shape: SoughtShape } {
   const { args, name } = call;
   const method = `Method ${name}()`;
+  if (scope.isDynamic && args[0]?.kind !== "call") {
+    throw invalid(scope, `${method} expects first argument to be a method expression`);
+  }
   if (args.length < 2 || args.length > 3) {
     throw invalid(scope, `${method} expects 2-3 arguments to be provided`);
   }
@@ -170,7 +173,7 @@ export const spatialDistance: RqlFunction<never, DistanceKey> = {
     isRandom: false,
   },
   select: {
-    column: (scope, call) => {
+    column: (scope, call, clause) => {
       const method = call.args.find(({ kind }) => kind === "call");
       if (method !== undefined) {
         const text = `Text: ${printArgument(method)}.`;
@@ -179,10 +182,9 @@ export const spatialDistance: RqlFunction<never, DistanceKey> = {
           `Invalid argument of type MethodExpression specified as an argument of ${call.name}(). ${text}`,
         );
       }
-      throw new EngineError(
-        "not-supported",
-        "spatial.distance() is not supported as a column by this server. Use it in select { … }.",
-      );
+      // The function of scripts: `spatial.distance(lat1, lng1, lat2, lng2, units?)`.
+      const args = call.args.map((argument) => clause.argument(argument));
+      return { key: call.name, value: { kind: "call", name: "spatial.distance", args } };
     },
     groupColumn: null,
     whole: null,
@@ -194,7 +196,7 @@ function analyzeDistance(scope: QueryScope, call: Call): DistanceKey {
   if (args.length < 2 || args.length > 3) {
     throw invalid(scope, `Method ${name}() expects 2-3 arguments to be provided`);
   }
-  const field = spatialField(scope, call, true);
+  const field = spatialField(scope, call);
   const [, second, round] = args;
   const place = shapeArgument(scope, call, second, (argument) =>
     soughtPlace(scope, argument, field),

@@ -130,6 +130,8 @@ function orderText(key: OrderKey): string {
       return `random(${key.seed ?? ""})${direction}`;
     case "custom":
       return `${key.field.name} by ${key.sorter}${direction}`;
+    case "spatial.distance":
+      return `distance of ${key.field.name} from ${JSON.stringify(key.place)} by ${key.roundTo}${direction}`;
     default:
       return `score()${direction}`;
   }
