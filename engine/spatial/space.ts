@@ -37,12 +37,13 @@ export const globe: Space = {
 const earthRadiusKm = 6371.0087714;
 const kilometersOfMile = 1.609344;
 const radiansOfDegree = Math.PI / 180;
+const degreesOfRadian = 180 / Math.PI;
 
 /** A length in `units` as a distance of the space. */
 export function distanceOf(space: Space, length: number, units: SpatialUnits): number {
   if (space.type === "Cartesian") return length;
   const km = units === "Miles" ? length * kilometersOfMile : length;
-  return km / earthRadiusKm / radiansOfDegree;
+  return (km / earthRadiusKm) * degreesOfRadian;
 }
 
 /** A distance of the space as a length in `units`. */
@@ -50,6 +51,17 @@ export function lengthOf(space: Space, distance: number, units: SpatialUnits): n
   if (space.type === "Cartesian") return distance;
   const km = distance * radiansOfDegree * earthRadiusKm;
   return units === "Miles" ? km / kilometersOfMile : km;
+}
+
+/** Miles of a degree of arc where RavenDB tells distances: with another radius than where it compares them. */
+const toldMilesOfDegree = 60 * 1.1515;
+const toldMilesOfKilometer = 0.621371192;
+
+/** As `lengthOf` in the units of the space, for a distance that is told. */
+export function toldLengthOf(space: Space, distance: number): number {
+  if (space.type === "Cartesian") return distance;
+  const miles = distance * toldMilesOfDegree;
+  return space.units === "Miles" ? miles : miles / toldMilesOfKilometer;
 }
 
 /**
