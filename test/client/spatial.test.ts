@@ -24,10 +24,11 @@ class Cafe {
 class CafesByPlace extends AbstractJavaScriptIndexCreationTask<Cafe, { name: string }> {
   constructor() {
     super();
+    const { createSpatialField } = this.mapUtils();
     this.map(Cafe, (cafe) => ({
       name: cafe.name,
-      place: this.createSpatialField(cafe.lat as number, cafe.lng as number),
-      area: this.createSpatialField(cafe.area as string),
+      place: createSpatialField(cafe.lat as number, cafe.lng as number),
+      area: createSpatialField(cafe.area as string),
     }));
     this.spatial("place", (factory) => factory.geography().defaultOptions("Miles"));
   }

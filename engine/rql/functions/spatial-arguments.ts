@@ -14,11 +14,11 @@ import {
 } from "../../spatial/space.ts";
 import { parseWkt } from "../../spatial/wkt.ts";
 import type { FieldReference } from "../analyzed-query.ts";
-import type { Argument, Call } from "../ast.ts";
+import type { Argument, Call, PathPart } from "../ast.ts";
 import { describeArgument, pathText } from "../print.ts";
 import { plainText, type Scalar, typeName } from "../query-parameters.ts";
 import { fieldReference, invalid, type QueryScope, resolveValue } from "../query-scope.ts";
-import { fieldArgument } from "./arguments.ts";
+import { fieldArgument, pathOf } from "./arguments.ts";
 
 /** A shape as a query gives it. Units null: those of the field. */
 export type SoughtShape =
@@ -86,7 +86,7 @@ export function spatialField(scope: QueryScope, call: Call): FieldReference {
       "expects that first argument will be a field name when static index is queried";
     throw invalid(scope, `${method} ${complaint}`);
   }
-  if (first?.kind !== "call") return fieldArgument(scope, call, 0);
+  if (first?.kind !== "call") return namedSource(fieldArgument(scope, call, 0));
   const maker = first.name.toLowerCase();
   if (maker === "spatial.point") {
     if (first.args.length === 2) return made(scope, "point", first);
@@ -101,11 +101,28 @@ export function spatialField(scope: QueryScope, call: Call): FieldReference {
   throw invalid(scope, `${method} expects first argument to be a point() or wkt() method`);
 }
 
+/** The official clients name a spatial field in quotes, when they order by it: `'spatial.point(Lat, Lng)'`. */
+function namedSource(field: FieldReference): FieldReference {
+  const found = /^spatial\.(point|wkt)\(([^()]*)\)$/.exec(pathText(field.path));
+  if (found === null) return field;
+  const [, method, inside = ""] = found;
+  const paths = inside.split(",").map((path) => pathOf(path.trim()));
+  if (paths.length !== (method === "point" ? 2 : 1)) return field;
+  return sourceField(method as "point" | "wkt", paths);
+}
+
 function made(scope: QueryScope, method: "point" | "wkt", call: Call): FieldReference {
   const paths = call.args.map((argument, i) => {
     const isField = argument.kind === "field";
     return (isField ? fieldReference(scope, argument) : fieldArgument(scope, call, i)).path;
   });
+  return sourceField(method, paths);
+}
+
+function sourceField(
+  method: "point" | "wkt",
+  paths: readonly (readonly PathPart[])[],
+): FieldReference {
   const name = `spatial.${method}(${paths.map(pathText).join(", ")})`;
   return { name, path: [], isQuoted: false, alias: null, spatial: { method, paths } };
 }

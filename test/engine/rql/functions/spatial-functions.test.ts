@@ -82,6 +82,10 @@ describe("automatic indexes", () => {
     expect(await order(" desc")).toEqual(["p/2", "p/1", "p/5", "p/3", "p/4", "p/6"]);
     expect(await order(" nulls last")).toEqual([...far, "p/3", "p/4", "p/6"]);
     expect(await order(" desc nulls first")).toEqual(["p/3", "p/4", "p/6", "p/2", "p/1", "p/5"]);
+    // As the official clients write it.
+    const named =
+      "from P order by spatial.distance('spatial.point(Lat, Lng)', spatial.point(0, 0))";
+    expect(await ids(database, named)).toEqual(["p/3", "p/4", "p/6", ...far]);
     const text = `from P where exists(Loc) select Name, spatial.distance(Lat, Lng, 10, 21) as D`;
     const { rows } = await query(database, text);
     expect(Math.round(rows[0]?.["D"] as number)).toBe(110);
