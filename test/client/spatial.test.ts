@@ -21,7 +21,10 @@ class Cafe {
   }
 }
 
-class CafesByPlace extends AbstractJavaScriptIndexCreationTask<Cafe, { name: string }> {
+class CafesByPlace extends AbstractJavaScriptIndexCreationTask<
+  Cafe,
+  { name: string; place: unknown; area: unknown }
+> {
   constructor() {
     super();
     const { createSpatialField } = this.mapUtils();
