@@ -28,14 +28,14 @@ export type SpatialRelation = "within" | "contains" | "intersects" | "disjoint";
 /** Items of a full tree: building one takes some ten milliseconds at most. */
 const treeItemsMax = 65_536;
 /** Items that are scanned one by one, before they get a tree. */
-const looseItemsMin = 512;
+const looseItemsMax = 1024;
 /** Cost of parsing a point, of building a tree for each item, and of comparing an item, in units. */
 const pointUnits = 32;
 const itemUnits = 16;
 /** Entries between two checks of the budget. */
 const stride = 1024;
 /** Places of the parsed shapes that are kept. */
-const keptPlacesMax = 262_144;
+const keptPlacesMax = 65_536;
 
 const spatialColumns = new WeakMap<FieldColumn, SpatialColumn>();
 
@@ -78,7 +78,7 @@ class Forest {
     const count = this.#looseCount;
     const inTree = this.#recent?.items.length ?? 0;
     const isFull = count >= treeItemsMax;
-    if (!isFull && count - inTree < Math.max(looseItemsMin, inTree >>> 1)) return 0;
+    if (!isFull && count - inTree < looseItemsMax) return 0;
     const tree = new BoxTree(this.#loose.slice(0, count), this.corners, this.width, bounds);
     if (!isFull) {
       this.#recent = tree;
@@ -254,7 +254,7 @@ export class SpatialColumn {
           const found: number[] = [];
           if (tree === null) forest.scan(box, found);
           else tree.search(box, forest.corners, found);
-          budget.spend(looseItemsMin + found.length);
+          budget.spend(looseItemsMax + found.length);
           if (budget.isDue) yield;
           if (forest === this.#points)
             yield* this.#testPoints(found, sought, view, builder, budget);

@@ -132,18 +132,13 @@ function* circleMeets(circle: Circle, other: PreparedShape, budget: WorkBudget):
     if (isInCircle({ ...circle, radius: circle.radius + radius }, x, y, space)) return true;
   }
   yield* pay(budget, other.placeUnits);
-  if (coversCenter(other, circle)) return true;
+  if (other.covers(circle.x, circle.y)) return true;
   const segments = allSegments(other);
   for (let i = 0; i < segments.length; i += 4) {
     yield* pay(budget, distanceUnits);
     if (distanceToSegment(segments, i, circle, space) <= circle.radius) return true;
   }
   return false;
-}
-
-/** Whether the center is in the shape, on whichever side of the date line the shape goes on. */
-function coversCenter(other: PreparedShape, { x, y }: Circle): boolean {
-  return other.covers(x, y);
 }
 
 /** Whether the segment at `i` of `a` has a place with one of `b`. */
@@ -227,12 +222,13 @@ function* isLineCovered(
   budget: WorkBudget,
 ): Work<boolean> {
   const segments = segmentsOf([line]);
+  const cutters = allSegments(outer);
+  const test = (x: number, y: number) => outer.locators.some((one) => one.locate(x, y) >= 0);
   for (const circle of outer.shape.circles) {
     if (yield* areInCircle(segments, circle, outer.space, budget)) return true;
   }
   for (let i = 0; i < segments.length; i += 4) {
-    const test = (x: number, y: number) => outer.locators.some((one) => one.locate(x, y) >= 0);
-    if (!(yield* everyPiece(segments, i, allSegments(outer), test, true, budget))) return false;
+    if (!(yield* everyPiece(segments, i, cutters, test, budget))) return false;
   }
   return true;
 }
@@ -250,7 +246,7 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
   if (locators.length === 0) return false;
   const isIn = (x: number, y: number) => locators.some((one) => one.locate(x, y) >= 0);
   for (let i = 0; i < rings.length; i += 4) {
-    if (!(yield* everyPiece(rings, i, ringSegments, isIn, true, budget))) return false;
+    if (!(yield* everyPiece(rings, i, ringSegments, isIn, budget))) return false;
   }
   const inside = placeInside(area);
   if (inside !== null && !isIn(inside.x, inside.y)) return false;
@@ -271,21 +267,20 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
       Math.max(y1, y2) < box.minY ||
       Math.min(y1, y2) > box.maxY;
     if (isAside) continue;
-    if (!(yield* everyPiece(ringSegments, i, rings, isOutside, true, budget))) return false;
+    if (!(yield* everyPiece(ringSegments, i, rings, isOutside, budget))) return false;
   }
   return true;
 }
 
 /**
  * Whether every piece of the segment at `i`, cut where `cutters` meet it, passes `test` in its middle. A piece that runs
- * along a cutter passes when `passesAlong`.
+ * along a cutter passes.
  */
 function* everyPiece(
   segments: Float64Array,
   i: number,
   cutters: Float64Array,
   test: (x: number, y: number) => boolean,
-  passesAlong: boolean,
   budget: WorkBudget,
 ): Work<boolean> {
   const ax = segments[i] as number;
@@ -305,10 +300,7 @@ function* everyPiece(
     const to = cuts[c] as number;
     if (to - from < pieceMin) continue;
     const middle = (from + to) / 2;
-    if (along.some(([start, end]) => middle >= start && middle <= end)) {
-      if (passesAlong) continue;
-      return false;
-    }
+    if (along.some(([start, end]) => middle >= start && middle <= end)) continue;
     yield* pay(budget, 32);
     if (!test(ax + ux * middle, ay + uy * middle)) return false;
   }
