@@ -3,7 +3,7 @@
  * It is brought up to date when a query needs it, in slices, and is not saved: a million points take some tenths of a
  * second after a restart.
  *
- *   terms, in order of arrival ──► trees of 65,536 ──► a tree for most of the rest ──► a short list that is scanned
+ *   terms, in order of arrival ──► trees of 65,536 ──► a tree for most of the rest ──► a small tree for the newest
  *
  * Terms are never removed: those of removed entries have no live entries, and go when the index is compacted.
  *
@@ -27,11 +27,13 @@ export type SpatialRelation = "within" | "contains" | "intersects" | "disjoint";
 
 /** Items of a full tree: building one takes some ten milliseconds at most. */
 const treeItemsMax = 65_536;
-/** Items that are scanned one by one, before they get a tree. */
-const looseItemsMax = 1024;
+/** Items of the newest tree, which is built again when there are more. */
+const newestItemsMax = 1024;
 /** Cost of parsing a point, of building a tree for each item, and of comparing an item, in units. */
 const pointUnits = 32;
 const itemUnits = 16;
+/** Cost of a search in a tree that finds nothing. */
+const treeUnits = 64;
 /** Entries between two checks of the budget. */
 const stride = 1024;
 /** Places of the parsed shapes that are kept. */
@@ -55,8 +57,10 @@ class Forest {
   /** Corners by item. */
   corners: Float64Array = new Float64Array(64);
   readonly #full: BoxTree[] = [];
+  /** Most items since the last full tree, and those after them. */
   #recent: BoxTree | null = null;
-  /** Items since the last full tree; those of `#recent` first. */
+  #newest: BoxTree | null = null;
+  /** Items since the last full tree. */
   #loose: Uint32Array = new Uint32Array(64);
   #looseCount = 0;
 
@@ -73,45 +77,34 @@ class Forest {
     return this.#looseCount >= treeItemsMax;
   }
 
-  /** Makes a tree of the newest items when there are enough. @returns the cost */
+  /** Takes the newest items into trees. @returns the cost */
   grow(bounds: Box): number {
     const count = this.#looseCount;
-    const inTree = this.#recent?.items.length ?? 0;
-    const isFull = count >= treeItemsMax;
-    if (!isFull && count - inTree < looseItemsMax) return 0;
-    const tree = new BoxTree(this.#loose.slice(0, count), this.corners, this.width, bounds);
-    if (!isFull) {
-      this.#recent = tree;
+    if (this.isFull) {
+      this.#full.push(this.#treeOf(0, count, bounds));
+      this.#recent = null;
+      this.#newest = null;
+      this.#looseCount = 0;
       return count * itemUnits;
     }
-    this.#full.push(tree);
-    this.#recent = null;
-    this.#looseCount = 0;
+    const inRecent = this.#recent?.items.length ?? 0;
+    const rest = count - inRecent;
+    if (rest === (this.#newest?.items.length ?? 0)) return 0;
+    if (rest <= newestItemsMax) {
+      this.#newest = this.#treeOf(inRecent, count, bounds);
+      return rest * itemUnits;
+    }
+    this.#recent = this.#treeOf(0, count, bounds);
+    this.#newest = null;
     return count * itemUnits;
   }
 
   get trees(): readonly BoxTree[] {
-    return this.#recent === null ? this.#full : [...this.#full, this.#recent];
+    return [...this.#full, this.#recent, this.#newest].filter((tree) => tree !== null);
   }
 
-  /** Items in no tree. */
-  get scanned(): Uint32Array {
-    return this.#loose.subarray(this.#recent?.items.length ?? 0, this.#looseCount);
-  }
-
-  /** Those of the scanned items that meet a box. */
-  scan({ minX, minY, maxX, maxY }: Box, found: number[]): void {
-    const { corners, width } = this;
-    const far = width - 2;
-    for (const item of this.scanned) {
-      const c = item * width;
-      const isAside =
-        (corners[c] as number) > maxX ||
-        (corners[c + 1] as number) > maxY ||
-        (corners[c + far] as number) < minX ||
-        (corners[c + far + 1] as number) < minY;
-      if (!isAside) found.push(item);
-    }
+  #treeOf(from: number, to: number, bounds: Box): BoxTree {
+    return new BoxTree(this.#loose.slice(from, to), this.corners, this.width, bounds);
   }
 }
 
@@ -250,11 +243,10 @@ export class SpatialColumn {
     const builder = new EntrySetBuilder(view.size);
     for (const box of boxesOf(sought.shape, this.space)) {
       for (const forest of [this.#points, this.#boxes]) {
-        for (const tree of [null, ...forest.trees]) {
+        for (const tree of forest.trees) {
           const found: number[] = [];
-          if (tree === null) forest.scan(box, found);
-          else tree.search(box, forest.corners, found);
-          budget.spend(looseItemsMax + found.length);
+          tree.search(box, forest.corners, found);
+          budget.spend(treeUnits + found.length);
           if (budget.isDue) yield;
           if (forest === this.#points)
             yield* this.#testPoints(found, sought, view, builder, budget);
@@ -405,27 +397,20 @@ export class SpatialColumn {
     budget: WorkBudget,
   ): Work<Uint32Array> {
     const search = new NearestItems(this.#placedTrees(), this.#places, x, y, this.space);
-    const loose = this.#looseKeys(x, y);
     const found: { readonly entry: number; readonly key: number }[] = [];
     const seen = new Set<number>();
     let last = -1;
     let steps = 0;
-    let isMore = search.next();
-    for (let at = 0; isMore || at < loose.length; ) {
-      const first = loose[at];
-      const isLoose = first !== undefined && !(isMore && search.key <= first.key);
-      const key = isLoose ? first.key : search.key;
+    while (search.next()) {
+      const { key, place } = search;
       if (found.length >= count && key > last) break;
-      const term = isLoose ? first.term : search.place;
-      for (const entry of this.#entriesOf(term)) {
+      for (const entry of this.#entriesOf(place)) {
         budget.spend(1);
         if (seen.has(entry) || !accepts(entry)) continue;
         seen.add(entry);
         found.push({ entry, key });
         last = key;
       }
-      if (isLoose) at++;
-      else isMore = search.next();
       budget.spend(1 + (search.steps - steps) * 4);
       steps = search.steps;
       if (budget.isDue) yield;
@@ -443,16 +428,6 @@ export class SpatialColumn {
         placeOf: (box: number) => termOfBox[box] as number,
       })),
     ];
-  }
-
-  #looseKeys(x: number, y: number): { readonly term: number; readonly key: number }[] {
-    const terms = [
-      ...this.#points.scanned,
-      ...this.#boxes.scanned.map((box) => this.#termOfBox[box] as number),
-    ];
-    return terms
-      .map((term) => ({ term, key: this.#keyOfTerm(term, x, y) }))
-      .sort((a, b) => a.key - b.key);
   }
 
   *#entriesOf(term: number): Iterable<number> {
