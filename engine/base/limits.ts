@@ -112,6 +112,8 @@ export const queryDeclarationsMax = 256;
 export const queryRequestBytesMax = 2 * 1024 * 1024;
 /** Places of one shape, in a document or a query: it is parsed at once, in some 20 milliseconds at most. */
 export const shapePlacesMax = 32_768;
+/** Characters of the well-known text of a shape. */
+export const shapeTextLengthMax = 2 * 1024 * 1024;
 /** Nesting depth of lists and objects in a query's parameters. */
 export const queryParametersDepthMax = 512;
 /** Reduce output documents that are stored or deleted in one transaction. */

@@ -228,7 +228,7 @@ function* isLineCovered(
     if (yield* areInCircle(segments, circle, outer.space, budget)) return true;
   }
   for (let i = 0; i < segments.length; i += 4) {
-    if (!(yield* everyPiece(segments, i, cutters, test, budget))) return false;
+    if (!(yield* everyPiece(segments, i, cutters, test, outer.placeUnits, budget))) return false;
   }
   return true;
 }
@@ -246,7 +246,7 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
   if (locators.length === 0) return false;
   const isIn = (x: number, y: number) => locators.some((one) => one.locate(x, y) >= 0);
   for (let i = 0; i < rings.length; i += 4) {
-    if (!(yield* everyPiece(rings, i, ringSegments, isIn, budget))) return false;
+    if (!(yield* everyPiece(rings, i, ringSegments, isIn, outer.placeUnits, budget))) return false;
   }
   const inside = placeInside(area);
   if (inside !== null && !isIn(inside.x, inside.y)) return false;
@@ -267,20 +267,24 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
       Math.max(y1, y2) < box.minY ||
       Math.min(y1, y2) > box.maxY;
     if (isAside) continue;
-    if (!(yield* everyPiece(ringSegments, i, rings, isOutside, budget))) return false;
+    if (
+      !(yield* everyPiece(ringSegments, i, rings, isOutside, outer.placeUnits + own.units, budget))
+    )
+      return false;
   }
   return true;
 }
 
 /**
  * Whether every piece of the segment at `i`, cut where `cutters` meet it, passes `test` in its middle. A piece that runs
- * along a cutter passes.
+ * along a cutter passes. `pieceUnits`: the cost of a test.
  */
 function* everyPiece(
   segments: Float64Array,
   i: number,
   cutters: Float64Array,
   test: (x: number, y: number) => boolean,
+  pieceUnits: number,
   budget: WorkBudget,
 ): Work<boolean> {
   const ax = segments[i] as number;
@@ -300,8 +304,8 @@ function* everyPiece(
     const to = cuts[c] as number;
     if (to - from < pieceMin) continue;
     const middle = (from + to) / 2;
+    yield* pay(budget, pieceUnits + along.length);
     if (along.some(([start, end]) => middle >= start && middle <= end)) continue;
-    yield* pay(budget, 32);
     if (!test(ax + ux * middle, ay + uy * middle)) return false;
   }
   return true;

@@ -6,7 +6,7 @@
  * Written here because no kept package reads the last three, and for the limits.
  */
 import { EngineError } from "../base/errors.ts";
-import { shapePlacesMax } from "../base/limits.ts";
+import { shapePlacesMax, shapeTextLengthMax } from "../base/limits.ts";
 import type { Area, Circle, Shape } from "./shape.ts";
 import { badShape, checkPlace, distanceOf, type Space, type SpatialUnits } from "./space.ts";
 
@@ -16,9 +16,15 @@ const tokenPattern = /\s*(?:([A-Za-z]+)|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+
 
 /**
  * The shape that a text denotes. `units`: those of the radius of a circle.
- * @throws EngineError shape-invalid
+ * @throws EngineError shape-invalid, too-large
  */
 export function parseWkt(text: string, space: Space, units: SpatialUnits): Shape {
+  if (text.length > shapeTextLengthMax) {
+    throw new EngineError(
+      "too-large",
+      `The text of a shape has more than ${shapeTextLengthMax} characters.`,
+    );
+  }
   const reader = new WktReader(text, space, units);
   reader.shape(0);
   reader.end();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
+import { FreeBudget, finish, WorkBudget } from "../../../engine/base/work-budget.ts";
 import { AreaLocator } from "../../../engine/spatial/area-locator.ts";
 import { intersects, isCovered, PreparedShape } from "../../../engine/spatial/relations.ts";
 import { globe } from "../../../engine/spatial/space.ts";
@@ -106,6 +106,31 @@ describe("two shapes", () => {
         else expect(isIn, why).toBe(false);
       }
     }
+  });
+});
+
+describe("hostile shapes", () => {
+  /** A ring that goes to and fro on one line, and a comb whose teeth all cross it. */
+  const flat = `POLYGON((0 0,${"9 0,1 0,".repeat(8000)}0 0))`;
+  const comb = `LINESTRING(${Array.from({ length: 8000 }, (_, i) => `${i / 1000} -1,${i / 1000} 1`).join(",")})`;
+
+  it.each([
+    ["LINESTRING(0 0,9 0)", flat],
+    [flat, flat],
+    [comb, `POLYGON((-1 -2,20 -2,20 2,-1 2,${"19 1.5,-1 2,".repeat(4000)}-1 -2))`],
+  ])("cost their share of the budget, and pause", (inner, outer) => {
+    const limited = new WorkBudget(undefined, 20_000_000);
+    const work = isCovered(shape(inner), shape(outer), limited);
+    try {
+      for (let isDone = false; !isDone; ) {
+        const start = performance.now();
+        isDone = work.next().done === true;
+        expect(performance.now() - start).toBeLessThan(500);
+      }
+    } catch (error) {
+      expect((error as { code?: string }).code).toBe("work-limit");
+    }
+    expect(limited.units).toBeGreaterThan(10_000);
   });
 });
 

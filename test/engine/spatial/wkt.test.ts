@@ -87,6 +87,7 @@ describe("well-known text", () => {
 
   it("has limits", () => {
     expect(complaint(`MULTIPOINT(${"1 1,".repeat(40_000)}1 1)`)).toMatch(/^too-large/);
+    expect(complaint(`POINT(1 1${"0".repeat(3_000_000)})`)).toMatch(/^too-large/);
     const deep = `${"GEOMETRYCOLLECTION(".repeat(5000)}POINT(1 1)${")".repeat(5000)}`;
     expect(complaint(deep)).toMatch(/^shape-invalid/);
   });
