@@ -110,8 +110,8 @@ export const queryItemsMax = 2_048;
 export const queryDeclarationsMax = 256;
 /** Bytes of a query request, including parameters. */
 export const queryRequestBytesMax = 2 * 1024 * 1024;
-/** Places of one shape, in a document or a query: it is parsed at once, in some 20 milliseconds at most. */
-export const shapePlacesMax = 32_768;
+/** Places of one shape, in a document or a query: it is parsed at once, in some ten milliseconds. */
+export const shapePlacesMax = 16_384;
 /** Characters of the well-known text of a shape. */
 export const shapeTextLengthMax = 2 * 1024 * 1024;
 /** Nesting depth of lists and objects in a query's parameters. */

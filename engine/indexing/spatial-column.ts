@@ -223,8 +223,13 @@ export class SpatialColumn {
     view: EntryView,
     budget: WorkBudget,
   ): Work<EntrySet> {
+    // Parsing and preparing a large shape take a turn each.
+    const units = placeCountOf(shape) * itemUnits;
+    budget.spend(units);
+    if (budget.isDue) yield;
     const sought = new PreparedShape(shape, this.space);
-    budget.spend(placeCountOf(shape));
+    budget.spend(units);
+    if (budget.isDue) yield;
     if (relation === "disjoint") {
       const met = yield* this.#findMeeting("intersects", sought, view, budget);
       budget.spend(Math.ceil(view.size / stride));

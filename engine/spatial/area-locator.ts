@@ -94,7 +94,8 @@ export class AreaLocator {
     const edges = new Float64Array((starts[strips] as number) * 4);
     const next = starts.slice();
     this.#visit(area, strips, (strip, ring, i) => {
-      edges.set(ring.subarray(i, i + 4), (next[strip] as number) * 4);
+      const at = (next[strip] as number) * 4;
+      for (let k = 0; k < 4; k++) edges[at + k] = ring[i + k] as number;
       next[strip] = (next[strip] as number) + 1;
     });
     return edges;

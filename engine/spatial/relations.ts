@@ -23,8 +23,7 @@ function segmentsOf(paths: readonly Float64Array[]): Float64Array {
   let at = 0;
   for (const path of paths) {
     for (let i = 0; i + 3 < path.length; i += 2) {
-      segments.set(path.subarray(i, i + 4), at);
-      at += 4;
+      for (let k = 0; k < 4; k++) segments[at++] = path[i + k] as number;
     }
   }
   return segments;

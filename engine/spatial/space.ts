@@ -99,9 +99,10 @@ export function distanceBetween(
 /** @throws EngineError shape-invalid when the place is outside the space, or is none */
 export function checkPlace(space: Space, x: number, y: number): void {
   const { minX, maxX, minY, maxY } = space;
+  if (x >= minX && x <= maxX && y >= minY && y <= maxY) return;
   const rect = `Rect(minX=${minX},maxX=${maxX},minY=${minY},maxY=${maxY})`;
   if (!(x >= minX && x <= maxX)) throw badShape(`Bad X value ${x} is not in boundary ${rect}`);
-  if (!(y >= minY && y <= maxY)) throw badShape(`Bad Y value ${y} is not in boundary ${rect}`);
+  throw badShape(`Bad Y value ${y} is not in boundary ${rect}`);
 }
 
 export function badShape(message: string): EngineError {

@@ -14,6 +14,10 @@ import { badShape, checkPlace, distanceOf, type Space, type SpatialUnits } from 
 const depthMax = 16;
 const tokenPattern = /\s*(?:([A-Za-z]+)|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([(),=]))/y;
 
+/** A place of a list, and the sign behind it. Hot: shapes have thousands of them. */
+const placePattern =
+  /\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?){0,2}\s*([,)])/y;
+
 /**
  * The shape that a text denotes. `units`: those of the radius of a circle.
  * @throws EngineError shape-invalid, too-large
@@ -202,7 +206,17 @@ class WktReader {
       this.#word();
       return new Float64Array(0);
     }
-    return Float64Array.from(this.#list(() => this.#place()).flat());
+    if (!this.#takes("(")) throw this.#unknown();
+    const places: number[] = [];
+    for (let isMore = true; isMore; ) {
+      placePattern.lastIndex = this.#at;
+      const found = placePattern.exec(this.#text);
+      if (found === null) throw this.#unknown();
+      this.#at = placePattern.lastIndex;
+      places.push(...this.#counted(Number(found[1]), Number(found[2])));
+      isMore = found[3] === ",";
+    }
+    return Float64Array.from(places);
   }
 
   /** A place of a MULTIPOINT, with or without parentheses. */
@@ -215,12 +229,16 @@ class WktReader {
 
   /** x y z? m? */
   #place(): [number, number] {
-    if (++this.#placeCount > shapePlacesMax) {
-      throw new EngineError("too-large", `A shape has more than ${shapePlacesMax} places.`);
-    }
     const x = this.#number();
     const y = this.#number();
     for (let i = 0; i < 2 && this.#takeNumber() !== null; i++);
+    return this.#counted(x, y);
+  }
+
+  #counted(x: number, y: number): [number, number] {
+    if (++this.#placeCount > shapePlacesMax) {
+      throw new EngineError("too-large", `A shape has more than ${shapePlacesMax} places.`);
+    }
     checkPlace(this.#space, x, y);
     return [x, y];
   }

@@ -42,8 +42,19 @@ export type SoughtPlace =
   | SoughtShape
   | { readonly kind: "point"; readonly latitude: number; readonly longitude: number };
 
+/** Shapes by what they were made from: a long text is parsed once for a query. */
+const parsedShapes = new WeakMap<SoughtShape, { readonly space: Space; readonly shape: Shape }>();
+
 /** The shape in the space of a field. @throws shape-invalid, and `refusal` */
 export function shapeIn(space: Space, sought: SoughtShape): Shape {
+  const known = parsedShapes.get(sought);
+  if (known?.space === space) return known.shape;
+  const shape = newShape(space, sought);
+  parsedShapes.set(sought, { space, shape });
+  return shape;
+}
+
+function newShape(space: Space, sought: SoughtShape): Shape {
   const units = sought.units ?? space.units;
   if (sought.kind === "circle") {
     checkPlace(space, sought.longitude, sought.latitude);
