@@ -62,6 +62,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/group-values.ts",
     "engine/indexing/map-index.ts",
   ],
+  "test/engine/indexing/spatial-column.test.ts": [
+    "engine/indexing/spatial-terms.ts",
+    "engine/indexing/spatial-values.ts",
+  ],
   "test/engine/indexing/static-index.test.ts": [
     "engine/indexing/bytes-column.ts",
     "engine/indexing/collection-follower.ts",
@@ -196,6 +200,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/functions/whole-select.ts",
     "engine/rql/named-documents.ts",
   ],
+  "test/engine/rql/functions/spatial-functions.test.ts": [
+    "engine/indexing/spatial-fields.ts",
+    "engine/rql/execute-nearest.ts",
+    "engine/rql/functions/spatial-arguments.ts",
+    "engine/rql/spatial-summary.ts",
+  ],
   "test/engine/rql/parser.test.ts": ["engine/rql/token.ts"],
   "test/engine/rql/time-series/execute-series.test.ts": [
     "engine/rql/time-series/analyze-series.ts",
@@ -251,6 +261,9 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/smuggler/smuggler-result.ts",
     "engine/smuggler/transform.ts",
   ],
+  "test/engine/spatial/nearest.test.ts": ["engine/spatial/box-tree.ts", "engine/spatial/space.ts"],
+  "test/engine/spatial/relations.test.ts": ["engine/spatial/area-locator.ts"],
+  "test/engine/spatial/wkt.test.ts": ["engine/spatial/shape.ts"],
   "test/engine/store/failed-reads.test.ts": [
     "engine/log/failed-read.ts",
     "engine/store/damage-list.ts",

@@ -60,6 +60,8 @@ export type ErrorCode =
   | "index-deletion"
   | "index-compilation"
   | "index-stale"
+  | "shape-invalid" // coordinates or well-known text that are no shape
+  | "spatial-unsupported" // a spatial relation that an index of this kind does not know
   | "sorter-missing"
   | "sorter-compilation"
   | "analyzer-compilation"

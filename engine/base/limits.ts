@@ -116,6 +116,10 @@ export const namedDocumentBytesMax = 256 * 1024;
 export const queryDeclarationsMax = 256;
 /** Bytes of a query request, including parameters. */
 export const queryRequestBytesMax = 2 * 1024 * 1024;
+/** Places of one shape, in a document or a query: it is parsed at once, in some ten milliseconds. */
+export const shapePlacesMax = 16_384;
+/** Characters of the well-known text of a shape. */
+export const shapeTextLengthMax = 2 * 1024 * 1024;
 /** Nesting depth of lists and objects in a query's parameters. */
 export const queryParametersDepthMax = 512;
 /** Reduce output documents that are stored or deleted in one transaction. */

@@ -3,6 +3,7 @@
  * in the order of RavenDB 7.2.7.
  */
 import type { JsonObject } from "../json/json-object.ts";
+import { globe, type Space } from "../spatial/space.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
 import type { OpenIndex } from "./open-index.ts";
@@ -125,7 +126,7 @@ function fieldRow(field: DefinitionField): object {
     Storage: "No",
     Suggestions: field.hasSuggest,
     TermVector: field.hasHighlight ? "WithPositionsAndOffsets" : "No",
-    Spatial: null,
+    Spatial: field.spatial === undefined ? null : spatialRow(globe),
     Vector: null,
   };
 }
@@ -138,8 +139,21 @@ function optionsRow(options: FieldOptions): object {
     Storage: isStored === null ? null : isStored ? "Yes" : "No",
     Suggestions: options.hasSuggestions,
     TermVector: options.termVector,
-    Spatial: null,
+    Spatial: options.spatial === undefined ? null : spatialRow(options.spatial),
     Vector: null,
+  };
+}
+
+function spatialRow(space: Space): object {
+  return {
+    Type: space.type,
+    MaxTreeLevel: space.maxTreeLevel,
+    MaxX: space.maxX,
+    MaxY: space.maxY,
+    MinX: space.minX,
+    MinY: space.minY,
+    Strategy: space.strategy,
+    Units: space.units,
   };
 }
 

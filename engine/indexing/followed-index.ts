@@ -1,4 +1,5 @@
 /** The interface of every kind of index toward the code that updates and queries it. */
+import type { Space } from "../spatial/space.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
@@ -59,6 +60,10 @@ export interface FollowedIndex {
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;
+  /** The space of a field's shapes; omitted: all are on the globe. */
+  spaceOf?(name: string): Space;
+  /** Made for RavenDB's Lucene engine: it refuses some spatial relations. Omitted: false. */
+  readonly isLucene?: boolean;
   /** Omitted when no map has used a boost. */
   readonly boosts?: EntryBoosts | undefined;
   readonly isStale: boolean;

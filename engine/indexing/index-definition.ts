@@ -12,11 +12,19 @@ export interface DefinitionPart {
   readonly arrays: number;
 }
 
+/** The fields of a document that shapes are made from: a latitude and a longitude, or well-known text. */
+export interface SpatialSource {
+  readonly method: "point" | "wkt";
+  readonly paths: readonly (readonly DefinitionPart[])[];
+}
+
 export interface DefinitionField {
   /** The name in the index: the path's text. */
   readonly name: string;
   readonly path: readonly DefinitionPart[];
   readonly isQuoted: boolean;
+  /** Omitted: it has the values at its path. */
+  readonly spatial?: SpatialSource;
   readonly hasSearch: boolean;
   readonly hasExact: boolean;
   readonly hasHighlight: boolean;

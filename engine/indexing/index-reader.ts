@@ -3,6 +3,7 @@
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
 import { FreeBudget, type Work, type WorkBudget } from "../base/work-budget.ts";
+import { globe } from "../spatial/space.ts";
 import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
@@ -12,6 +13,7 @@ import { FieldSearch } from "./field-search.ts";
 import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
 import type { LikenessColumn } from "./like-terms.ts";
 import { fieldOfColumn } from "./map-index.ts";
+import { type SpatialColumn, spatialColumnOf } from "./spatial-column.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
 /** Cost of testing an id, and of listing a term. */
@@ -108,6 +110,16 @@ export class IndexReader {
     const builder = new EntrySetBuilder(this.view.size);
     for (let at = first; this.isOf(at, document); at++) builder.add(at);
     return builder.finish();
+  }
+
+  /** The shapes of a field. Undefined: the index lacks the field. */
+  spatial(
+    name: string,
+  ): { readonly column: SpatialColumn; readonly isLucene: boolean } | undefined {
+    const column = this.column(name, "lower");
+    if (column === undefined) return undefined;
+    const space = this.#index.spaceOf?.(name) ?? globe;
+    return { column: spatialColumnOf(column, space), isLucene: this.#index.isLucene ?? false };
   }
 
   /** The analyzer for search texts on this field. */

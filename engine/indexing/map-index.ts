@@ -24,9 +24,15 @@ import type {
   IndexCounters,
   RestoredDocuments,
 } from "./followed-index.ts";
-import { allDocuments, type DefinitionPart, type IndexDefinition } from "./index-definition.ts";
+import {
+  allDocuments,
+  type DefinitionPart,
+  type IndexDefinition,
+  type SpatialSource,
+} from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
 import { goneStride } from "./store-column.ts";
 
 /** Documents between two checks of the clock. */
@@ -64,11 +70,13 @@ export class MapIndex implements FollowedIndex {
   store: EntryStore;
   readonly counters: IndexCounters = { mapAttempts: 0, mapErrors: 0 };
   readonly #mapper: DocumentMapper;
+  readonly #host: IndexHost;
   readonly #columnNumbers: ReadonlyMap<string, number>;
 
   constructor(collection: string, mapper: DocumentMapper, host: IndexHost) {
     const followed = collection.toLowerCase() === allDocuments ? null : collection;
     this.#mapper = mapper;
+    this.#host = host;
     this.store = new EntryStore(mapper.columnNames.length);
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
     const target = {
@@ -94,6 +102,11 @@ export class MapIndex implements FollowedIndex {
 
   get columnNames(): readonly string[] {
     return this.#mapper.columnNames;
+  }
+
+  get isLucene(): boolean {
+    const engine = this.#host.setting("Indexing.Auto.SearchEngineType");
+    return String(engine).toLowerCase() === "lucene";
   }
 
   column(name: string): FieldColumn | undefined {
@@ -165,6 +178,8 @@ const metadataName = "@metadata";
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly #fields: readonly MappedField[];
+  /** Their columns follow those of the fields. */
+  readonly #spatial: readonly SpatialReader[];
   readonly #host: IndexHost;
   /** The last shape, and the position of each field's first name in it: -1 for a missing one. */
   #shapeId = 0;
@@ -181,13 +196,16 @@ export class FieldMapper implements DocumentMapper {
       fields.push({ first: path[0]?.name ?? "", steps, isMetadata, mode });
     };
     for (const field of definition.fields) {
+      if (field.spatial !== undefined) continue;
       add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
       if (field.hasSearch || field.hasHighlight) {
         add(searchColumn(field.name), field.path, standardAnalyzer);
       }
     }
-    this.columnNames = names;
+    const spatial = definition.fields.filter((field) => field.spatial !== undefined);
+    this.columnNames = [...names, ...spatial.map(({ name }) => name)];
+    this.#spatial = spatial.map(({ spatial }) => spatialReader(spatial as SpatialSource));
     this.#fields = fields;
   }
 
@@ -219,6 +237,10 @@ export class FieldMapper implements DocumentMapper {
       metadata ??= this.#host.metadataOf(row);
       if (!isComputedMetadata(field.steps))
         addFieldTerms(column, field.mode, metadata, 0, field.steps);
+    }
+    for (let i = 0; i < this.#spatial.length; i++) {
+      const column = store.columns[fields.length + i] as FieldColumn;
+      (this.#spatial[i] as SpatialReader)(column, bytes, bodyStartOf(bytes, start));
     }
     store.endEntry(row.docNum);
   }

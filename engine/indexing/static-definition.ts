@@ -8,6 +8,13 @@
 import { EngineError } from "../base/errors.ts";
 import { indexFieldsMax, indexTextLengthMax } from "../base/limits.ts";
 import { checkIndexName } from "../base/names.ts";
+import {
+  globe,
+  type Space,
+  spatialStrategies,
+  spatialTypes,
+  spatialUnits,
+} from "../spatial/space.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
 import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";
@@ -34,6 +41,8 @@ export interface FieldOptions {
   readonly isStored: boolean | null;
   readonly hasSuggestions: boolean | null;
   readonly termVector: (typeof termVectors)[number] | null;
+  /** Of fields with shapes; omitted: RavenDB's defaults. */
+  readonly spatial?: Space;
 }
 
 /** The name whose options apply to all fields. */
@@ -128,6 +137,14 @@ export function modeOfOptions(indexing: FieldIndexing, analyzer: string | null):
 
 function analyzerNamed(name: string): Analyzer {
   return findAnalyzer(name) ?? standardAnalyzer;
+}
+
+/** The space of a field's shapes. The globe has its own bounds. */
+export function spaceOf({ fields }: StaticDefinition, name: string): Space {
+  const spatial = fields[name]?.spatial ?? fields[allFields]?.spatial ?? globe;
+  if (spatial.type === "Cartesian") return spatial;
+  const { minX, minY, maxX, maxY } = globe;
+  return { ...spatial, minX, minY, maxX, maxY };
 }
 
 export function isStored(definition: StaticDefinition, name: string): boolean {
@@ -251,14 +268,13 @@ function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {
 }
 
 function fieldOptions(index: string, field: string, json: Json): FieldOptions {
-  for (const key of ["Spatial", "Vector"]) {
-    if (json[key] !== undefined && json[key] !== null) {
-      throw new EngineError(
-        "not-supported",
-        `Index '${index}', field '${field}': ${key} is not supported yet.`,
-      );
-    }
+  if (json["Vector"] !== undefined && json["Vector"] !== null) {
+    throw new EngineError(
+      "not-supported",
+      `Index '${index}', field '${field}': Vector is not supported yet.`,
+    );
   }
+  const spatial = (json["Spatial"] ?? null) as Json | null;
   const analyzer = textOrNull(json["Analyzer"]);
   if (analyzer !== null && findAnalyzer(analyzer) === undefined) {
     throw new EngineError(
@@ -273,7 +289,31 @@ function fieldOptions(index: string, field: string, json: Json): FieldOptions {
     isStored: storage === null ? null : storage === "Yes",
     hasSuggestions: typeof json["Suggestions"] === "boolean" ? json["Suggestions"] : null,
     termVector: optionOf(json["TermVector"], termVectors, "FieldTermVector"),
+    ...(spatial === null ? {} : { spatial: spatialOptions(index, field, spatial) }),
   };
+}
+
+/** @throws EngineError invalid-format, invalid-argument */
+function spatialOptions(index: string, field: string, json: Json): Space {
+  const numberOf = (name: string, fallback: number) =>
+    typeof json[name] === "number" ? json[name] : fallback;
+  const space: Space = {
+    type: optionOf(json["Type"], spatialTypes, "Spatial.SpatialFieldType") ?? globe.type,
+    maxTreeLevel: numberOf("MaxTreeLevel", globe.maxTreeLevel),
+    maxX: numberOf("MaxX", globe.maxX),
+    maxY: numberOf("MaxY", globe.maxY),
+    minX: numberOf("MinX", globe.minX),
+    minY: numberOf("MinY", globe.minY),
+    strategy:
+      optionOf(json["Strategy"], spatialStrategies, "Spatial.SpatialSearchStrategy") ??
+      globe.strategy,
+    units: optionOf(json["Units"], spatialUnits, "Spatial.SpatialUnits") ?? globe.units,
+  };
+  if (space.minX < space.maxX && space.minY < space.maxY) return space;
+  throw new EngineError(
+    "invalid-argument",
+    `Index '${index}', field '${field}': the bounds of Spatial are empty.`,
+  );
 }
 
 function textOrNull(value: unknown): string | null {

@@ -17,12 +17,14 @@ import type { FieldColumn } from "./field-column.ts";
 import type { DynamicFieldOptions, MappedEntry, MappedField } from "./index-program.ts";
 import type { StoredFields } from "./open-index.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { addSpatialText, isSpatialText } from "./spatial-values.ts";
 import {
   allFields,
   isStored,
   modeOf,
   modeOfOptions,
   type StaticDefinition,
+  spaceOf,
 } from "./static-definition.ts";
 
 interface EntryField {
@@ -116,7 +118,9 @@ export class StaticEntries implements StoredFields {
       const found = resolved[at] as readonly EntryField[];
       for (const [i, { name, text }] of fields.entries()) {
         if (text.startsWith("[")) this.#addArray(name, docNum);
-        this.#addTerms(found[i] as EntryField, text);
+        const field = found[i] as EntryField;
+        if (isSpatialText(text)) this.#addShapes(name, field, text);
+        else this.#addTerms(field, text);
       }
       for (const field of this.#nullFields) {
         if (!found.includes(field)) this.#addTerms(field, "null");
@@ -238,6 +242,11 @@ export class StaticEntries implements StoredFields {
     return field;
   }
 
+  #addShapes(name: string, { position }: EntryField, text: string): void {
+    const column = this.store.columns[position] as FieldColumn;
+    addSpatialText(column, text, spaceOf(this.#definition, name));
+  }
+
   #addTerms({ position, mode }: EntryField, text: string): void {
     if (mode === null) return;
     const column = this.store.columns[position] as FieldColumn;
@@ -248,7 +257,7 @@ export class StaticEntries implements StoredFields {
 function storedText(fields: readonly MappedField[], found: readonly EntryField[]): string | null {
   const members: string[] = [];
   for (const [i, { name, text }] of fields.entries()) {
-    if (!(found[i] as EntryField).isStored) continue;
+    if (!(found[i] as EntryField).isStored || isSpatialText(text)) continue;
     members.push(`${JSON.stringify(name)}:${normalDate(text)}`);
   }
   return members.length === 0 ? null : `{${members.join(",")}}`;

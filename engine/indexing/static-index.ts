@@ -1,4 +1,5 @@
 /** A deployed index: its definition, and the stages that produce its entries. */
+import type { Space } from "../spatial/space.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
@@ -27,12 +28,14 @@ import {
   type DeploymentOptions,
   hasSuggestions,
   type StaticDefinition,
+  spaceOf,
   typeOfDefinition,
 } from "./static-definition.ts";
 import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 
+const engineName = "Indexing.Static.SearchEngineType";
 const missingAsNull = "Indexing.IndexMissingFieldsAsNull";
 /** Database settings that affect the contents of an index. */
 const decidingSettings = [missingAsNull];
@@ -49,6 +52,8 @@ class StagedIndex implements FollowedIndex {
   readonly errors = new IndexErrors();
   /** Stores reduced objects as documents; null: they are not stored. */
   readonly #sink: OutputSink | null;
+  readonly #definition: StaticDefinition;
+  readonly #host: IndexHost;
   #sources: readonly FollowedCollection[];
   #counterEtag: number | undefined;
   /** Whether its sink has been settled since it was created or restored. */
@@ -61,6 +66,8 @@ class StagedIndex implements FollowedIndex {
 
   constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
     const { errors } = this;
+    this.#definition = definition;
+    this.#host = host;
     this.entries = new StaticEntries(
       definition,
       program.fieldNames ?? [],
@@ -138,6 +145,15 @@ class StagedIndex implements FollowedIndex {
 
   get isResting(): boolean {
     return this.#sink?.isResting === true;
+  }
+
+  spaceOf(name: string): Space {
+    return spaceOf(this.#definition, name);
+  }
+
+  get isLucene(): boolean {
+    const own = this.#definition.configuration[engineName];
+    return String(own ?? this.#host.setting(engineName)).toLowerCase() === "lucene";
   }
 
   column(name: string): FieldColumn | undefined {

@@ -20,6 +20,8 @@ import { restoreStride } from "./store-column.ts";
 export const textKind = 0;
 export const numberKind = 1;
 export const dateKind = 2;
+/** Shapes, as well-known text (spatial-terms.ts). */
+export const shapeKind = 3;
 
 /** Markers, which are not terms of the dictionary, and the first real term. */
 export const gapTerm = 0;

@@ -108,6 +108,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
     name: field.name,
     path: field.path,
     isQuoted: field.isQuoted,
+    ...(field.spatial === undefined ? {} : { spatial: field.spatial }),
     hasSearch: uses.has("search"),
     hasExact: uses.has("exact"),
     hasHighlight: uses.has("highlight"),
@@ -158,6 +159,17 @@ export function visitFields(
   for (const operand of operandsOf(condition)) visitFields(operand, visit);
   if (!("field" in condition)) return;
   visit(condition.field, condition.kind === "none" ? "plain" : useOf(condition));
+}
+
+/** The fields of the condition and of the order. */
+export function analyzedFieldsOf({ where, orderBy }: AnalyzedQuery): FieldReference[] {
+  const fields: FieldReference[] = [];
+  if (where !== null) visitFields(where, (field) => fields.push(field));
+  for (const key of orderBy) {
+    const field = orderFieldOf(key);
+    if (field !== null) fields.push(field);
+  }
+  return fields;
 }
 
 function useOf(condition: MeantFieldCondition): Use {

@@ -8,7 +8,7 @@
  */
 
 import type { IncludePath } from "../documents/include-path.ts";
-import type { IndexDefinition } from "../indexing/index-definition.ts";
+import type { IndexDefinition, SpatialSource } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
   Declaration,
@@ -86,6 +86,8 @@ export interface FieldReference {
   readonly isQuoted: boolean;
   /** The alias that was stripped. */
   readonly alias: string | null;
+  /** It consists of shapes made from other fields, and its own path is empty. */
+  readonly spatial?: SpatialSource;
 }
 
 /** The right side of a comparison: a value, or the value of a compare-exchange key. */

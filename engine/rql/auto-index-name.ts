@@ -47,6 +47,12 @@ function joined(names: string[]): string {
 
 /** A field is named once for each option; a plain use of it adds nothing then. */
 function wrappedName(field: DefinitionField): string {
+  if (field.spatial !== undefined) {
+    const paths = field.spatial.paths.map((path) =>
+      path.map(({ name, arrays }) => name + "[]".repeat(arrays)).join("."),
+    );
+    return `Spatial.${field.spatial.method}(${paths.join("|")})`;
+  }
   const name = field.isQuoted ? `'${field.name}'` : field.name;
   const names: string[] = [];
   if (field.hasSearch) names.push(`Search(${name})`);

@@ -53,6 +53,7 @@ export const emptyOutcome: Omit<
   counterIncludes: null,
   compareExchangeKeys: null,
   seriesFields: null,
+  spatial: null,
   revisionIncludes: null,
   seriesIncludes: null,
   highlightings: null,

@@ -31,6 +31,7 @@ import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
+import { distanceTexts, nearestEntries, pagedDistance } from "./execute-nearest.ts";
 import { orderEntries } from "./execute-order.ts";
 import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
@@ -45,6 +46,7 @@ import {
   projectionMetadata,
   type RowParts,
   severalValues,
+  type ToldScore,
   wholeDocument,
   wholeGroup,
   withMetadata,
@@ -64,6 +66,7 @@ import type {
   ScriptProvider,
   StoredRow,
 } from "./row-source.ts";
+import { spatialSummary } from "./spatial-summary.ts";
 import { SeriesRunner, seriesRowOf } from "./time-series/execute-series.ts";
 import { bytesOf, type PieceList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
 import { seriesObject } from "./time-series/series-text.ts";
@@ -129,6 +132,12 @@ export async function executeQuery(
   }
 }
 
+/** Entries in the order of a query, and how many match. */
+interface FoundEntries {
+  readonly entries: Uint32Array;
+  readonly total: number;
+}
+
 /** Rows to visit, in order, and their number. */
 interface Candidates {
   readonly cursor: RowCursor;
@@ -155,6 +164,8 @@ class Execution {
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  /** The distance of the current row, behind its score. */
+  #distanceOfRow: (() => string) | null = null;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
@@ -246,6 +257,7 @@ class Execution {
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
       isStale,
       resultEtag: this.#index?.lastEtag ?? source.resultEtagOf(this.#collection),
+      spatial: query.access.kind === "automatic-index" ? spatialSummary(query) : null,
       timings: query.include.hasTimings
         ? {
             totalMs: durationMs,
@@ -300,7 +312,7 @@ class Execution {
 
   *#entryTexts(reader: IndexReader, index: QueryIndex): Work<EntriesOutcome> {
     const { skip, take } = this.#query.paging;
-    const entries = yield* this.#foundEntries(reader, index);
+    const { entries, total } = yield* this.#foundEntries(reader, index);
     const texts: string[] = [];
     for (const entry of entries.subarray(skip, Math.min(entries.length, skip + take))) {
       const text = reader.entryText(entry);
@@ -310,7 +322,7 @@ class Execution {
       if (this.#budget.isDue) yield;
     }
     return {
-      totalResults: entries.length,
+      totalResults: total,
       indexName: index.name,
       isStale: index.isStale,
       entries: texts,
@@ -387,10 +399,9 @@ class Execution {
   }
 
   *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {
-    const entries = yield* this.#foundEntries(reader, index);
-    const total = entries.length;
+    const { entries, total } = yield* this.#foundEntries(reader, index);
     this.#skippedCount = 0;
-    this.#budget.hold(total * candidateBytes);
+    this.#budget.hold(entries.length * candidateBytes);
     if (index.outputs !== null) {
       const cursor = new GroupCursor(entries, index.outputs, reader);
       yield* this.#score(entries, reader, index, cursor);
@@ -398,7 +409,8 @@ class Execution {
     }
     const docNums = yield* this.#documentsOf(entries, reader);
     const cursor = new ListCursor(docNums, 0, this.#host.source);
-    const shown = docNums.length < total ? yield* this.#firstEntries(entries, reader) : entries;
+    const shown =
+      docNums.length < entries.length ? yield* this.#firstEntries(entries, reader) : entries;
     yield* this.#score(shown, reader, index, cursor);
     const { stored } = index;
     if (stored !== null && this.#query.projection.kind !== "document") {
@@ -428,6 +440,9 @@ class Execution {
     const context = this.#whereContext(reader);
     const scores = yield* explainEntries(where, entries, context, isExplained);
     this.#scores = new RowScores(scores, cursor);
+    const distances = yield* distanceTexts(this.#query, reader);
+    if (distances === null) return;
+    this.#distanceOfRow = () => distances(entries[cursor.position] as number);
   }
 
   #tellsScores(index: QueryIndex | null): boolean {
@@ -445,13 +460,20 @@ class Execution {
     };
   }
 
-  /** The entries that match the condition, in the order of the query. */
-  *#foundEntries(reader: IndexReader, index: QueryIndex): Work<Uint32Array> {
+  /** The entries that match the condition, in the order of the query: all, or at least those up to the end of the page. */
+  *#foundEntries(reader: IndexReader, index: QueryIndex): Work<FoundEntries> {
     const query = this.#query;
     refuseUnfit(query, index);
     const context = this.#whereContext(reader);
     const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
-    return yield* this.#ordered(set, reader, context);
+    const total = set.count;
+    const distance = pagedDistance(query);
+    if (distance !== null && !hasScores(query, reader)) {
+      const pageEnd = query.paging.skip + query.paging.take;
+      const entries = yield* nearestEntries(distance, set, pageEnd, reader);
+      if (entries !== null) return { entries, total };
+    }
+    return { entries: yield* this.#ordered(set, reader, context), total };
   }
 
   *#ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Work<Uint32Array> {
@@ -637,8 +659,10 @@ class Execution {
     );
   }
 
-  #toldScore(): number | null {
-    return this.#scores !== null && this.#tellsScores(this.#index) ? this.#scores.current : null;
+  #toldScore(): ToldScore | null {
+    if (this.#scores === null || !this.#tellsScores(this.#index)) return null;
+    const { current } = this.#scores;
+    return this.#distanceOfRow === null ? current : `${current}${this.#distanceOfRow()}`;
   }
 
   async #emitLoaded(

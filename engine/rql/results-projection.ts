@@ -39,12 +39,14 @@ import type {
   StoredRow,
 } from "./row-source.ts";
 
+/** The text of `@index-score` when the reply reports it, and of the members that follow it (`@spatial`). */
+export type ToldScore = number | string;
+
 /** A row with everything that its projection reads. */
 export interface RowParts {
   readonly row: StoredRow;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
-  /** `@index-score`, when the reply reports it. */
-  readonly score: number | null;
+  readonly score: ToldScore | null;
   /** JSON text of an object: the stored fields of the row's entry. */
   readonly stored: string | null;
   /** Columns that are series queries appear as `seriesMark`s; otherwise they are left out. */
@@ -72,7 +74,7 @@ const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
 /** A whole document with its `@metadata` at the end. */
-export function wholeDocument(row: StoredRow, score: number | null, source: RowSource): Buffer {
+export function wholeDocument(row: StoredRow, score: ToldScore | null, source: RowSource): Buffer {
   const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
   const metadata = source.metadataOf(row, extra);
   const body = bodyStartOf(row.bytes, row.start);
@@ -91,7 +93,7 @@ export function wholeDocument(row: StoredRow, score: number | null, source: RowS
 /** As `wholeDocument`, for large documents: in pieces, not concatenated. */
 export function largeDocument(
   row: StoredRow,
-  score: number | null,
+  score: ToldScore | null,
   source: RowSource,
 ): DocumentPieces {
   const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
@@ -141,7 +143,7 @@ export function indexedMetadata(lowerId: string): string {
 }
 
 /** A whole document's text with `@index-score` in its metadata. */
-export function withScore(document: string, score: number): string {
+export function withScore(document: string, score: ToldScore): string {
   const at = document.lastIndexOf(metadataOpen) + metadataOpen.length;
   return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
 }

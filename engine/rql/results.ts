@@ -1,6 +1,7 @@
 /** The result of a query besides its rows: types only. The server writes it in the wire format. */
 import type { TextPieces } from "../documents/document-pieces.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
+import type { SpatialSummary } from "./spatial-summary.ts";
 
 /** The source of projected columns: stored fields of an index, then documents; or only one of the two. */
 export const projectionBehaviors = [
@@ -65,6 +66,8 @@ export interface QueryOutcome {
   /** A safe integer that changes whenever the answer may have changed. */
   readonly resultEtag: number;
   readonly timings: QueryTimings | null;
+  /** What a dynamic query says about places; null: nothing. */
+  readonly spatial: SpatialSummary | null;
 }
 
 export interface IncludedDocument {

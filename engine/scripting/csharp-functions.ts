@@ -501,6 +501,13 @@ function createField(run: Run, self: Value, [name, value, stored, analyzed]: Val
   return callFunction(run, create, self, [cs.textOf(name), value, options]);
 }
 
+/** `CreateSpatialField(lat, lng)` or `CreateSpatialField(wkt)` */
+function createSpatialField(run: Run, self: Value, [first, second]: Value[]): Value {
+  const create = indexGlobals.get("createSpatialField") as ScriptFunction;
+  const isText = typeof first === "string";
+  return callFunction(run, create, self, isText ? [first] : [numberIn(first), numberIn(second)]);
+}
+
 function boost(run: Run, self: Value, [value, factor]: Value[]): Value {
   if (value === undefined) return undefined;
   const call = indexGlobals.get("boost") as ScriptFunction;
@@ -609,6 +616,7 @@ const functions: Readonly<Record<string, Native>> = {
   MetadataFor: metadataFor,
   LoadDocument: loadDocument,
   CreateField: createField,
+  CreateSpatialField: createSpatialField,
   CompareExchange: (run, self, [key]) =>
     callFunction(run, indexGlobals.get("loadCompareExchangeValue") as ScriptFunction, self, [
       key,

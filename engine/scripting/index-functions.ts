@@ -5,6 +5,7 @@
  * Invariant: created once and immutable; the declarations of a run are kept by that run only.
  */
 import { EngineError } from "../base/errors.ts";
+import { pointText } from "../indexing/spatial-terms.ts";
 import { loadAttachment, loadAttachments } from "./attachment-functions.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { globals } from "./built-ins.ts";
@@ -130,6 +131,16 @@ function createField(run: Run, _self: Value, [name, value, options]: Value[]): V
   return field;
 }
 
+/** `createSpatialField(lat, lng)` or `createSpatialField(wkt)`: a shape (indexing/spatial-values.ts). */
+function createSpatialField(run: Run, _self: Value, [first, second]: Value[]): Value {
+  run.grow(declarationBytes);
+  const field = newObject();
+  const isPoint = typeof first === "number" && typeof second === "number";
+  const text = typeof first === "string" && second === undefined ? first : null;
+  setOwn(field, "$spatial", isPoint ? pointText(second, first) : text);
+  return field;
+}
+
 /** `boost(value, factor)`: a field's value, or a whole entry, with a score factor. */
 function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
   if (typeof factor !== "number" || !Number.isFinite(factor)) {
@@ -184,6 +195,7 @@ export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["loadCompareExchangeValue", globals.get("cmpxchg")],
   ["boost", builtIn("boost", 2, boost)],
   ["createField", builtIn("createField", 3, createField)],
+  ["createSpatialField", builtIn("createSpatialField", 2, createSpatialField)],
   ["loadAttachment", builtIn("loadAttachment", 2, loadAttachment)],
   ["loadAttachments", builtIn("loadAttachments", 1, loadAttachments)],
   ["attachmentsFor", builtIn("attachmentsFor", 1, metadataList("attachmentsFor", "@attachments"))],

@@ -96,9 +96,6 @@ export interface IndexReading {
   readonly loads: ReadonlySet<string | null>;
 }
 
-/** Functions that are recognized but not supported. */
-const unsupported = new Set(["createSpatialField"]);
-
 /**
  * Analyzes the calls of `map` or `aggregate` in a text.
  * @throws EngineError index-compilation, not-supported, invalid-operation
@@ -111,9 +108,6 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
     if (node.type === "Property" && keyOf(node) === "$name") isDynamic = true;
     if (node.type !== "CallExpression") return;
     const plain = node.callee.type === "Identifier" ? node.callee.name : "";
-    if (unsupported.has(plain)) {
-      throw new EngineError("not-supported", `Index '${name}': ${plain}() is not supported yet.`);
-    }
     if (plain === "createField") isDynamic = true;
     if (plain === "load") loads.add(loadedCollection(node.arguments as Node[]));
     // `map(…)` and `counters.map(…)`, but not the array method; `groupBy(…).aggregate(…)`.

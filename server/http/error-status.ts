@@ -94,6 +94,11 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Sorters.SorterDoesNotExistException`,
   },
+  "shape-invalid": { status: 400, type: "Spatial4n.Exceptions.InvalidShapeException" },
+  "spatial-unsupported": {
+    status: 400,
+    type: "Lucene.Net.Spatial.Queries.UnsupportedSpatialOperation",
+  },
   "index-invalid": { status: 400, type: `${client}.Documents.Indexes.IndexInvalidException` },
   "index-creation": { status: 400, type: `${client}.Documents.Indexes.IndexCreationException` },
   "index-deletion": { status: 400, type: `${client}.Documents.Indexes.IndexDeletionException` },

@@ -158,6 +158,7 @@ export class QueryReply implements RowSink {
       text += `,"TimeSeriesIncludes":${seriesText(this.#database, outcome.seriesIncludes)}`;
     }
     if (outcome.isSummary) return text;
+    text += spatialText(outcome, this.#exchange);
     const etag = this.#database.indexes.definitionEtag(outcome.indexName);
     if (etag !== undefined) text += `,"IndexDefinitionRaftIndex":${etag}`;
     return text;
@@ -253,6 +254,16 @@ export function counterIncludesText(
   const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
   const asked = JSON.stringify(Object.fromEntries(names));
   return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+}
+
+/** What the query says about places, if the request wants to know. */
+function spatialText({ spatial }: QueryOutcome, { query }: Exchange): string {
+  if (spatial === null || !query.bool("addSpatialProperties", false)) return "";
+  const { properties, shapes } = spatial;
+  return (
+    (properties.length === 0 ? "" : `,"SpatialProperties":${JSON.stringify(properties)}`) +
+    (shapes.length === 0 ? "" : `,"SpatialShapes":${JSON.stringify(shapes)}`)
+  );
 }
 
 function compareExchangeText(database: Database, keys: readonly string[]): string {

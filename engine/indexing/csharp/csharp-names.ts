@@ -9,6 +9,7 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
   ["AttachmentsFor", "attachmentsFor"],
   ["CounterNamesFor", "counterNamesFor"],
   ["CreateField", "csCreateField"],
+  ["CreateSpatialField", "csCreateSpatialField"],
   ["Id", "csId"],
   ["LoadCompareExchangeValue", "csCompareExchange"],
   ["LoadDocument", "csLoadDocument"],

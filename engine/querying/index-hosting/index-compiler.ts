@@ -26,11 +26,13 @@ import {
   RecordAwaited,
   type ReducedValue,
 } from "../../indexing/index-program.ts";
+import { checkSpatialText, isSpatialText } from "../../indexing/spatial-values.ts";
 import {
   type FieldIndexing,
   fieldIndexings,
   isCSharpIndex,
   type StaticDefinition,
+  spaceOf,
 } from "../../indexing/static-definition.ts";
 import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
 import { counterKey } from "../../keyspaces/counters.ts";
@@ -126,6 +128,7 @@ class ScriptProgram implements IndexProgram {
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
   readonly source: MapSource;
+  readonly #definition: StaticDefinition;
   readonly #database: Store;
   readonly #host: MapScriptHost;
   readonly #maps: readonly Declared<readonly IndexMap[]>[];
@@ -143,6 +146,7 @@ class ScriptProgram implements IndexProgram {
 
   constructor(definition: StaticDefinition, database: Store, clock: Clock) {
     const { name, reduce } = definition;
+    this.#definition = definition;
     this.#database = database;
     this.#host = new MapScriptHost(database, clock);
     const isCSharp = isCSharpIndex(definition);
@@ -312,6 +316,7 @@ class ScriptProgram implements IndexProgram {
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
         const entry = mappedEntry(run, object, factor, this.#writer);
+        this.#checkShapes(entry.fields);
         if (entry.fields.length === 0 && !this.#keepsEmpty) continue;
         const isWhole = this.source === "Counters";
         entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
@@ -331,6 +336,13 @@ class ScriptProgram implements IndexProgram {
     const { plainText, objectText } = this.#writer;
     const key = isObject(value) ? objectText(run, value) : plainText(run, value);
     return { key, text: objectText(run, output) };
+  }
+
+  /** @throws EngineError shape-invalid */
+  #checkShapes(fields: readonly MappedField[]): void {
+    for (const { name, text } of fields) {
+      if (isSpatialText(text)) checkSpatialText(text, spaceOf(this.#definition, name));
+    }
   }
 
   #awaited(error: RecordNotResident): RecordAwaited {
@@ -606,7 +618,8 @@ function shownText(run: Run, object: ScriptObject): string {
   const shown = newObject();
   for (const key of ownKeys(object)) {
     const { value } = unboosted(getOwn(object, key));
-    if (dynamicFields(value) === null) setOwn(shown, key, value);
+    const isShape = isObject(value) && getOwn(value, "$spatial") !== undefined;
+    if (dynamicFields(value) === null && !isShape) setOwn(shown, key, value);
   }
   return objectText(run, shown);
 }

@@ -19,8 +19,6 @@ import { moreLikeThis } from "./more-like-this-function.ts";
 import { custom, random, score } from "./order-functions.ts";
 import type { ConditionMeaning, OrderUse, RqlFunction } from "./rql-function.ts";
 import { last, timeSeries } from "./series-function.ts";
-import { suggest } from "./suggest-function.ts";
-import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
 import {
   spatialCircle,
   spatialContains,
@@ -30,8 +28,10 @@ import {
   spatialPoint,
   spatialWithin,
   spatialWkt,
-  vectorSearch,
-} from "./unsupported-functions.ts";
+} from "./spatial-functions.ts";
+import { suggest } from "./suggest-function.ts";
+import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
+import { vectorSearch } from "./unsupported-functions.ts";
 import { cmpxchg, counter, counterRaw } from "./value-functions.ts";
 
 export const functions = {

@@ -103,8 +103,11 @@ export function conditionText(condition: Condition): string {
       const base = [...condition.operands.map(conditionText), ...condition.values];
       return `(more-like-this ${base.join(" ")} fields ${JSON.stringify([...(condition.fields ?? [])])})`;
     }
-    default:
+    case "regex":
+    case "lucene":
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.text)})`;
+    default:
+      return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.shape)})`;
   }
 }
 
@@ -131,6 +134,8 @@ function orderText(key: OrderKey): string {
       return `random(${key.seed ?? ""})${direction}`;
     case "custom":
       return `${key.field.name} by ${key.sorter}${direction}`;
+    case "spatial.distance":
+      return `distance of ${key.field.name} from ${JSON.stringify(key.place)} by ${key.roundTo}${direction}`;
     default:
       return `score()${direction}`;
   }

@@ -134,11 +134,6 @@ describe("what a text tells without being run", () => {
     expect(codeOf(() => read(text))).toBe("invalid-operation");
   });
 
-  it("names functions that this server has not", () => {
-    const text = "map('A', a => ({ X: createSpatialField(1, 2) }))";
-    expect(codeOf(() => read(text))).toBe("not-supported");
-  });
-
   it("tells the fields of what is boosted", () => {
     expect([...(read("map('A', a => boost({ X: a.X, Y: 1 }, 2))").fields ?? [])]).toEqual([
       "X",

@@ -102,8 +102,14 @@ describe("what is deployed", () => {
     ).toBe(
       "index-compilation: Failed to compile index 'I': (1,39): The name 'v' does not exist in the current context",
     );
-    const spatial = { Name: { Spatial: { Type: "Geography" } } };
-    expect(await refused({ ...byName, Fields: spatial })).toMatch(/^not-supported/);
+    const vector = { Name: { Vector: {} } };
+    expect(await refused({ ...byName, Fields: vector })).toMatch(/^not-supported/);
+    const strategy = { Name: { Spatial: { Strategy: "Nope" } } };
+    expect(await refused({ ...byName, Fields: strategy })).toBe(
+      "invalid-format: Could not convert Sparrow.Json.LazyStringValue ('Nope') to Raven.Client.Documents.Indexes.Spatial.SpatialSearchStrategy",
+    );
+    const bounds = { Name: { Spatial: { Type: "Cartesian", MinX: 5, MaxX: 5 } } };
+    expect(await refused({ ...byName, Fields: bounds })).toMatch(/^invalid-argument/);
     expect(names(database)).toEqual([]);
   });
 

@@ -53,6 +53,13 @@ const definitions = [
     Name: "Exchanged",
     Maps: ["map('Users', u => ({ Rate: (cmpxchg('rates/' + u.City) || {}).Rate, Age: u.Age }))"],
   },
+  {
+    Name: "Placed",
+    Maps: [
+      "map('Users', u => ({ At: createSpatialField(u.Lat, u.Lng), Area: createSpatialField(u.Area) }))",
+    ],
+    Fields: { At: { Spatial: { Units: "Miles" } } },
+  },
   { Name: "Failing", Maps: ["map('Users', u => { if (u.Bad) throw 'no'; return { Ok: 1 }; })"] },
 ];
 
@@ -67,6 +74,10 @@ const questions = [
   "from index 'Fanned' where is_c > 10 order by id()",
   "from index 'Counted' order by Of, Likes as long",
   "from index 'Exchanged' where Rate > 0 order by id()",
+  "from Users where spatial.within(spatial.point(Lat, Lng), spatial.circle(3000, 10, 10)) order by id()",
+  "from index 'Placed' where spatial.within(At, spatial.circle(2000, 10, 10)) order by id()",
+  "from index 'Placed' where spatial.intersects(Area, spatial.circle(900, 10, 10)) order by id()",
+  "from index 'Placed' where exists(At) order by spatial.distance(At, spatial.point(1, 2)) limit 9",
   "from index 'Failing' where Ok = 1 order by id()",
 ];
 
@@ -98,6 +109,9 @@ async function answersAnew(database: OpenDatabase): Promise<object[]> {
 const changesOf = (database: OpenDatabase) =>
   database.queries.indexes.all().map(({ index }) => index.changeCount);
 
+const areaAt = (x: number, y: number) =>
+  `POLYGON((${x} ${y}, ${x + 5} ${y}, ${x + 5} ${y + 5}, ${x} ${y}))`;
+
 const userOf = (random: SeededRandom, i: number) => ({
   Name: `user ${i} ${random.below(2) === 0 ? "lake" : "harbour"}`,
   Age: random.below(60),
@@ -105,6 +119,10 @@ const userOf = (random: SeededRandom, i: number) => ({
   City: `cities/${random.below(8)}`,
   Tags: ["a", "b", "c"].slice(0, random.below(4)),
   Bad: random.below(12) === 0,
+  ...(random.chance(0.2)
+    ? {}
+    : { Lat: random.below(900) / 10 - 45, Lng: random.below(3600) / 10 - 180 }),
+  Area: random.chance(0.5) ? null : areaAt(random.below(60) - 30, random.below(60) - 30),
   "@metadata": { "@collection": "Users" },
 });
 

@@ -1,0 +1,64 @@
+/**
+ * Shapes as terms of a field: well-known text under a kind of their own, so that no comparison of texts finds them. A
+ * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is the text that was given.
+ */
+import { EngineError } from "../base/errors.ts";
+import { isPoint, type Shape } from "../spatial/shape.ts";
+import type { Space } from "../spatial/space.ts";
+import { parseWkt } from "../spatial/wkt.ts";
+import type { FieldColumn } from "./field-column.ts";
+import { shapeKind } from "./term-dictionary.ts";
+
+const pointStart = "POINT (";
+const numberPattern = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*$/;
+
+export function pointText(x: number, y: number): string {
+  return `${pointStart}${x} ${y})`;
+}
+
+/** The place of a point's term; null for other shapes. */
+export function placeOfPoint(text: string): { readonly x: number; readonly y: number } | null {
+  if (!text.startsWith(pointStart)) return null;
+  const gap = text.indexOf(" ", pointStart.length);
+  const x = Number(text.slice(pointStart.length, gap));
+  const y = Number(text.slice(gap + 1, -1));
+  return Number.isNaN(x) || Number.isNaN(y) ? null : { x, y };
+}
+
+/** Adds a point to the current entry of the column; nothing when it is outside the space. */
+export function addPoint(column: FieldColumn, x: number, y: number, space: Space): void {
+  const { minX, maxX, minY, maxY } = space;
+  // Also false for NaN.
+  if (x >= minX && x <= maxX && y >= minY && y <= maxY) addTerm(column, pointText(x, y));
+}
+
+/** Adds a shape given as text; nothing when it is no shape of the space. */
+export function addWkt(column: FieldColumn, text: string, space: Space): void {
+  const shape = shapeOf(text, space);
+  if (shape === null) return;
+  const { points, lines, areas, circles } = shape;
+  if (isPoint(shape)) addPoint(column, points[0] as number, points[1] as number, space);
+  else if (points.length + lines.length + areas.length + circles.length > 0) addTerm(column, text);
+}
+
+/** The shape of a text; null when it is none. */
+export function shapeOf(text: string, space: Space): Shape | null {
+  try {
+    return parseWkt(text, space, space.units);
+  } catch (error) {
+    const isText = error instanceof EngineError;
+    if (isText && (error.code === "shape-invalid" || error.code === "too-large")) return null;
+    throw error;
+  }
+}
+
+/** A coordinate in a document: a number, or the text of one; NaN for everything else. */
+export function coordinateOf(value: unknown): number {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && numberPattern.test(value) ? Number(value) : Number.NaN;
+}
+
+function addTerm(column: FieldColumn, text: string): void {
+  const bytes = Buffer.from(text);
+  column.add(column.dictionary.intern(shapeKind, bytes, bytes.length, Number.NaN));
+}

@@ -1,0 +1,32 @@
+/**
+ * Shapes as the maps of deployed indexes give them: `{"$spatial": text}`, which createSpatialField makes, or a list of
+ * them. The text is well-known text, or null for a shape that is missing.
+ */
+import type { Space } from "../spatial/space.ts";
+import { parseWkt } from "../spatial/wkt.ts";
+import type { FieldColumn } from "./field-column.ts";
+import { addWkt } from "./spatial-terms.ts";
+
+const opening = '{"$spatial":';
+
+/** Whether the JSON text of a field's value is of shapes. */
+export function isSpatialText(text: string): boolean {
+  return text.startsWith(opening) || text.startsWith(`[${opening}`);
+}
+
+/** @throws EngineError shape-invalid */
+export function checkSpatialText(text: string, space: Space): void {
+  for (const shape of shapesIn(text)) parseWkt(shape, space, space.units);
+}
+
+/** Adds the shapes to the column's current entry. */
+export function addSpatialText(column: FieldColumn, text: string, space: Space): void {
+  for (const shape of shapesIn(text)) addWkt(column, shape, space);
+}
+
+function shapesIn(text: string): string[] {
+  const value = JSON.parse(text) as unknown;
+  return (Array.isArray(value) ? value : [value])
+    .map((item) => (item as { readonly $spatial?: unknown } | null)?.$spatial)
+    .filter((shape) => typeof shape === "string");
+}

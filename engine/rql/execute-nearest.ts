@@ -1,0 +1,116 @@
+/**
+ * The page of a query in the order of distances from a place, without ordering all that it finds: when there is much, and
+ * the page is short, the nearest entries are taken from the index one after the other.
+ *
+ * The order is that of the sort keys (functions/spatial-functions.ts): entries without a shape come first when it
+ * ascends, and last when it descends; ties are in the order of entries. Descending on the globe is ascending from the
+ * opposite place.
+ *
+ * Hot: bench/spatial.bench.ts.
+ */
+import type { Work } from "../base/work-budget.ts";
+import type { EntrySet } from "../indexing/entry-set.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import type { SpatialColumn } from "../indexing/spatial-column.ts";
+import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
+import { placeIn } from "./functions/spatial-arguments.ts";
+import { lengthOfKey } from "./functions/spatial-functions.ts";
+
+/** Rows up to the end of the page. */
+const pageEndMax = 4096;
+/** Entries below which ordering all of them is as fast. */
+const entriesMin = 1024;
+
+type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
+
+/** The only sort key when it is a distance, and the query needs no more than the entries of its page; otherwise null. */
+export function pagedDistance(query: AnalyzedQuery): DistanceKey | null {
+  const { orderBy, filter, isDistinct, paging } = query;
+  const [key] = orderBy;
+  if (orderBy.length !== 1 || key?.kind !== "spatial.distance") return null;
+  if (filter !== null || isDistinct || paging.skip + paging.take > pageEndMax) return null;
+  return key;
+}
+
+/** The first `count` entries of a set in the order of distances; null: they are better ordered as others are. */
+export function* nearestEntries(
+  { field, place, isDescending, nulls, roundTo }: DistanceKey,
+  set: EntrySet,
+  count: number,
+  reader: IndexReader,
+): Work<Uint32Array | null> {
+  const { budget, view, store } = reader;
+  const found = reader.spatial(field.name);
+  // In a list, `has` is a search.
+  if (found === undefined || set.list !== null || set.count < entriesMin) return null;
+  const { column, isLucene } = found;
+  if (count * view.size > set.count * set.count || store.hasSeveral) return null;
+  if (isLucene && roundTo > 0) return null;
+  const isFlat = column.space.type === "Cartesian";
+  const { x, y } = placeIn(column.space, place);
+  yield* column.refresh(budget);
+  if (isDescending && (isFlat || column.hasSeveral)) return null;
+  const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
+  const without = isWithoutFirst ? withoutShape(column, set, count, reader) : [];
+  const accepts = (entry: number) => entry < view.size && set.has(entry);
+  const rest = count - without.length;
+  const [fromX, fromY] = isDescending ? [x > 0 ? x - 180 : x + 180, -y] : [x, y];
+  const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, accepts, budget);
+  const ordered = isDescending ? yield* reordered(column, near, x, y, reader) : near;
+  const entries = [...without, ...ordered];
+  if (entries.length < count && !isWithoutFirst) {
+    entries.push(...withoutShape(column, set, count - entries.length, reader));
+  }
+  return Uint32Array.from(entries.slice(0, count));
+}
+
+/** Entries found from the opposite place, whose distances are rounded otherwise, in the order of their own distances. */
+function* reordered(
+  column: SpatialColumn,
+  entries: readonly number[] | Uint32Array,
+  x: number,
+  y: number,
+  { budget }: IndexReader,
+): Work<number[]> {
+  const keyed = [...entries].map((entry) => ({ entry, key: column.keyOf(entry, x, y) }));
+  budget.spend(keyed.length * 16);
+  keyed.sort((a, b) => b.key - a.key || a.entry - b.entry);
+  return keyed.map(({ entry }) => entry);
+}
+
+function withoutShape(
+  column: SpatialColumn,
+  set: EntrySet,
+  count: number,
+  { view, budget }: IndexReader,
+): number[] {
+  const entries: number[] = [];
+  const all = column.withoutShape(view);
+  for (let i = 0; i < all.length && entries.length < count; i++) {
+    if (set.has(all[i] as number)) entries.push(all[i] as number);
+  }
+  budget.spend(all.length >>> 2);
+  return entries;
+}
+
+/**
+ * `@spatial` of the rows that an index made for Lucene finds in the order of distances, as the member that follows
+ * `@index-score`; null: there is none.
+ */
+export function* distanceTexts(
+  { orderBy }: AnalyzedQuery,
+  reader: IndexReader,
+): Work<((entry: number) => string) | null> {
+  const key = orderBy.find((one) => one.kind === "spatial.distance");
+  const found = key === undefined ? undefined : reader.spatial(key.field.name);
+  if (key === undefined || found === undefined) return null;
+  const { column } = found;
+  const { x, y } = placeIn(column.space, key.place);
+  yield* column.refresh(reader.budget);
+  return (entry) => {
+    const at = column.placeOf(entry, x, y);
+    if (at === null) return ',"@spatial":{"Distance":"NaN","Latitude":"NaN","Longitude":"NaN"}';
+    const distance = lengthOfKey(column.keyOf(entry, x, y), column.space);
+    return `,"@spatial":{"Distance":${distance},"Latitude":${at.y},"Longitude":${at.x}}`;
+  };
+}

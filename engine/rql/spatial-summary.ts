@@ -1,0 +1,78 @@
+/**
+ * What a dynamic query says about places, for maps (`addSpatialProperties=true`): the properties that its points are made
+ * from, and the circles, polygons and boxes that it looks in. In the form of RavenDB 7.2.7.
+ */
+import { globe, lengthOf } from "../spatial/space.ts";
+import { analyzedFieldsOf } from "./analyze-index.ts";
+import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
+import { type SoughtShape, shapeIn } from "./functions/spatial-arguments.ts";
+import { operandsOf } from "./meaning-of.ts";
+
+interface Vertex {
+  readonly Latitude: number;
+  readonly Longitude: number;
+}
+
+export interface SpatialSummary {
+  readonly properties: readonly {
+    readonly LatitudeProperty: string;
+    readonly LongitudeProperty: string;
+  }[];
+  readonly shapes: readonly object[];
+}
+
+/** Null: it has no spatial field. */
+export function spatialSummary(query: AnalyzedQuery): SpatialSummary | null {
+  const fields = analyzedFieldsOf(query).filter(({ spatial }) => spatial !== undefined);
+  if (fields.length === 0) return null;
+  const points = new Map(
+    fields
+      .filter(({ spatial }) => spatial?.method === "point")
+      .map(({ name, spatial }) => [name, spatial?.paths.map(nameOf) ?? []]),
+  );
+  const properties = [...points.values()].map(([latitude = "", longitude = ""]) => ({
+    LatitudeProperty: latitude,
+    LongitudeProperty: longitude,
+  }));
+  const shapes: object[] = [];
+  if (query.where !== null) addShapes(query.where, shapes);
+  return { properties, shapes };
+}
+
+function nameOf(path: readonly { readonly name: string; readonly arrays: number }[]): string {
+  return path.map(({ name, arrays }) => name + "[]".repeat(arrays)).join(".");
+}
+
+function addShapes(condition: Condition, shapes: object[]): void {
+  for (const operand of operandsOf(condition)) addShapes(operand, shapes);
+  if (!("shape" in condition)) return;
+  const shown = shownShape(condition.shape);
+  if (shown !== null) shapes.push(shown);
+}
+
+/** Null: a shape of another kind. */
+function shownShape(sought: SoughtShape): object | null {
+  const { areas, circles, points, lines } = shapeIn(globe, sought);
+  if (areas.length + circles.length !== 1 || points.length + lines.length > 0) return null;
+  const [circle] = circles;
+  if (circle !== undefined) {
+    const units = sought.units ?? globe.units;
+    const center: Vertex = { Latitude: circle.y, Longitude: circle.x };
+    const radius = lengthOf(globe, circle.radius, units);
+    return { Type: "Circle", Center: center, Radius: radius, Units: units };
+  }
+  const [outer] = areas[0] ?? [];
+  const isBox = sought.kind === "wkt" && /^\s*envelope\b/i.test(sought.text);
+  const isPolygon = sought.kind === "wkt" && /^\s*polygon\b/i.test(sought.text);
+  if (outer === undefined || !(isBox || isPolygon)) return null;
+  const vertices: Vertex[] = [];
+  for (let i = 0; i < outer.length; i += 2) {
+    vertices.push({ Latitude: outer[i + 1] as number, Longitude: outer[i] as number });
+  }
+  // A box begins at its north-east corner, goes clockwise and is not closed.
+  const [southWest, southEast, northEast, northWest] = vertices;
+  return {
+    Type: "Polygon",
+    Vertices: isBox ? [northEast, southEast, southWest, northWest] : vertices,
+  };
+}
