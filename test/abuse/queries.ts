@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { type AbuseCase, assertRefused } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
+import { ask, assertAnsweredOrRefused, list } from "./query-abuse.ts";
 
 const words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"];
 
@@ -32,32 +33,6 @@ function filled(...queries: readonly string[]): (server: AbuseServer) => Promise
       assert.equal(reply.status, 200, reply.text.slice(0, 300));
     }
   };
-}
-
-function ask(
-  server: AbuseServer,
-  Query: string,
-  QueryParameters: object = {},
-  more: object = {},
-): Promise<Reply> {
-  const body = JSON.stringify({ Query, QueryParameters, ...more });
-  return server.request(`${server.database}/queries`, { method: "POST", body });
-}
-
-function list<Item>(count: number, item: (n: number) => Item): Item[] {
-  return Array.from({ length: count }, (_, n) => item(n));
-}
-
-/** It was answered, or refused by a limit that its message names. */
-function assertAnsweredOrRefused(replies: readonly Reply[]): void {
-  for (const reply of replies) {
-    if (reply.status === 200) continue;
-    assertRefused(
-      reply,
-      [400, 413, 503],
-      /limit|Query\.|memory|too (?:complex|long|large|deep)|nested/i,
-    );
-  }
 }
 
 interface QueryAbuse {

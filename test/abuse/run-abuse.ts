@@ -5,7 +5,7 @@
  *     npm run test:abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
  * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `batches.ts`, `scripts.ts`,
- * `queries.ts`; its shape is in `abuse-case.ts`, the tools of an attack in `abuse-server.ts`):
+ * `queries.ts`, `index-queries.ts`; its shape is in `abuse-case.ts`, the tools of an attack in `abuse-server.ts`):
  *
  *     {
  *       name: "a PUT of a document that is too deep",
@@ -37,6 +37,7 @@ import type { AbuseCase } from "./abuse-case.ts";
 import { AbuseServer, probedPath } from "./abuse-server.ts";
 import { batchCases } from "./batches.ts";
 import { channelCases } from "./channels.ts";
+import { indexQueryCases } from "./index-queries.ts";
 import type { ProbeReport, ProbeTarget } from "./probe.ts";
 import { queryCases } from "./queries.ts";
 import { scriptCases } from "./scripts.ts";
@@ -56,6 +57,7 @@ const cases: readonly AbuseCase[] = [
   ...batchCases,
   ...scriptCases,
   ...queryCases,
+  ...indexQueryCases,
 ];
 
 /** What one attack came to. */
