@@ -61,7 +61,7 @@ describe("parseBatch", () => {
             list.map(({ Id, Type, Document }) => ({
               type: Type,
               id: Id,
-              document: Document === null ? null : JSON.stringify(Document).replaceAll("-0,", "0,"),
+              document: Document === null ? null : JSON.stringify(Document),
             })),
           );
         },
