@@ -187,11 +187,12 @@ function* findNearest(
   const column = reader.column(field.name, "lower");
   if (column === undefined) return EntrySet.empty;
   const nearest = vectorColumnOf(column, form.stored);
+  if (nearest.length === 0) return EntrySet.empty;
   const vectors =
     sought.kind === "value"
       ? vectorsOf(jsonOf(sought.value), form)
       : documentVectors(sought.id, context, (entry) => nearest.vectorsOf(entry));
-  if (nearest.length === 0 || vectors.length === 0) return EntrySet.empty;
+  if (vectors.length === 0) return EntrySet.empty;
   for (const { length } of vectors) {
     if (length === nearest.length) continue;
     const has = dimensionsOf(nearest.length, form.stored);
