@@ -8,8 +8,8 @@ import { EntrySet } from "../engine/indexing/entry-set.ts";
 import { EntryStore } from "../engine/indexing/entry-store.ts";
 import { EntryView } from "../engine/indexing/entry-view.ts";
 import type { FieldColumn } from "../engine/indexing/field-column.ts";
-import { vectorColumnOf } from "../engine/indexing/vector-column.ts";
 import { firstTerm, vectorKind } from "../engine/indexing/term-dictionary.ts";
+import { vectorColumnOf } from "../engine/indexing/vector-column.ts";
 import { type BenchSize, median, percentile } from "./harness.ts";
 
 const budget = new FreeBudget();
@@ -86,7 +86,9 @@ export function run(size: BenchSize): string[] {
         `${median(exact).toFixed(2)} ms, recall ${(found / rounds / wanted).toFixed(3)}`,
     );
   }
-  lines.push(`${column.dictionary.count - firstTerm} terms, result ${hash.digest("hex").slice(0, 16)}`);
+  lines.push(
+    `${column.dictionary.count - firstTerm} terms, result ${hash.digest("hex").slice(0, 16)}`,
+  );
   for (const line of lines) console.log(line);
   return lines;
 }

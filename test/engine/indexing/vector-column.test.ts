@@ -108,7 +108,8 @@ describe(`the nearest vectors, seed ${seed}`, () => {
           );
         }
       }
-      if (model.store.needsCompaction) model.store = model.store.compact(() => false) ?? model.store;
+      if (model.store.needsCompaction)
+        model.store = model.store.compact(() => false) ?? model.store;
       const sought = vectorOf(random, 9);
       const found = model.nearest(sought, 7);
       const expected = model.expected(sought).slice(0, 7);
@@ -139,7 +140,12 @@ describe(`the nearest vectors, seed ${seed}`, () => {
       let found = 0;
       for (let round = 0; round < 10; round++) {
         const sought = near();
-        const best = new Set(model.expected(sought).slice(0, 10).map(({ document }) => document));
+        const best = new Set(
+          model
+            .expected(sought)
+            .slice(0, 10)
+            .map(({ document }) => document),
+        );
         for (const { document } of model.nearest(sought, 10)) if (best.has(document)) found++;
         const exact = model.nearest(sought, 10, { isExact: true });
         expect(exact.map(({ document }) => document)).toEqual([...best]);
@@ -163,7 +169,13 @@ describe(`the nearest vectors, seed ${seed}`, () => {
 
   it("have at least the wanted similarity", () => {
     const model = new Model(forms[0] as VectorForm);
-    for (const [i, vector] of [[1, 0], [0, 1], [-1, 0], [0, 0]].entries()) model.put(i, [vector]);
+    for (const [i, vector] of [
+      [1, 0],
+      [0, 1],
+      [-1, 0],
+      [0, 0],
+    ].entries())
+      model.put(i, [vector]);
     const documents = (minimum: number) =>
       model.nearest([1, 0], 10, { minimum }).map(({ document }) => document);
     expect(documents(0)).toEqual([0, 1, 2]);
@@ -227,7 +239,8 @@ describe("values", () => {
   });
 
   it("that are none are refused", () => {
-    const none = (type: string) => `json-invalid: We expected to get vector(s), however got: ${type}`;
+    const none = (type: string) =>
+      `json-invalid: We expected to get vector(s), however got: ${type}`;
     expect(complaint([])).toBe(none("BlittableJsonReaderArray"));
     expect(complaint([[[1]]])).toBe(none("BlittableJsonReaderArray"));
     expect(complaint(5)).toBe(none("Int64"));
