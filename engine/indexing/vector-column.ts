@@ -20,6 +20,7 @@ import type { EntrySet } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { grownFloat64, grownUint32 } from "./packed.ts";
+import { slicedSort } from "./sliced-sort.ts";
 import { firstTerm, vectorKind } from "./term-dictionary.ts";
 import type { StoredType } from "./vector-form.ts";
 import { vectorLengthOf } from "./vector-terms.ts";
@@ -295,7 +296,8 @@ export class VectorColumn {
         yield* this.#compareNear(sketches, sought, compare, compared, best, search, view, budget);
       }
     }
-    return best.finish();
+    yield* best.prune();
+    return best.scores;
   }
 
   /** Compares the vectors of some entries. */
@@ -316,6 +318,7 @@ export class VectorColumn {
         if (dictionary.kindOf(term) === vectorKind) best.offer(entry, compare(term));
         budget.spend(this.#compareUnits);
       }
+      if (best.isFull) yield* best.prune();
       budget.spend(1);
       if (budget.isDue) yield;
     }
@@ -338,7 +341,9 @@ export class VectorColumn {
     const units = this.#compareUnits;
     for (let term = firstTerm; term < end; term++) {
       if (dictionary.kindOf(term) === vectorKind) {
-        this.#offer(term, compare(term), best, within, view);
+        const score = compare(term);
+        // Not for NaN.
+        if (score >= best.least) yield* this.#offer(term, score, best, within, view, budget);
       }
       if (term % stride === 0) {
         budget.spend(stride * units);
@@ -347,19 +352,22 @@ export class VectorColumn {
     }
   }
 
-  #offer(
+  /** Offers the entries of a term: there may be many. */
+  *#offer(
     term: number,
     score: number,
     best: BestEntries,
     within: EntrySet | null,
     view: EntryView,
-  ): void {
-    // Also for NaN.
-    if (!(score >= best.least)) return;
+    budget: WorkBudget,
+  ): Work<void> {
     const { firsts, nexts, entries } = this.#column;
     for (let at = firsts[term] as number; at !== 0; at = nexts[at - 1] as number) {
       const entry = entries[at - 1] as number;
       if (isWanted(entry, within, view)) best.offer(entry, score);
+      budget.spend(1);
+      if (best.isFull) yield* best.prune();
+      if (budget.isDue) yield;
     }
   }
 
@@ -391,6 +399,8 @@ export class VectorColumn {
       let at = firsts[term] as number;
       while (at !== 0 && !isWanted(entries[at - 1] as number, within, view)) {
         at = nexts[at - 1] as number;
+        budget.spend(1);
+        if (budget.isDue) yield;
       }
       if (at === 0) continue;
       const distance = differingBits(sketches.words, term * wordCount, own);
@@ -404,8 +414,10 @@ export class VectorColumn {
     }
     for (let term = firstTerm; term < end; term++) {
       if ((distances[term] as number) <= limit) {
-        this.#offer(term, compare(term), best, within, view);
+        const score = compare(term);
+        if (score >= best.least) yield* this.#offer(term, score, best, within, view, budget);
         budget.spend(this.#compareUnits);
+        if (budget.isDue) yield;
       }
       if (term % sketchStride === 0) {
         budget.spend(sketchStride >>> 3);
@@ -427,7 +439,7 @@ class BestEntries {
   readonly #budget: WorkBudget;
   /** Scores below this are not among the best. */
   least: number;
-  #scores = new Map<number, number>();
+  scores = new Map<number, number>();
   readonly #roomMax: number;
 
   constructor(count: number, least: number, budget: WorkBudget) {
@@ -439,26 +451,40 @@ class BestEntries {
 
   offer(entry: number, score: number): void {
     if (!(score >= this.least)) return;
-    const known = this.#scores.get(entry);
-    if (known === undefined || known < score) this.#scores.set(entry, score);
+    const known = this.scores.get(entry);
+    if (known === undefined || known < score) this.scores.set(entry, score);
     if (known === undefined) this.#budget.hold(bytesPerScore);
-    if (this.#scores.size >= this.#roomMax) this.#prune();
   }
 
-  finish(): Map<number, number> {
-    this.#prune();
-    return this.#scores;
+  /** Whether it is time to prune it. */
+  get isFull(): boolean {
+    return this.scores.size >= this.#roomMax;
   }
 
-  #prune(): void {
-    if (this.#scores.size <= this.#count) return;
-    const before = this.#scores.size;
-    this.#budget.spend(before * 16);
-    const sorted = [...this.#scores].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-    sorted.length = this.#count;
-    this.#scores = new Map(sorted);
-    this.#budget.release((before - sorted.length) * bytesPerScore);
-    this.least = Math.max(this.least, sorted.at(-1)?.[1] ?? this.least);
+  /** Leaves the best. */
+  *prune(): Work<void> {
+    const budget = this.#budget;
+    const { scores } = this;
+    if (scores.size <= this.#count) return;
+    const entries = new Uint32Array(scores.size);
+    let count = 0;
+    for (const entry of scores.keys()) {
+      entries[count++] = entry;
+      budget.spend(1);
+      if (budget.isDue) yield;
+    }
+    const scoreOf = (entry: number) => scores.get(entry) as number;
+    const compare = (a: number, b: number) => scoreOf(b) - scoreOf(a) || a - b;
+    const sorted = yield* slicedSort(entries, compare, budget);
+    const kept = new Map<number, number>();
+    for (const entry of sorted.subarray(0, this.#count)) {
+      kept.set(entry, scoreOf(entry));
+      budget.spend(1);
+      if (budget.isDue) yield;
+    }
+    budget.release((scores.size - kept.size) * bytesPerScore);
+    this.scores = kept;
+    this.least = Math.max(this.least, scoreOf(sorted[this.#count - 1] as number));
   }
 }
 

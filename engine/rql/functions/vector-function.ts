@@ -6,8 +6,9 @@
  * the query says otherwise.
  */
 import { EngineError } from "../../base/errors.ts";
-import type { Work } from "../../base/work-budget.ts";
-import { EntrySet } from "../../indexing/entry-set.ts";
+import { vectorBytesMax } from "../../base/limits.ts";
+import type { Work, WorkBudget } from "../../base/work-budget.ts";
+import { EntrySet, EntrySetBuilder } from "../../indexing/entry-set.ts";
 import type { IndexReader } from "../../indexing/index-reader.ts";
 import { vectorColumnOf } from "../../indexing/vector-column.ts";
 import { dimensionsOf, plainForm, type VectorForm, vectorsOf } from "../../indexing/vector-form.ts";
@@ -190,7 +191,7 @@ function* findNearest(
   if (nearest.length === 0) return EntrySet.empty;
   const vectors =
     sought.kind === "value"
-      ? vectorsOf(jsonOf(sought.value), form)
+      ? yield* soughtVectors(sought.value, form, reader.budget)
       : documentVectors(sought.id, context, (entry) => nearest.vectorsOf(entry));
   if (vectors.length === 0) return EntrySet.empty;
   for (const { length } of vectors) {
@@ -207,7 +208,37 @@ function* findNearest(
   const scores = yield* nearest.find(search, reader.view, reader.budget);
   const known = foundBy.get(reader) ?? new Map<VectorCondition, ReadonlyMap<number, number>>();
   foundBy.set(reader, known.set(condition, scores));
-  return EntrySet.ofSorted(Uint32Array.from(scores.keys()).sort());
+  const builder = new EntrySetBuilder(reader.view.size);
+  for (const entry of scores.keys()) {
+    builder.add(entry);
+    reader.budget.spend(1);
+    if (reader.budget.isDue) yield;
+  }
+  return builder.finish();
+}
+
+/** The vectors of a value of a query, which may be many. */
+function* soughtVectors(
+  value: ParameterValue,
+  form: VectorForm,
+  budget: WorkBudget,
+): Work<Buffer[]> {
+  const isList = value.type === "array" && isOneOfMany(value.items[0]);
+  if (!isList) return vectorsOf(jsonOf(value), form);
+  const vectors: Buffer[] = [];
+  for (const item of value.items) {
+    for (const vector of vectorsOf([jsonOf(item)], form)) {
+      vectors.push(vector);
+      budget.hold(vector.length);
+      budget.spend(vector.length);
+    }
+    if (budget.isDue) yield;
+  }
+  return vectors;
+}
+
+function isOneOfMany(first: ParameterValue | undefined): boolean {
+  return first?.type === "array" || first?.type === "string" || first?.type === "object";
 }
 
 function documentVectors(
@@ -239,6 +270,13 @@ function* scoreNearest(
 function jsonOf(value: ParameterValue): unknown {
   switch (value.type) {
     case "array":
+      if (value.items.length > vectorBytesMax) {
+        const most = `at most ${vectorBytesMax} are allowed.`;
+        throw new EngineError(
+          "json-invalid",
+          `A vector has ${value.items.length} numbers; ${most}`,
+        );
+      }
       return value.items.map(jsonOf);
     case "object":
       return Object.fromEntries([...value.fields].map(([key, item]) => [key, jsonOf(item)]));

@@ -185,6 +185,31 @@ describe(`the nearest vectors, seed ${seed}`, () => {
     expect(documents(1.5)).toEqual([]);
   });
 
+  it("may be many, of many entries with the same vector, in steps", () => {
+    const random = new SeededRandom(seed);
+    const model = new Model(forms[0] as VectorForm);
+    const [same, other] = [vectorOf(random, 8), vectorOf(random, 8)] as [number[], number[]];
+    for (let i = 0; i < 5000; i++) model.put(i, [i % 5 === 0 ? other : same]);
+    const found = model.nearest(same, 1500);
+    expect(found.map(({ document }) => document)).toEqual(
+      Array.from({ length: 1875 }, (_, i) => i)
+        .filter((i) => i % 5 !== 0)
+        .slice(0, 1500),
+    );
+    const nearest = vectorColumnOf(model.column, "Single");
+    const vectors = vectorsOf(same, model.form);
+    const search = { vectors, count: 1500, minimum: 0, isExact: false, within: null };
+    class Eager extends FreeBudget {
+      override get isDue(): boolean {
+        return true;
+      }
+    }
+    let steps = 0;
+    const work = nearest.find(search, new EntryView(model.store), new Eager());
+    while (work.next().done !== true) steps++;
+    expect(steps).toBeGreaterThan(5000);
+  });
+
   it("are found in steps of a few milliseconds", () => {
     const random = new SeededRandom(seed);
     const model = new Model(forms[0] as VectorForm);

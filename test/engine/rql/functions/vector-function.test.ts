@@ -72,7 +72,7 @@ describe("automatic indexes", () => {
       [1, 0, 0],
       [0, 0, 1],
     ]);
-    expect(either.sort()).toEqual(["p/1", "p/4"]);
+    expect([...either].sort()).toEqual(["p/1", "p/4"]);
     const like = "vector.search(V, embedding.forDoc($d), 0.9)";
     expect(await found(database, like, null)).toEqual(["p/1", "p/2"]);
     expect(await found(database, "vector.search(V, embedding.forDoc('p/77'))", null)).toEqual([]);
@@ -88,7 +88,7 @@ describe("automatic indexes", () => {
     const nested = `(Name in ('blue', 'green') and ${search}) and Name != 'green'`;
     expect(await found(database, nested, [1, 0.2, 0])).toEqual(["p/4"]);
     const both = await found(database, `Name = 'blue' or ${search}`, [0, 1, 0]);
-    expect(both.sort()).toEqual(["p/3", "p/4"]);
+    expect([...both].sort()).toEqual(["p/3", "p/4"]);
     const others = await found(database, `true and not ${search}`, [0, 1, 0]);
     expect(others).toHaveLength(8);
     expect(others).not.toContain("p/3");
