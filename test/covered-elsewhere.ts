@@ -66,6 +66,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/spatial-terms.ts",
     "engine/indexing/spatial-values.ts",
   ],
+  "test/engine/indexing/vector-column.test.ts": [
+    "engine/indexing/vector-form.ts",
+    "engine/indexing/vector-terms.ts",
+  ],
   "test/engine/indexing/static-index.test.ts": [
     "engine/indexing/bytes-column.ts",
     "engine/indexing/collection-follower.ts",

@@ -94,6 +94,8 @@ export const indexTextLengthMax = 1024 * 1024;
 export const indexEntriesPerDocumentMax = 32_768;
 /** Bytes of an object's text by which a deployed index finds it; of a longer one only its presence is indexed. */
 export const objectTermBytesMax = 16 * 1024;
+/** Bytes of a vector that is indexed or sought. */
+export const vectorBytesMax = 64 * 1024;
 /** Units of work of one query: terms, entries and expression steps. A million take some 10 milliseconds. */
 export const queryWorkMax = 1_000_000_000;
 /** Bytes that one query may hold for intermediate results. */

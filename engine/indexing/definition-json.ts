@@ -12,8 +12,10 @@ import {
   type SentOptions,
   type StaticDefinition,
   typeOfDefinition,
+  type VectorOptions,
 } from "./static-definition.ts";
 import { StaticIndex } from "./static-index.ts";
+import type { VectorForm } from "./vector-form.ts";
 
 /** A definition, with unset options as `null`. */
 export function definitionJson(index: OpenIndex): JsonObject {
@@ -127,7 +129,7 @@ function fieldRow(field: DefinitionField): object {
     Suggestions: field.hasSuggest,
     TermVector: field.hasHighlight ? "WithPositionsAndOffsets" : "No",
     Spatial: field.spatial === undefined ? null : spatialRow(globe),
-    Vector: null,
+    Vector: field.vector === undefined ? null : formRow(field.vector.form),
   };
 }
 
@@ -140,7 +142,29 @@ function optionsRow(options: FieldOptions): object {
     Suggestions: options.hasSuggestions,
     TermVector: options.termVector,
     Spatial: options.spatial === undefined ? null : spatialRow(options.spatial),
-    Vector: null,
+    Vector: options.vector === undefined ? null : vectorRow(options.vector),
+  };
+}
+
+function formRow({ source, stored }: VectorForm): object {
+  return vectorRow({
+    dimensions: null,
+    source,
+    destination: stored,
+    edges: null,
+    candidates: null,
+  });
+}
+
+/** RavenDB 7.2.7 tells the last two as texts. */
+function vectorRow(options: VectorOptions): object {
+  const textOf = (number: number | null) => (number === null ? null : String(number));
+  return {
+    Dimensions: options.dimensions,
+    SourceEmbeddingType: options.source,
+    DestinationEmbeddingType: options.destination,
+    NumberOfEdges: textOf(options.edges),
+    NumberOfCandidatesForIndexing: textOf(options.candidates),
   };
 }
 

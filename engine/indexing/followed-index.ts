@@ -5,6 +5,7 @@ import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import type { VectorForm } from "./vector-form.ts";
 
 /** The form of a field's terms: for comparisons, case-sensitive, or as words. */
 export type FieldForm = "lower" | "exact" | "words";
@@ -62,6 +63,8 @@ export interface FollowedIndex {
   readonly outputs: GroupOutputs | null;
   /** The space of a field's shapes; omitted: all are on the globe. */
   spaceOf?(name: string): Space;
+  /** The form of a field's vectors; omitted: they are as given. */
+  vectorFormOf?(name: string): VectorForm;
   /** Made for RavenDB's Lucene engine: it refuses some spatial relations. Omitted: false. */
   readonly isLucene?: boolean;
   /** Omitted when no map has used a boost. */

@@ -5,6 +5,7 @@
  * Invariants:
  * - Fields are in ordinal order of their names, without duplicates.
  */
+import type { VectorForm } from "./vector-form.ts";
 
 /** One name of a path, with the number of `[]` after it. */
 export interface DefinitionPart {
@@ -18,6 +19,12 @@ export interface SpatialSource {
   readonly paths: readonly (readonly DefinitionPart[])[];
 }
 
+/** The field of a document that vectors are made from. */
+export interface VectorSource {
+  readonly path: readonly DefinitionPart[];
+  readonly form: VectorForm;
+}
+
 export interface DefinitionField {
   /** The name in the index: the path's text. */
   readonly name: string;
@@ -25,6 +32,8 @@ export interface DefinitionField {
   readonly isQuoted: boolean;
   /** Omitted: it has the values at its path. */
   readonly spatial?: SpatialSource;
+  /** Omitted: it has no vectors. */
+  readonly vector?: VectorSource;
   readonly hasSearch: boolean;
   readonly hasExact: boolean;
   readonly hasHighlight: boolean;

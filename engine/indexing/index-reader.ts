@@ -15,6 +15,7 @@ import type { LikenessColumn } from "./like-terms.ts";
 import { fieldOfColumn } from "./map-index.ts";
 import { type SpatialColumn, spatialColumnOf } from "./spatial-column.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
+import { plainForm, type VectorForm } from "./vector-form.ts";
 
 /** Cost of testing an id, and of listing a term. */
 const idUnits = 16;
@@ -120,6 +121,11 @@ export class IndexReader {
     if (column === undefined) return undefined;
     const space = this.#index.spaceOf?.(name) ?? globe;
     return { column: spatialColumnOf(column, space), isLucene: this.#index.isLucene ?? false };
+  }
+
+  /** The form of a field's vectors. */
+  vectorForm(name: string): VectorForm {
+    return this.#index.vectorFormOf?.(name) ?? plainForm;
   }
 
   /** The analyzer for search texts on this field. */

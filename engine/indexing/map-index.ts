@@ -29,11 +29,13 @@ import {
   type DefinitionPart,
   type IndexDefinition,
   type SpatialSource,
+  type VectorSource,
 } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
 import { goneStride } from "./store-column.ts";
+import { type VectorReader, vectorReader } from "./vector-terms.ts";
 
 /** Documents between two checks of the clock. */
 const documentStride = 64;
@@ -178,8 +180,8 @@ const metadataName = "@metadata";
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly #fields: readonly MappedField[];
-  /** Their columns follow those of the fields. */
-  readonly #spatial: readonly SpatialReader[];
+  /** Shapes, then vectors: their columns follow those of the fields. */
+  readonly #made: readonly (SpatialReader | VectorReader)[];
   readonly #host: IndexHost;
   /** The last shape, and the position of each field's first name in it: -1 for a missing one. */
   #shapeId = 0;
@@ -196,7 +198,7 @@ export class FieldMapper implements DocumentMapper {
       fields.push({ first: path[0]?.name ?? "", steps, isMetadata, mode });
     };
     for (const field of definition.fields) {
-      if (field.spatial !== undefined) continue;
+      if (field.spatial !== undefined || field.vector !== undefined) continue;
       add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
       if (field.hasSearch || field.hasHighlight) {
@@ -204,8 +206,12 @@ export class FieldMapper implements DocumentMapper {
       }
     }
     const spatial = definition.fields.filter((field) => field.spatial !== undefined);
-    this.columnNames = [...names, ...spatial.map(({ name }) => name)];
-    this.#spatial = spatial.map(({ spatial }) => spatialReader(spatial as SpatialSource));
+    const vectors = definition.fields.filter((field) => field.vector !== undefined);
+    this.columnNames = [...names, ...[...spatial, ...vectors].map(({ name }) => name)];
+    this.#made = [
+      ...spatial.map(({ spatial }) => spatialReader(spatial as SpatialSource)),
+      ...vectors.map(({ vector }) => vectorReader(vector as VectorSource)),
+    ];
     this.#fields = fields;
   }
 
@@ -238,9 +244,9 @@ export class FieldMapper implements DocumentMapper {
       if (!isComputedMetadata(field.steps))
         addFieldTerms(column, field.mode, metadata, 0, field.steps);
     }
-    for (let i = 0; i < this.#spatial.length; i++) {
+    for (let i = 0; i < this.#made.length; i++) {
       const column = store.columns[fields.length + i] as FieldColumn;
-      (this.#spatial[i] as SpatialReader)(column, bytes, bodyStartOf(bytes, start));
+      (this.#made[i] as SpatialReader | VectorReader)(column, bytes, bodyStartOf(bytes, start));
     }
     store.endEntry(row.docNum);
   }

@@ -19,6 +19,7 @@ import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
 import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";
 import { isSameOutput, parseReduceOutput, type ReduceOutput } from "./reduce-output.ts";
+import { type EmbeddingType, embeddingTypes, plainForm, type VectorForm } from "./vector-form.ts";
 
 export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
 export const termVectors = [
@@ -43,6 +44,17 @@ export interface FieldOptions {
   readonly termVector: (typeof termVectors)[number] | null;
   /** Of fields with shapes; omitted: RavenDB's defaults. */
   readonly spatial?: Space;
+  /** Of fields with vectors. */
+  readonly vector?: VectorOptions;
+}
+
+/** The options of a field with vectors; null: not set. The numbers of edges and candidates are kept, without effect. */
+export interface VectorOptions {
+  readonly dimensions: number | null;
+  readonly source: EmbeddingType;
+  readonly destination: EmbeddingType;
+  readonly edges: number | null;
+  readonly candidates: number | null;
 }
 
 /** The name whose options apply to all fields. */
@@ -145,6 +157,15 @@ export function spaceOf({ fields }: StaticDefinition, name: string): Space {
   if (spatial.type === "Cartesian") return spatial;
   const { minX, minY, maxX, maxY } = globe;
   return { ...spatial, minX, minY, maxX, maxY };
+}
+
+/** The form of a field's vectors. Only floats are converted. */
+export function vectorFormOf({ fields }: StaticDefinition, name: string): VectorForm {
+  const vector = fields[name]?.vector ?? fields[allFields]?.vector;
+  if (vector === undefined) return plainForm;
+  const { source, destination } = vector;
+  if (source === "Text" || destination === "Text") return plainForm; // not deployable
+  return { source, stored: source === "Single" ? destination : source };
 }
 
 export function isStored(definition: StaticDefinition, name: string): boolean {
@@ -268,12 +289,7 @@ function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {
 }
 
 function fieldOptions(index: string, field: string, json: Json): FieldOptions {
-  if (json["Vector"] !== undefined && json["Vector"] !== null) {
-    throw new EngineError(
-      "not-supported",
-      `Index '${index}', field '${field}': Vector is not supported yet.`,
-    );
-  }
+  const vector = (json["Vector"] ?? null) as Json | null;
   const spatial = (json["Spatial"] ?? null) as Json | null;
   const analyzer = textOrNull(json["Analyzer"]);
   if (analyzer !== null && findAnalyzer(analyzer) === undefined) {
@@ -290,6 +306,32 @@ function fieldOptions(index: string, field: string, json: Json): FieldOptions {
     hasSuggestions: typeof json["Suggestions"] === "boolean" ? json["Suggestions"] : null,
     termVector: optionOf(json["TermVector"], termVectors, "FieldTermVector"),
     ...(spatial === null ? {} : { spatial: spatialOptions(index, field, spatial) }),
+    ...(vector === null ? {} : { vector: vectorOptions(index, field, vector) }),
+  };
+}
+
+/** @throws EngineError invalid-format, not-supported */
+function vectorOptions(index: string, field: string, json: Json): VectorOptions {
+  const numberOf = (name: string) => {
+    const number = Number(json[name] ?? Number.NaN);
+    return Number.isSafeInteger(number) ? number : null;
+  };
+  const type = "Vector.VectorEmbeddingType";
+  const source = optionOf(json["SourceEmbeddingType"], embeddingTypes, type) ?? "Single";
+  const destination = optionOf(json["DestinationEmbeddingType"], embeddingTypes, type) ?? "Single";
+  if (source === "Text" || destination === "Text") {
+    throw new EngineError(
+      "not-supported",
+      `Index '${index}', field '${field}': this server has no model that makes embeddings of text. Store the embeddings in ` +
+        "documents, and index those.",
+    );
+  }
+  return {
+    dimensions: numberOf("Dimensions"),
+    source,
+    destination,
+    edges: numberOf("NumberOfEdges"),
+    candidates: numberOf("NumberOfCandidatesForIndexing"),
   };
 }
 

@@ -25,7 +25,9 @@ import {
   modeOfOptions,
   type StaticDefinition,
   spaceOf,
+  vectorFormOf,
 } from "./static-definition.ts";
+import { addVectorText, isVectorText } from "./vector-terms.ts";
 
 interface EntryField {
   readonly position: number;
@@ -120,6 +122,7 @@ export class StaticEntries implements StoredFields {
         if (text.startsWith("[")) this.#addArray(name, docNum);
         const field = found[i] as EntryField;
         if (isSpatialText(text)) this.#addShapes(name, field, text);
+        else if (isVectorText(text)) this.#addVectors(name, field, text);
         else this.#addTerms(field, text);
       }
       for (const field of this.#nullFields) {
@@ -247,6 +250,11 @@ export class StaticEntries implements StoredFields {
     addSpatialText(column, text, spaceOf(this.#definition, name));
   }
 
+  #addVectors(name: string, { position }: EntryField, text: string): void {
+    const column = this.store.columns[position] as FieldColumn;
+    addVectorText(column, text, vectorFormOf(this.#definition, name));
+  }
+
   #addTerms({ position, mode }: EntryField, text: string): void {
     if (mode === null) return;
     const column = this.store.columns[position] as FieldColumn;
@@ -257,7 +265,7 @@ export class StaticEntries implements StoredFields {
 function storedText(fields: readonly MappedField[], found: readonly EntryField[]): string | null {
   const members: string[] = [];
   for (const [i, { name, text }] of fields.entries()) {
-    if (!(found[i] as EntryField).isStored || isSpatialText(text)) continue;
+    if (!(found[i] as EntryField).isStored || isSpatialText(text) || isVectorText(text)) continue;
     members.push(`${JSON.stringify(name)}:${normalDate(text)}`);
   }
   return members.length === 0 ? null : `{${members.join(",")}}`;

@@ -30,10 +30,12 @@ import {
   type StaticDefinition,
   spaceOf,
   typeOfDefinition,
+  vectorFormOf,
 } from "./static-definition.ts";
 import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
+import type { VectorForm } from "./vector-form.ts";
 
 const engineName = "Indexing.Static.SearchEngineType";
 const missingAsNull = "Indexing.IndexMissingFieldsAsNull";
@@ -149,6 +151,10 @@ class StagedIndex implements FollowedIndex {
 
   spaceOf(name: string): Space {
     return spaceOf(this.#definition, name);
+  }
+
+  vectorFormOf(name: string): VectorForm {
+    return vectorFormOf(this.#definition, name);
   }
 
   get isLucene(): boolean {

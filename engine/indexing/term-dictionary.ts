@@ -22,6 +22,8 @@ export const numberKind = 1;
 export const dateKind = 2;
 /** Shapes, as well-known text (spatial-terms.ts). */
 export const shapeKind = 3;
+/** Vectors, as bytes (vector-form.ts). */
+export const vectorKind = 4;
 
 /** Markers, which are not terms of the dictionary, and the first real term. */
 export const gapTerm = 0;
@@ -111,7 +113,8 @@ export class TermDictionary {
   }
 
   textOf(term: number): string {
-    return this.#slab.toString("utf8", this.#starts[term], this.#starts[term + 1]);
+    const form = this.#kinds[term] === vectorKind ? "base64" : "utf8";
+    return this.#slab.toString(form, this.#starts[term], this.#starts[term + 1]);
   }
 
   /** Compares the bytes of two terms: negative, 0 or positive. */
@@ -187,6 +190,21 @@ export class TermDictionary {
     let key = 0;
     for (let i = at; i < at + 4; i++) key = (key << 8) | (i < end ? (slab[i] as number) : 0);
     return key >>> 0;
+  }
+
+  /** The bytes of all terms; replaced when it grows. */
+  get slab(): Buffer {
+    return this.#slab;
+  }
+
+  /** Where the bytes of a term begin in `slab`. */
+  startOf(term: number): number {
+    return this.#starts[term] as number;
+  }
+
+  /** The bytes of a term. */
+  bytesOf(term: number): Buffer {
+    return this.#slab.subarray(this.#starts[term], this.#starts[term + 1]);
   }
 
   lengthOf(term: number): number {

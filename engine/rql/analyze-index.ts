@@ -109,6 +109,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
     path: field.path,
     isQuoted: field.isQuoted,
     ...(field.spatial === undefined ? {} : { spatial: field.spatial }),
+    ...(field.vector === undefined ? {} : { vector: field.vector }),
     hasSearch: uses.has("search"),
     hasExact: uses.has("exact"),
     hasHighlight: uses.has("highlight"),

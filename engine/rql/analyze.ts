@@ -26,7 +26,7 @@ import type {
 import type { Argument, Expression, Query } from "./ast.ts";
 import { automaticIndexName } from "./auto-index-name.ts";
 import { functionNamed, requireMethod } from "./functions/function-table.ts";
-import { meaningOf } from "./meaning-of.ts";
+import { hasNearest, meaningOf } from "./meaning-of.ts";
 import { fieldText, printArgument } from "./print.ts";
 import type { QueryParameters } from "./query-parameters.ts";
 import {
@@ -80,6 +80,10 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   if (query.update !== null) checkUpdate(scope, query.update);
   const filter = kind === "subscription" ? query.where : query.filter;
   checkFilter(scope, query, kind);
+  if (filter !== null && condition !== null && hasNearest(condition)) {
+    const complaint = "Cannot use 'filter' when 'vector.search' is used in where statement.";
+    throw new EngineError("query-invalid", complaint);
+  }
   const where = condition?.kind === "true" ? null : condition;
   const checked = { source, where, groupBy, orderBy, projection, include };
   const access = accessOf(scope, query, checked, isCollectionScan ? (ids ?? null) : undefined);

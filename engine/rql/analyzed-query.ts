@@ -8,7 +8,7 @@
  */
 
 import type { IncludePath } from "../documents/include-path.ts";
-import type { IndexDefinition, SpatialSource } from "../indexing/index-definition.ts";
+import type { IndexDefinition, SpatialSource, VectorSource } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
   Declaration,
@@ -88,6 +88,8 @@ export interface FieldReference {
   readonly alias: string | null;
   /** It consists of shapes made from other fields, and its own path is empty. */
   readonly spatial?: SpatialSource;
+  /** It consists of vectors made from another field, and its own path is empty. */
+  readonly vector?: VectorSource;
 }
 
 /** The right side of a comparison: a value, or the value of a compare-exchange key. */

@@ -53,6 +53,7 @@ function wrappedName(field: DefinitionField): string {
     );
     return `Spatial.${field.spatial.method}(${paths.join("|")})`;
   }
+  if (field.vector !== undefined) return `V${field.name.slice(1)}`;
   const name = field.isQuoted ? `'${field.name}'` : field.name;
   const names: string[] = [];
   if (field.hasSearch) names.push(`Search(${name})`);

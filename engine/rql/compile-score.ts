@@ -34,7 +34,9 @@ function hasBoost(condition: Condition): boolean {
     case "or":
       return condition.operands.some(hasBoost);
     default:
-      if ("field" in condition) return false;
+      if ("field" in condition) {
+        return condition.kind !== "none" && meaningOf(condition).ordersByScore === true;
+      }
       return compositeMeaningOf(condition).boosts || operandsOf(condition).some(hasBoost);
   }
 }
@@ -151,6 +153,23 @@ class EntryScoring implements Scoring {
     const { kind, field } = condition;
     boost(scores, field.name, entries, context);
     const label = `${kind} on ${field.name}: found in ${found.count} of ${total} entries`;
+    return { label, scores, parts: [] };
+  }
+
+  *byEntry(
+    label: string,
+    field: string,
+    factor: number,
+    scoreOf: (context: WhereContext) => (entry: number) => number,
+  ): Work<ScorePart> {
+    const { entries, context } = this.#scored;
+    const weigh = scoreOf(context);
+    const scores = newScores(this.#scored);
+    for (let i = 0; i < entries.length; i++) {
+      scores[i] = factor * weigh(entries[i] as number);
+      if ((i & (stride - 1)) === 0) yield* pause(context);
+    }
+    boost(scores, field, entries, context);
     return { label, scores, parts: [] };
   }
 

@@ -7,7 +7,12 @@ import { EntrySet, EntrySetBuilder, intersection } from "../indexing/entry-set.t
 import type { Condition } from "./analyzed-query.ts";
 import { isId, spendOnSets } from "./functions/finding.ts";
 import type { JoinedMeaning, WhereContext } from "./functions/rql-function.ts";
-import { compositeMeaningOf, type MeantFieldCondition, meaningOf } from "./meaning-of.ts";
+import {
+  compositeMeaningOf,
+  isNearest,
+  type MeantFieldCondition,
+  meaningOf,
+} from "./meaning-of.ts";
 
 /** Base cost of a condition. */
 const conditionUnits = 32;
@@ -43,13 +48,30 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
 
 function* findAll(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
   let result: EntrySet | null = null;
-  for (const operand of operands) {
+  const [plain, nearest] = parted(operands);
+  for (const operand of plain) {
     if (result !== null && result.count === 0) return result;
     const found: EntrySet = yield* findEntries(operand, context);
     spendOnSets(context);
     result = result === null ? found : intersection(result, found);
   }
+  for (const operand of nearest) {
+    if (result !== null && result.count === 0) return result;
+    const { findWithin } = meaningOf(operand);
+    result = yield* (findWithin as NonNullable<typeof findWithin>)(operand, result, context);
+  }
   return result ?? context.reader.all();
+}
+
+/** The operands of an `and`, with those of nested ones, and those of them that take the best of what the others find. */
+function parted(operands: readonly Condition[]): [readonly Condition[], MeantFieldCondition[]] {
+  const all = operands.flatMap((operand) =>
+    operand.kind === "and" ? operand.operands : [operand],
+  );
+  const nearest = all.filter(isNearest);
+  return nearest.length === 0
+    ? [operands, nearest]
+    : [all.filter((operand) => !isNearest(operand)), nearest];
 }
 
 /** One set for all operands, however many; some of those on one field are found together. */

@@ -35,3 +35,14 @@ export function operandsOf(condition: Condition): readonly Condition[] {
   if ("operands" in condition) return condition.operands;
   return "operand" in condition ? [condition.operand] : [];
 }
+
+/** Whether it finds the best of what other conditions find. */
+export function isNearest(condition: Condition): condition is MeantFieldCondition {
+  if (!("field" in condition) || condition.kind === "none") return false;
+  return meaningOf(condition).findWithin !== undefined;
+}
+
+/** Whether it is one, or has one. */
+export function hasNearest(condition: Condition): boolean {
+  return isNearest(condition) || operandsOf(condition).some(hasNearest);
+}

@@ -508,6 +508,11 @@ function createSpatialField(run: Run, self: Value, [first, second]: Value[]): Va
   return callFunction(run, create, self, isText ? [first] : [numberIn(first), numberIn(second)]);
 }
 
+/** `CreateVector(value)` */
+function createVector(run: Run, self: Value, [value]: Value[]): Value {
+  return callFunction(run, indexGlobals.get("createVector") as ScriptFunction, self, [value]);
+}
+
 function boost(run: Run, self: Value, [value, factor]: Value[]): Value {
   if (value === undefined) return undefined;
   const call = indexGlobals.get("boost") as ScriptFunction;
@@ -617,6 +622,7 @@ const functions: Readonly<Record<string, Native>> = {
   LoadDocument: loadDocument,
   CreateField: createField,
   CreateSpatialField: createSpatialField,
+  CreateVector: createVector,
   CompareExchange: (run, self, [key]) =>
     callFunction(run, indexGlobals.get("loadCompareExchangeValue") as ScriptFunction, self, [
       key,

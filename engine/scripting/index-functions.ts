@@ -141,6 +141,14 @@ function createSpatialField(run: Run, _self: Value, [first, second]: Value[]): V
   return field;
 }
 
+/** `createVector(value)`: vectors (indexing/vector-terms.ts). */
+function createVector(run: Run, _self: Value, [value]: Value[]): Value {
+  run.grow(declarationBytes);
+  const field = newObject();
+  setOwn(field, "$vector", value ?? null);
+  return field;
+}
+
 /** `boost(value, factor)`: a field's value, or a whole entry, with a score factor. */
 function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
   if (typeof factor !== "number" || !Number.isFinite(factor)) {
@@ -195,6 +203,7 @@ export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["loadCompareExchangeValue", globals.get("cmpxchg")],
   ["boost", builtIn("boost", 2, boost)],
   ["createField", builtIn("createField", 3, createField)],
+  ["createVector", builtIn("createVector", 1, createVector)],
   ["createSpatialField", builtIn("createSpatialField", 2, createSpatialField)],
   ["loadAttachment", builtIn("loadAttachment", 2, loadAttachment)],
   ["loadAttachments", builtIn("loadAttachments", 1, loadAttachments)],

@@ -10,6 +10,7 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
   ["CounterNamesFor", "counterNamesFor"],
   ["CreateField", "csCreateField"],
   ["CreateSpatialField", "csCreateSpatialField"],
+  ["CreateVector", "csCreateVector"],
   ["Id", "csId"],
   ["LoadCompareExchangeValue", "csCompareExchange"],
   ["LoadDocument", "csLoadDocument"],

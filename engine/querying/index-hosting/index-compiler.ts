@@ -33,7 +33,9 @@ import {
   isCSharpIndex,
   type StaticDefinition,
   spaceOf,
+  vectorFormOf,
 } from "../../indexing/static-definition.ts";
+import { checkVectorText, isVectorText } from "../../indexing/vector-terms.ts";
 import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
 import { counterKey } from "../../keyspaces/counters.ts";
 import type { EntryKeyspace } from "../../keyspaces/entry-keyspace.ts";
@@ -316,7 +318,7 @@ class ScriptProgram implements IndexProgram {
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
         const entry = mappedEntry(run, object, factor, this.#writer);
-        this.#checkShapes(entry.fields);
+        this.#checkValues(entry.fields);
         if (entry.fields.length === 0 && !this.#keepsEmpty) continue;
         const isWhole = this.source === "Counters";
         entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
@@ -338,10 +340,13 @@ class ScriptProgram implements IndexProgram {
     return { key, text: objectText(run, output) };
   }
 
-  /** @throws EngineError shape-invalid */
-  #checkShapes(fields: readonly MappedField[]): void {
+  /** @throws EngineError shape-invalid, json-invalid */
+  #checkValues(fields: readonly MappedField[]): void {
     for (const { name, text } of fields) {
       if (isSpatialText(text)) checkSpatialText(text, spaceOf(this.#definition, name));
+      if (!isVectorText(text)) continue;
+      const dimensions = this.#definition.fields[name]?.vector?.dimensions ?? null;
+      checkVectorText(text, name, vectorFormOf(this.#definition, name), dimensions);
     }
   }
 
@@ -619,7 +624,8 @@ function shownText(run: Run, object: ScriptObject): string {
   for (const key of ownKeys(object)) {
     const { value } = unboosted(getOwn(object, key));
     const isShape = isObject(value) && getOwn(value, "$spatial") !== undefined;
-    if (dynamicFields(value) === null && !isShape) setOwn(shown, key, value);
+    const isVector = isObject(value) && getOwn(value, "$vector") !== undefined;
+    if (dynamicFields(value) === null && !isShape && !isVector) setOwn(shown, key, value);
   }
   return objectText(run, shown);
 }

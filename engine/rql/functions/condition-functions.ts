@@ -5,7 +5,7 @@ import type { Condition } from "../analyzed-query.ts";
 import type { Expression } from "../ast.ts";
 import { describeArgument } from "../print.ts";
 import { plainText } from "../query-parameters.ts";
-import { invalid, resolveValue } from "../query-scope.ts";
+import { invalid, notSupported, resolveValue } from "../query-scope.ts";
 import { conditionArgument, numberLiteral } from "./arguments.ts";
 import { needsIndex, onlyInWhere } from "./places.ts";
 import type { FindEntries, RqlFunction, WhereContext } from "./rql-function.ts";
@@ -45,6 +45,9 @@ export const boost: RqlFunction<BoostCondition> = {
         );
       }
       const operand = conditionArgument(scope, call, 0, clause, clause.isExact);
+      if (operand.kind === "vector.search") {
+        throw notSupported("Boosting the VectorSearchMatch is not supported yet.");
+      }
       if (factor.kind === "parameter") {
         const value = resolveValue(scope, factor);
         if (value.type === "long" || value.type === "double") {

@@ -31,8 +31,8 @@ import {
 } from "./spatial-functions.ts";
 import { suggest } from "./suggest-function.ts";
 import { endsWith, exists, regex, startsWith } from "./text-functions.ts";
-import { vectorSearch } from "./unsupported-functions.ts";
 import { cmpxchg, counter, counterRaw } from "./value-functions.ts";
+import { vectorSearch } from "./vector-function.ts";
 
 export const functions = {
   id,

@@ -93,6 +93,13 @@ export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "field";
   /** What an automatic index keeps of the field for it. A condition with `isExact` wants exact terms besides. */
   readonly indexUse: "plain" | "search";
+  /**
+   * Finds some of these entries only: the best of what other conditions of an `and` find, rather than what they leave of
+   * the best of all. Null: of all entries. Omitted: it makes no difference.
+   */
+  findWithin?(condition: Made, within: EntrySet | null, context: WhereContext): Work<EntrySet>;
+  /** Results are then ordered by score, unless the query says otherwise. Omitted: false. */
+  readonly ordersByScore?: boolean;
   /** Of conditions on `id()`: ids are not indexed as terms, and match in any case. */
   findIds(condition: Made, context: WhereContext): Work<EntrySet>;
   /** The documents that a condition on `id()` denotes without an index; undefined: it needs one. */
@@ -151,6 +158,13 @@ export interface Scoring {
   byRarity(
     condition: Condition & { readonly field: FieldReference },
     factor: number,
+  ): Work<ScorePart>;
+  /** Weighs each entry by itself. */
+  byEntry(
+    label: string,
+    field: string,
+    factor: number,
+    scoreOf: (context: WhereContext) => (entry: number) => number,
   ): Work<ScorePart>;
   /** Weighs each word of `text` in a field (BM25). */
   byWords(label: string, field: string, text: string, factor: number): Work<ScorePart>;

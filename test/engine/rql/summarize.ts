@@ -106,6 +106,8 @@ export function conditionText(condition: Condition): string {
     case "regex":
     case "lucene":
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.text)})`;
+    case "vector.search":
+      return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.sought)})`;
     default:
       return `(${condition.kind} ${condition.field.name} ${JSON.stringify(condition.shape)})`;
   }

@@ -183,3 +183,59 @@ test("facets and suggestions are the same after a restart, with the setup on the
   const second = await open(folder);
   expect(await rowsOf(second)).toEqual(expected);
 });
+
+test("vectors are the same after a restart, and follow what changes after it", async () => {
+  const folder = await newTestFolder();
+  const first = await open(folder);
+  const put = (database: OpenDatabase, from: number, to: number, shift: number) =>
+    parseAndPut(
+      database,
+      Array.from({ length: to - from }, (_, k) => {
+        const i = from + k;
+        const body = {
+          Even: i % 2 === 0,
+          V: [Math.cos(i + shift), Math.sin(i + shift), 0.5],
+          "@metadata": { "@collection": "Arrows" },
+        };
+        return [`arrows/${i}`, body];
+      }),
+    );
+  await put(first, 0, 500, 0);
+  await first.queries.administration.deploy(
+    [
+      {
+        Name: "Arrows/Small",
+        Maps: ["map('Arrows', a => ({ Even: a.Even, V: createVector(a.V) }))"],
+        Fields: { V: { Vector: { DestinationEmbeddingType: "Int8" } } },
+      },
+    ],
+    true,
+  );
+  const parametersText = '{"v":[0.6,0.8,0.5]}';
+  const found = async (database: OpenDatabase) => {
+    const replies: QueryReply[] = [];
+    for (const text of [
+      "from Arrows where vector.search(V, $v, 0.5, 12)",
+      "from Arrows where vector.search(V, $v, 0.5, 12) and Even = true",
+      "from index 'Arrows/Small' where vector.search(V, $v, 0.9) and Even = false",
+    ]) {
+      replies.push(await query(database, text, { parametersText, timeoutMs: 20_000 }));
+    }
+    return replies.map(({ ids }) => ids);
+  };
+  const expected = await found(first);
+  expect(expected.map((ids) => ids.length)).toEqual([12, 12, 16]);
+  await first.close();
+
+  const second = await open(folder);
+  expect(await found(second)).toEqual(expected);
+  await put(second, 0, 300, 1);
+  for (const id of expected[1] as string[]) await second.delete(id);
+  const changed = await found(second);
+  expect(changed).not.toEqual(expected);
+  expect(changed[1]?.some((id) => expected[1]?.includes(id))).toBe(false);
+  await second.close();
+
+  const third = await open(folder);
+  expect(await found(third)).toEqual(changed);
+});
