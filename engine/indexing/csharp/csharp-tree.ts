@@ -16,7 +16,22 @@ export type Clause =
     }
   | { readonly kind: "let"; readonly name: string; readonly value: Expression; readonly at: number }
   | { readonly kind: "where"; readonly test: Expression; readonly at: number }
-  | { readonly kind: "orderby"; readonly text: string; readonly at: number }
+  | {
+      readonly kind: "join";
+      readonly name: string;
+      readonly source: Expression;
+      /** The key on the side of the clauses before it. */
+      readonly outer: Expression;
+      readonly inner: Expression;
+      readonly into: string | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "orderby";
+      readonly keys: readonly { readonly value: Expression; readonly isDescending: boolean }[];
+      readonly text: string;
+      readonly at: number;
+    }
   | {
       readonly kind: "select";
       readonly value: Expression;
@@ -30,6 +45,38 @@ export type Clause =
       readonly into: string | null;
       readonly at: number;
     };
+
+/** What `is` and the arms of `switch` test. */
+export type Pattern =
+  | {
+      readonly kind: "type";
+      readonly type: string;
+      /** The variable that becomes the value. */
+      readonly name: string | null;
+      readonly at: number;
+    }
+  | { readonly kind: "constant"; readonly value: Expression; readonly at: number }
+  | {
+      readonly kind: "relation";
+      readonly operator: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | { readonly kind: "not"; readonly pattern: Pattern; readonly at: number }
+  | {
+      readonly kind: "and" | "or";
+      readonly left: Pattern;
+      readonly right: Pattern;
+      readonly at: number;
+    }
+  /** `_` and `var x` */
+  | { readonly kind: "any"; readonly name: string | null; readonly at: number };
+
+export interface SwitchArm {
+  readonly pattern: Pattern;
+  readonly guard: Expression | null;
+  readonly value: Expression;
+}
 
 export type QueryExpression = {
   readonly kind: "query";
@@ -119,6 +166,27 @@ export type Expression =
       readonly kind: "construction";
       readonly type: string;
       readonly args: readonly Expression[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "is";
+      readonly value: Expression;
+      readonly pattern: Pattern;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "switch";
+      readonly value: Expression;
+      readonly arms: readonly SwitchArm[];
+      readonly at: number;
+    }
+  /** `out var n`, `out int n`, `out n` */
+  | { readonly kind: "out"; readonly name: string; readonly at: number }
+  /** `new T[size]` */
+  | {
+      readonly kind: "sized";
+      readonly type: string;
+      readonly size: Expression;
       readonly at: number;
     }
   | QueryExpression;

@@ -66,7 +66,7 @@ describe("a map in C#", () => {
       /^\(1,39\): Cannot assign <null>/,
     );
     expect(at("from u in docs.Users join v in docs.Vs on 1 equals 1 select new { u.A }")).toMatch(
-      /^\(1,22\): join is not supported/,
+      /^\(1,22\): join is supported in queries inside a map only/,
     );
   });
 
