@@ -70,6 +70,19 @@ function at(run: Run, _self: Value, [value, index]: Value[]): Value {
   return elementAt(itemsOf(run, value) ?? [], index);
 }
 
+/** `value[index] = item`, of a list or dictionary that the function made. */
+function setAt(run: Run, _self: Value, [value, index, item]: Value[]): Value {
+  run.grow(64);
+  if (isArray(value) && value.source === null) {
+    const items = value.items;
+    elementAt(items as Value[], index);
+    items[numberIn(index) as number] = item;
+  } else if (isObject(value) && value.source === null && numberIn(value) === null) {
+    setOwn(value, cs.textOf(index), item);
+  } else throw failed(`Items of '${cs.typeName(value)}' cannot be assigned`);
+  return undefined;
+}
+
 function dictionary(run: Run, _self: Value, args: Value[]): Value {
   run.grow(96 + args.length * 16);
   const made = newObject();
@@ -651,6 +664,8 @@ const functions: Readonly<Record<string, Native>> = {
   ToUniversalTime: (_run, _self, [value]) => value,
   Get: get,
   At: at,
+  SetAt: setAt,
+  Items: (run, _self, [value]) => newArray(run, itemsOf(run, value) ?? []),
   Value: at,
   GetValueOrDefault: (_run, _self, [value, other]) => (isMissing(value) ? (other ?? 0) : value),
   Dictionary: dictionary,

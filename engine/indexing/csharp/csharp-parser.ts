@@ -15,6 +15,7 @@ import type {
   Member,
   Pattern,
   QueryExpression,
+  Statement,
   SwitchArm,
 } from "./csharp-tree.ts";
 
@@ -248,8 +249,112 @@ class Parser {
       this.#expect(")");
     } else parameters.push(this.#name());
     this.#expect("=>");
-    if (this.#is("{")) this.#fail("Functions with a body of statements are not supported");
-    return { kind: "lambda", parameters, body: this.expression(), at };
+    const body = this.#is("{") ? this.#block() : this.expression();
+    return { kind: "lambda", parameters, body, at };
+  }
+
+  /** block: `{` {statement} `}` */
+  #block(): Extract<Statement, { kind: "block" }> {
+    const { at } = this.#token;
+    this.#expect("{");
+    const statements: Statement[] = [];
+    while (!this.#is("}")) {
+      if (statements.length >= clausesMax) this.#fail("The function has too many statements");
+      if (!this.skip(";")) statements.push(this.#statement());
+    }
+    this.#expect("}");
+    return { kind: "block", statements, at };
+  }
+
+  /** statement: block | `if` … | `foreach` … | `for` … | `while` … | (`return` value | `break` | `continue` | simple) `;` */
+  #statement(): Statement {
+    return this.#nested(() => {
+      const { at, text, kind } = this.#token;
+      if (this.#is("{")) return this.#block();
+      if (kind === "name" && /^(?:switch|try|throw|do|using|lock|goto|yield|await)$/.test(text)) {
+        this.#fail(`The statement '${text}' is not supported in indexes`);
+      }
+      if (this.skip("if")) return this.#if(at);
+      if (this.skip("foreach")) return this.#foreach(at);
+      if (this.skip("for")) return this.#for(at);
+      if (this.skip("while")) {
+        this.#expect("(");
+        const test = this.expression();
+        this.#expect(")");
+        return { kind: "loop", first: [], test, step: [], body: this.#statement(), at };
+      }
+      const statement = this.#ending(at);
+      this.#expect(";");
+      return statement;
+    });
+  }
+
+  #ending(at: number): Statement {
+    if (this.skip("break")) return { kind: "break", at };
+    if (this.skip("continue")) return { kind: "continue", at };
+    if (this.skip("return")) return { kind: "return", value: this.expression(), at };
+    return this.#simple();
+  }
+
+  #if(at: number): Statement {
+    this.#expect("(");
+    const test = this.expression();
+    this.#expect(")");
+    const yes = this.#statement();
+    return { kind: "if", test, yes, no: this.skip("else") ? this.#statement() : null, at };
+  }
+
+  /** foreach: `foreach` `(` type name `in` expression `)` statement */
+  #foreach(at: number): Statement {
+    this.#expect("(");
+    this.#type();
+    const name = this.#name();
+    this.#expect("in");
+    const source = this.expression();
+    this.#expect(")");
+    return { kind: "foreach", name, source, body: this.#statement(), at };
+  }
+
+  /** for: `for` `(` [simple] `;` [expression] `;` [simple {`,` simple}] `)` statement */
+  #for(at: number): Statement {
+    this.#expect("(");
+    const first = this.#is(";") ? [] : [this.#simple()];
+    this.#expect(";");
+    const test = this.#is(";") ? null : this.expression();
+    this.#expect(";");
+    const step: Statement[] = [];
+    while (!this.#is(")")) {
+      step.push(this.#simple());
+      if (!this.skip(",")) break;
+    }
+    this.#expect(")");
+    return { kind: "loop", first, test, step, body: this.#statement(), at };
+  }
+
+  /** simple: type name [`=` expression] | target (`=` | `+=` | …) expression | target (`++` | `--`) | expression */
+  #simple(): Statement {
+    const { at } = this.#token;
+    const start = this.#position;
+    const type = this.#tryType();
+    const { kind } = this.#token;
+    const after = this.#ahead(1).text;
+    if (type !== null && kind === "name" && (after === "=" || after === ";")) {
+      const name = this.#name();
+      const value = this.skip("=") ? this.expression() : null;
+      return { kind: "declare", type: type === "var" ? null : type, name, value, at };
+    }
+    this.#position = start;
+    const sign = this.skip("++") ? "+" : this.skip("--") ? "-" : null;
+    const target = this.expression();
+    const { text } = this.#token;
+    const one: Expression = { kind: "literal", value: 1, isDouble: false, at };
+    if (sign !== null) return { kind: "assign", target, operator: sign, value: one, at };
+    if (this.skip("++")) return { kind: "assign", target, operator: "+", value: one, at };
+    if (this.skip("--")) return { kind: "assign", target, operator: "-", value: one, at };
+    if (!/^(?:[-+*/%]|\?\?)?=$/.test(text)) return { kind: "run", value: target, at };
+    this.#position += 1;
+    const operator = text === "=" ? "=" : text.slice(0, -1);
+    return { kind: "assign", target, operator, value: this.expression(), at };
   }
 
   /** conditional: coalescing [`?` expression `:` expression] */

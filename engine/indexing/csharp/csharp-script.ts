@@ -20,7 +20,7 @@ import {
   tryParseOf,
 } from "./csharp-names.ts";
 import { defaultOf, parseCSharp } from "./csharp-parser.ts";
-import type { Clause, Expression, Pattern, QueryExpression } from "./csharp-tree.ts";
+import type { Clause, Expression, Pattern, QueryExpression, Statement } from "./csharp-tree.ts";
 
 /** The translation of a C# text. */
 export interface CSharpScript {
@@ -82,6 +82,8 @@ class Writer {
   /** The values of `let` clauses, by name. */
   readonly #lets = new Map<string, Expression>();
   #operandCount = 0;
+  /** Variables that statements declare: they can be assigned. */
+  readonly #locals = new Set<string>();
 
   constructor(text: string, isReduce: boolean) {
     this.#text = text;
@@ -98,6 +100,7 @@ class Writer {
 
   map(): CSharpScript {
     const tree = parseCSharp(this.#text);
+    this.#refuseStatements(tree);
     const names = this.#namesOf(tree);
     if (this.#startsElsewhere(tree)) this.#refuse(noRoot);
     const written = this.#mapFunction(tree);
@@ -155,7 +158,8 @@ class Writer {
     if (passing.has(name)) return this.#resultOf(object);
     const lambda = tree.args.at(-1);
     if (lambda?.kind !== "lambda") return null;
-    if (name === "Select") return lambda.body;
+    if (name === "Select")
+      return lambda.body.kind === "block" ? returned(lambda.body) : lambda.body;
     if (name !== "SelectMany") return null;
     return tree.args.length === 2 ? lambda.body : this.#resultOf(lambda.body);
   }
@@ -291,13 +295,18 @@ class Writer {
     for (;;) {
       if (call.kind !== "call" || call.callee.kind !== "member") return this.#refuse(ungrouped);
       const { object, name } = call.callee;
-      if (object.kind === "name" && object.name === "results") {
+      // The order of results changes no group.
+      const source = name === "GroupBy" ? unordered(object) : object;
+      if (source.kind === "name" && source.name === "results") {
         if (name !== "GroupBy") this.#refuse(ungrouped);
         break;
       }
       call = object;
     }
     const [key, element] = call.args;
+    if (key?.kind === "lambda" && key.body.kind === "block") {
+      this.#refuse("Could not extract group by fields");
+    }
     const isKey = key?.kind === "lambda";
     if (!isKey || call.args.length > 2 || (element && element.kind !== "lambda")) {
       return this.#fail(
@@ -461,6 +470,8 @@ class Writer {
       case "lambda": {
         const inner = new Set([...scope, ...node.parameters]);
         const parameters = node.parameters.map((name) => `v_${name}`).join(", ");
+        if (node.body.kind === "block")
+          return `((${parameters}) => ${this.#body(node.body, inner)})`;
         return `((${parameters}) => ${this.#write(node.body, inner)})`;
       }
       case "object": {
@@ -492,11 +503,97 @@ class Writer {
           });
           return `${arms.join("")}csUnmatched(${operand})`;
         });
+      case "block":
+        return this.#body(node, scope);
       case "out":
         return this.#fail(node.at, "An 'out' argument is not supported here");
       case "sized": {
         const value = JSON.stringify(defaultOf(node.type));
         return `csRepeat(${value}, ${this.#write(node.size, scope)})`;
+      }
+    }
+  }
+
+  // Statements.
+
+  /** `{ … }` of statements. */
+  #body({ statements }: Extract<Statement, { kind: "block" }>, scope: Scope): string {
+    let inner = scope;
+    const written = statements.map((statement) => {
+      const text = this.#statement(statement, inner);
+      if (statement.kind === "declare") inner = new Set([...inner, statement.name]);
+      return text;
+    });
+    return `{ ${written.join(" ")} }`;
+  }
+
+  #statement(statement: Statement, scope: Scope): string {
+    switch (statement.kind) {
+      case "block":
+        return this.#body(statement, scope);
+      case "declare": {
+        const { type, name, value, at } = statement;
+        if (scope.has(name)) this.#fail(at, `A variable named '${name}' is already defined`);
+        this.#locals.add(name);
+        if (value === null) return `let v_${name};`;
+        const written = this.#write(value, scope);
+        return `let v_${name} = ${type === null ? written : this.#cast(type, written, at)};`;
+      }
+      case "assign":
+        return this.#assignment(statement, scope);
+      case "run":
+        return `${this.#write(statement.value, scope)};`;
+      case "return":
+        return `return ${this.#write(statement.value, scope)};`;
+      case "if": {
+        const { test, yes, no } = statement;
+        const otherwise = no === null ? "" : ` else { ${this.#statement(no, scope)} }`;
+        return `if (${this.#write(test, scope)}) { ${this.#statement(yes, scope)} }${otherwise}`;
+      }
+      case "foreach": {
+        const source = this.#write(statement.source, scope);
+        const body = this.#statement(statement.body, new Set([...scope, statement.name]));
+        return `for (const v_${statement.name} of csItems(${source})) { ${body} }`;
+      }
+      case "loop":
+        return this.#loop(statement, scope);
+      case "break":
+      case "continue":
+        return `${statement.kind};`;
+    }
+  }
+
+  #loop({ first, test, step, body }: Extract<Statement, { kind: "loop" }>, scope: Scope): string {
+    const names = first.flatMap((one) => (one.kind === "declare" ? [one.name] : []));
+    const before = first.map((one) => this.#statement(one, scope)).join(" ");
+    const inner = new Set([...scope, ...names]);
+    const condition = test === null ? "true" : this.#write(test, inner);
+    const steps = step.map((one) => this.#statement(one, inner).replace(/;$/, "")).join(", ");
+    return `{ ${before} for (; ${condition}; ${steps}) { ${this.#statement(body, inner)} } }`;
+  }
+
+  #assignment(
+    { target, operator, value, at }: Extract<Statement, { kind: "assign" }>,
+    scope: Scope,
+  ): string {
+    const joined: Expression =
+      operator === "=" ? value : { kind: "binary", operator, left: target, right: value, at };
+    const written = this.#write(joined, scope);
+    if (target.kind === "index") {
+      const [object, index] = [target.object, target.index].map((one) => this.#write(one, scope));
+      return `csSetAt(${object}, ${index}, ${written});`;
+    }
+    if (target.kind !== "name" || !scope.has(target.name) || !this.#locals.has(target.name)) {
+      return this.#fail(at, "Only variables and items can be assigned");
+    }
+    return `v_${target.name} = ${written};`;
+  }
+
+  /** Refuses statements in the functions of a map's own chain: those of the functions inside them are allowed. */
+  #refuseStatements(tree: Expression): void {
+    for (let at = tree; at.kind === "call" && at.callee.kind === "member"; at = at.callee.object) {
+      if (at.args.some((arg) => arg.kind === "lambda" && arg.body.kind === "block")) {
+        this.#refuse(statementRefusal);
       }
     }
   }
@@ -834,6 +931,25 @@ const patternTypes: Readonly<Record<string, string>> = {
   DynamicBlittableJson: "DynamicBlittableJson",
   DynamicNullObject: "DynamicNullObject",
 };
+
+const statementRefusal =
+  "Unable to cast object of type 'Microsoft.CodeAnalysis.CSharp.Syntax.BlockSyntax' to type " +
+  "'Microsoft.CodeAnalysis.CSharp.Syntax.ExpressionSyntax'.";
+
+/** The object that statements return last; null when it is none. */
+function returned(block: Extract<Statement, { kind: "block" }>): Expression | null {
+  const last = block.statements.findLast(({ kind }) => kind === "return");
+  return last?.kind === "return" ? last.value : null;
+}
+
+/** A sequence without the calls that order it. */
+function unordered(node: Expression): Expression {
+  const isOrdered =
+    node.kind === "call" &&
+    node.callee.kind === "member" &&
+    /^(?:Order|Then)By(?:Descending)?$/.test(node.callee.name);
+  return isOrdered ? unordered((node.callee as { object: Expression }).object) : node;
+}
 
 /** The names that clauses bind. */
 function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {

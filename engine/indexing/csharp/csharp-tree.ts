@@ -78,6 +78,52 @@ export interface SwitchArm {
   readonly value: Expression;
 }
 
+/** A statement in the body of a function. */
+export type Statement =
+  | {
+      readonly kind: "declare";
+      /** Null: `var`. */
+      readonly type: string | null;
+      readonly name: string;
+      readonly value: Expression | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "assign";
+      readonly target: Expression;
+      /** "=", "+", "??": the operator that joins the old value and the new one. */
+      readonly operator: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | { readonly kind: "run"; readonly value: Expression; readonly at: number }
+  | { readonly kind: "return"; readonly value: Expression; readonly at: number }
+  | {
+      readonly kind: "if";
+      readonly test: Expression;
+      readonly yes: Statement;
+      readonly no: Statement | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "foreach";
+      readonly name: string;
+      readonly source: Expression;
+      readonly body: Statement;
+      readonly at: number;
+    }
+  /** `for` and `while` */
+  | {
+      readonly kind: "loop";
+      readonly first: readonly Statement[];
+      readonly test: Expression | null;
+      readonly step: readonly Statement[];
+      readonly body: Statement;
+      readonly at: number;
+    }
+  | { readonly kind: "break" | "continue"; readonly at: number }
+  | { readonly kind: "block"; readonly statements: readonly Statement[]; readonly at: number };
+
 export type QueryExpression = {
   readonly kind: "query";
   readonly clauses: readonly Clause[];
@@ -180,6 +226,8 @@ export type Expression =
       readonly arms: readonly SwitchArm[];
       readonly at: number;
     }
+  /** The body of a function. */
+  | { readonly kind: "block"; readonly statements: readonly Statement[]; readonly at: number }
   /** `out var n`, `out int n`, `out n` */
   | { readonly kind: "out"; readonly name: string; readonly at: number }
   /** `new T[size]` */

@@ -106,7 +106,7 @@ describe("a map in C#", () => {
     timeout: 20_000,
   }, () => {
     const piece = fc.constantFrom(
-      ...'from u in docs.Users select new { u.A , } ( ) [ ] => x ? : ?? ?. . + - * / == && ! "a" \'c\' 1 2.5m $"{u.A}" @"q" (int) let where group by into g Select Where u docs results new[] < > ; null is as'.split(
+      ...'from u in docs.Users select new { u.A , } ( ) [ ] => x ? : ?? ?. . + - * / == && ! "a" \'c\' 1 2.5m $"{u.A}" @"q" (int) let where group by into g Select Where u docs results new[] < > ; null is as switch { return var x = if else for foreach while ++ += or _ out join on equals orderby'.split(
         " ",
       ),
     );

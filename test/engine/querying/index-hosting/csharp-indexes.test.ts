@@ -136,6 +136,38 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
+  it("runs statements in the functions inside a map", async () => {
+    await expectValues([
+      ["u.Lines.Select(l => { return l.Quantity; })", [2, 3, 4]],
+      [
+        'u.Lines.Select(l => { if (l.Quantity > 2) return "big"; else return "small"; })',
+        ["small", "big", "big"],
+      ],
+      [
+        "u.Tags.Select(t => { int sum = 0; foreach (var l in u.Lines) { if (l.Quantity == 3) continue; sum += (int)l.Quantity; } return sum; })",
+        [6, 6],
+      ],
+      [
+        "u.Tags.Select(t => { for (int i = 0; i < 9; i++) { if (i == 2) return i; } return 0; })",
+        [2, 2],
+      ],
+      [
+        'u.Tags.Select(t => { var list = new List<string>(); list.Add("x"); list.Add((string)t); return string.Join("-", list); })',
+        ["x-a", "x-b"],
+      ],
+      [
+        "u.Lines.Select(l => { dynamic x = l.Quantity; while (x < 10) x++; if (x != 10) { x = 0; } return x; })",
+        [10, 10, 10],
+      ],
+      [
+        'u.Tags.Select(t => { var d = new Dictionary<string, object>(); d["k"] = t; return d["k"]; })',
+        ["a", "b"],
+      ],
+      ["u.Lines.Where(l => { var q = l.Quantity; return q == 3; }).Select(l => l.Price)", [0.5]],
+      ["u.Lines.Sum(l => { return l.Quantity; })", 9],
+    ]);
+  });
+
   it("has the functions of texts, characters and numbers", async () => {
     await expectValues([
       ['u.Last.Insert(1, "__")', "B__ee"],
