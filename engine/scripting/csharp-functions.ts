@@ -5,7 +5,9 @@
  *
  * Invariant: created once and immutable; they keep no state of a run.
  */
+import { EngineError } from "../base/errors.ts";
 import { builtIn, newArray, newString } from "./built-in.ts";
+import { patternFunctions } from "./csharp-patterns.ts";
 import { elementAt, itemsOf, sequenceFunctions } from "./csharp-sequences.ts";
 import * as cs from "./csharp-values.ts";
 import { indexGlobals } from "./index-functions.ts";
@@ -14,6 +16,7 @@ import {
   callFunction,
   getOwn,
   isArray,
+  isFunction,
   isObject,
   type Native,
   newObject,
@@ -65,6 +68,19 @@ function at(run: Run, _self: Value, [value, index]: Value[]): Value {
   if (isMissing(value)) return value;
   if (typeof index === "string") return memberOf(run, value, index);
   return elementAt(itemsOf(run, value) ?? [], index);
+}
+
+/** `value[index] = item`, of a list or dictionary that the function made. */
+function setAt(run: Run, _self: Value, [value, index, item]: Value[]): Value {
+  run.grow(64);
+  if (isArray(value) && value.source === null) {
+    const items = value.items;
+    elementAt(items as Value[], index);
+    items[numberIn(index) as number] = item;
+  } else if (isObject(value) && value.source === null && numberIn(value) === null) {
+    setOwn(value, cs.textOf(index), item);
+  } else throw failed(`Items of '${cs.typeName(value)}' cannot be assigned`);
+  return undefined;
 }
 
 function dictionary(run: Run, _self: Value, args: Value[]): Value {
@@ -416,6 +432,20 @@ function compareTo(run: Run, _self: Value, [left, right]: Value[]): Value {
   return Math.sign(cs.order(run, left, right)) + 0;
 }
 
+/** `string.Compare`: in the order of a dictionary, unless an ordinal comparison is asked for. */
+function compareTexts(run: Run, self: Value, [left, right, how]: Value[]): Value {
+  const isOrdinal = typeof how === "string" && how.startsWith("Ordinal");
+  if (typeof left !== "string" || typeof right !== "string") {
+    return compareTo(run, self, [left, right]);
+  }
+  run.burn(1 + (Math.min(left.length, right.length) >> 3));
+  const [first, second] = folded(left, right, how);
+  if (isOrdinal) return first < second ? -1 : first > second ? 1 : 0;
+  return Math.sign(collator.compare(first, second)) + 0;
+}
+
+const collator = new Intl.Collator("en");
+
 /** Any value is greater than a missing one. */
 function comparison(isRight: (found: number) => boolean): Native {
   return (run, _self, [left, right]) => {
@@ -519,13 +549,83 @@ function boost(run: Run, self: Value, [value, factor]: Value[]): Value {
   return callFunction(run, call, self, [value, numberIn(factor)]);
 }
 
+/** `a + b`, `date.Add(span)`, and `list.Add(item)` of a list that the function made. */
+function plus(run: Run, _self: Value, [left, right]: Value[]): Value {
+  if (!isArray(left) || left.source !== null) return cs.add(run, left, right);
+  run.grow(8);
+  left.items.push(right);
+  return undefined;
+}
+
+/** An operator of integers, truth values and names of options. */
+function bitwise(work: (left: bigint, right: bigint) => bigint): Native {
+  return (_run, _self, [left, right]) => {
+    if (isMissing(left) || isMissing(right)) return undefined;
+    if (typeof left === "string" && typeof right === "string") return `${left}, ${right}`;
+    if (typeof left === "boolean" && typeof right === "boolean") {
+      return work(BigInt(left), BigInt(right)) !== 0n;
+    }
+    const [first, second] = [numberIn(left), numberIn(right)];
+    if (!Number.isInteger(first) || !Number.isInteger(second)) {
+      throw failed(
+        `The operator cannot be applied to operands of type '${cs.typeName(left)}' and '${cs.typeName(right)}'`,
+      );
+    }
+    return Number(BigInt.asIntN(64, work(BigInt(first as number), BigInt(second as number))));
+  };
+}
+
+function characterTest(pattern: RegExp): Native {
+  return (_run, _self, [value, at]) => {
+    if (isMissing(value)) return undefined;
+    const text = cs.textOf(value);
+    return pattern.test(at === undefined ? text : text.slice(numberIn(at) ?? 0));
+  };
+}
+
+function doubleFunction(work: (value: number) => number): Native {
+  return (run, _self, [value]) =>
+    isMissing(value) ? undefined : cs.makeDouble(run, work(numberIn(value) ?? Number.NaN));
+}
+
+/** The number in a text, else null: `int.TryParse`. */
+function tried(parse: Native): Native {
+  return (run, self, args) => {
+    try {
+      return isMissing(args[0]) ? null : parse(run, self, args);
+    } catch (error) {
+      if (error instanceof EngineError && error.code === "script-failed") return null;
+      throw error;
+    }
+  };
+}
+
+/** The members of an attachment are those of `loadAttachment`, but for its one method. */
+function attachmentText(run: Run, _self: Value, [attachment, encoding]: Value[]): Value {
+  if (isMissing(attachment)) return undefined;
+  const read = isObject(attachment) ? getOwn(attachment, "getContentAsString") : undefined;
+  if (!isFunction(read)) throw failed(`'${cs.typeName(attachment)}' is no attachment`);
+  return callFunction(run, read, attachment, [encoding ?? null]);
+}
+
 const functions: Readonly<Record<string, Native>> = {
   ...sequenceFunctions,
-  Add: (run, _self, [left, right]) => cs.add(run, left, right),
+  ...patternFunctions,
+  Add: plus,
   Subtract: (run, _self, [left, right]) => cs.subtract(run, left, right),
   Multiply: (run, _self, [left, right]) => cs.multiply(run, left, right),
   Divide: (run, _self, [left, right]) => cs.divide(run, left, right, "/"),
   Remainder: (run, _self, [left, right]) => cs.divide(run, left, right, "%"),
+  BitAnd: bitwise((a, b) => a & b),
+  BitOr: bitwise((a, b) => a | b),
+  BitXor: bitwise((a, b) => a ^ b),
+  ShiftLeft: bitwise((a, b) => a << (b & 63n)),
+  Complement: (_run, _self, [value]) => {
+    const number = isMissing(value) ? 0 : numberIn(value);
+    if (number === null || !Number.isInteger(number))
+      throw failed("The operator '~' needs an integer");
+    return -number - 1;
+  },
   Negate: (run, _self, [value]) => cs.negate(run, value),
   Not: (_run, _self, [value]) => (isMissing(value) ? undefined : !value),
   Equals: equals,
@@ -535,6 +635,7 @@ const functions: Readonly<Record<string, Native>> = {
   Greater: comparison((found) => found > 0),
   GreaterOrEqual: comparison((found) => found >= 0),
   CompareTo: compareTo,
+  CompareTexts: compareTexts,
   Double: (run, _self, [value]) => cs.makeDouble(run, value as number),
   Integer: integer,
   ToDouble: toDouble,
@@ -546,6 +647,10 @@ const functions: Readonly<Record<string, Native>> = {
   ParseDouble: parseDouble,
   RoundInteger: roundInteger,
   ParseDate: parseDate,
+  TryInteger: tried(parseInteger),
+  TryDouble: tried(parseDouble),
+  TryDate: tried(parseDate),
+  TryBoolean: tried(boolean),
   NewDate: newDate,
   NewSpan: newSpan,
   FromDays: fromUnit(864e9),
@@ -564,6 +669,8 @@ const functions: Readonly<Record<string, Native>> = {
   ToUniversalTime: (_run, _self, [value]) => value,
   Get: get,
   At: at,
+  SetAt: setAt,
+  Items: (run, _self, [value]) => newArray(run, itemsOf(run, value) ?? []),
   Value: at,
   GetValueOrDefault: (_run, _self, [value, other]) => (isMissing(value) ? (other ?? 0) : value),
   Dictionary: dictionary,
@@ -587,6 +694,28 @@ const functions: Readonly<Record<string, Native>> = {
     return whole.endsWith(end);
   }, false),
   Substring: textMethod(substring),
+  Insert: textMethod((run, value, [start, inserted]) => {
+    const head = substring(run, value, [0, start]) as string;
+    const text = cs.textOf(inserted);
+    run.grow(text.length);
+    return head + text + value.slice(head.length);
+  }),
+  IndexOfAny: textMethod((run, value, [characters, from]) => {
+    const wanted = new Set((itemsOf(run, characters ?? null) ?? []).map(cs.textOf));
+    run.burn(1 + (value.length >> 3));
+    for (let i = Math.max(0, numberIn(from) ?? 0); i < value.length; i += 1) {
+      if (wanted.has(value.charAt(i))) return i;
+    }
+    return -1;
+  }),
+  CharIsDigit: characterTest(/^\p{Nd}/u),
+  CharIsLetter: characterTest(/^\p{L}/u),
+  CharIsLetterOrDigit: characterTest(/^[\p{L}\p{Nd}]/u),
+  CharIsLower: characterTest(/^\p{Ll}/u),
+  CharIsNumber: characterTest(/^\p{N}/u),
+  CharIsPunctuation: characterTest(/^\p{P}/u),
+  CharIsUpper: characterTest(/^\p{Lu}/u),
+  CharIsWhiteSpace: characterTest(/^[\s\u0085]/u),
   Remove: textMethod((run, value, [start, length]) => {
     const head = substring(run, value, [0, start]) as string;
     if (length === undefined) return head;
@@ -607,6 +736,28 @@ const functions: Readonly<Record<string, Native>> = {
   IsNullOrEmpty: (_run, _self, [value]) => isMissing(value) || value === "",
   IsNullOrWhiteSpace: (_run, _self, [value]) => isMissing(value) || cs.textOf(value).trim() === "",
   MathAbs: mathFunction(Math.abs),
+  ...Object.fromEntries(
+    (["Acos", "Asin", "Atan", "Cos", "Exp", "Log10", "Sin", "Tan"] as const).map((name) => [
+      `Math${name}`,
+      doubleFunction(Math[name.toLowerCase() as "cos"]),
+    ]),
+  ),
+  MathAtan2: (run, _self, [y, x]) =>
+    cs.makeDouble(run, Math.atan2(numberIn(y) ?? Number.NaN, numberIn(x) ?? Number.NaN)),
+  MathLog: (run, _self, [value, base]) => {
+    const found = Math.log(numberIn(value) ?? Number.NaN);
+    const by = base === undefined ? 1 : Math.log(numberIn(base) ?? Number.NaN);
+    return cs.makeDouble(run, found / by);
+  },
+  MathClamp: (_run, _self, [value, least, most]) => {
+    if (isMissing(value)) return undefined;
+    const numbers = [numberIn(value), numberIn(least), numberIn(most)];
+    if (numbers.includes(null)) throw failed("Math.Clamp needs three numbers");
+    const [number, min, max] = numbers as [number, number, number];
+    if (min > max)
+      throw failed(`System.ArgumentException: '${min}' cannot be greater than ${max}.`);
+    return number < min ? least : number > max ? most : value;
+  },
   MathCeiling: mathFunction(Math.ceil),
   MathFloor: mathFunction(Math.floor),
   MathTruncate: mathFunction(Math.trunc),
@@ -628,6 +779,7 @@ const functions: Readonly<Record<string, Native>> = {
       key,
     ]) ?? undefined,
   Boost: boost,
+  GetContentAsString: attachmentText,
 };
 
 /** Globals of the script generated from a C# index. */

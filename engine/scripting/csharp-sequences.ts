@@ -10,6 +10,7 @@
 import { newArray } from "./built-in.ts";
 import {
   add,
+  equals,
   failed,
   isMissing,
   makeDouble,
@@ -249,6 +250,61 @@ function groupOf(run: Run, _self: Value, [given, element]: Value[]): Value {
   return group(run, propertyOf(run, given, "key"), mapped(run, items, element));
 }
 
+/** The items of each key, of a sequence that is joined. Missing keys join nothing. */
+function byKey(run: Run, items: readonly Value[], selector: Value): Map<string, Value[]> {
+  const found = new Map<string, Value[]>();
+  for (const item of items) {
+    const key = call(run, selector, [item]);
+    if (isMissing(key)) continue;
+    const text = keyOf(run, key);
+    const known = found.get(text);
+    if (known === undefined) found.set(text, [item]);
+    else known.push(item);
+  }
+  return found;
+}
+
+/** `Join(inner, outerKey, innerKey, result)`; `isGrouped`: `GroupJoin`. */
+function joinItems(isGrouped: boolean): Native {
+  return method((run, items, [inner, outerKey, innerKey, result]) => {
+    const others = byKey(run, itemsOf(run, inner) ?? [], innerKey);
+    const made: Value[] = [];
+    for (const item of items) {
+      const key = call(run, outerKey, [item]);
+      const found = isMissing(key) ? [] : (others.get(keyOf(run, key)) ?? []);
+      if (isGrouped) made.push(call(run, result, [item, newArray(run, found)]));
+      else for (const other of found) made.push(call(run, result, [item, other]));
+    }
+    return newArray(run, made);
+  });
+}
+
+/** The items of a joined sequence whose key equals `key`: a clause `join`. */
+function joined(run: Run, _self: Value, [source, key, selector]: Value[]): Value {
+  const items = isMissing(key) ? [] : (itemsOf(run, source) ?? []);
+  const found = items.filter((item) => equals(run, call(run, selector, [item]), key));
+  return newArray(run, found);
+}
+
+/** Rows `[key, …, values]` ordered by their keys, by the signs of the second list: a clause `orderby`. */
+function ordered(run: Run, items: Value[], [signs]: Value[]): Value {
+  const keys = (itemsOf(run, signs) ?? []).map((sign, at) => ({
+    selector: at,
+    sign: numberIn(sign) ?? 1,
+  }));
+  run.burn(items.length * (4 + Math.ceil(Math.log2(items.length + 1))));
+  const at = (row: Value, position: number) =>
+    isArray(row) ? (row.items[position] as Value) : null;
+  const rows = items.toSorted((left, right) => {
+    for (const { selector, sign } of keys) {
+      const found = order(run, at(left, selector), at(right, selector));
+      if (found !== 0) return found * sign;
+    }
+    return 0;
+  });
+  return newArray(run, rows);
+}
+
 function toDictionary(run: Run, items: Value[], [key, element]: Value[]): Value {
   const made = newObject();
   for (const item of items) {
@@ -367,6 +423,7 @@ export const sequenceFunctions: Readonly<Record<string, Native>> = {
   First: firstOf(true, false),
   FirstOrDefault: firstOf(false, false),
   GroupBy: listMethod(groupBy),
+  GroupJoin: joinItems(true),
   GroupOf: groupOf,
   Groups: listMethod((run, items) =>
     grouped(
@@ -378,12 +435,15 @@ export const sequenceFunctions: Readonly<Record<string, Native>> = {
     const known = keysOf(run, other);
     return distinct(run, items).filter((item) => known.has(keyOf(run, item)));
   }),
+  JoinItems: joinItems(false),
+  Joined: joined,
   Last: firstOf(true, true),
   LastOrDefault: firstOf(false, true),
   LongCount: count,
   Max: method((run, items, [selector]) => extreme(run, items, selector, 1)),
   Min: method((run, items, [selector]) => extreme(run, items, selector, -1)),
   OfType: same,
+  Ordered: method(ordered),
   OrderBy: orderBy(1),
   OrderByDescending: orderBy(-1),
   Prepend: listMethod((_run, items, [item]) => [item, ...items]),

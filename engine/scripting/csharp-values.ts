@@ -69,6 +69,11 @@ export function numberIn(value: Value): number | null {
   return isBoxed(value) ? (value.boxed as number) : null;
 }
 
+/** Whether it is a decimal that is a whole number; others are told apart by nothing. */
+export function isDecimalValue(value: Value): boolean {
+  return isBoxed(value) && value.className === "Decimal";
+}
+
 export function isDouble(value: Value): boolean {
   return typeof value === "number" ? !Number.isInteger(value) : isBoxed(value);
 }

@@ -12,6 +12,8 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
   ["CreateSpatialField", "csCreateSpatialField"],
   ["CreateVector", "csCreateVector"],
   ["Id", "csId"],
+  ["LoadAttachment", "loadAttachment"],
+  ["LoadAttachments", "loadAttachments"],
   ["LoadCompareExchangeValue", "csCompareExchange"],
   ["LoadDocument", "csLoadDocument"],
   ["MetadataFor", "csMetadataFor"],
@@ -23,7 +25,8 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
 export const methodNames: ReadonlySet<string> = new Set(
   `Add AddDays AddHours AddMilliseconds AddMinutes AddMonths AddSeconds AddTicks AddYears Aggregate All Any Append
   AsEnumerable Average Boost Cast CompareTo Concat Contains ContainsKey Count DefaultIfEmpty Distinct ElementAt
-  ElementAtOrDefault EndsWith Equals Except First FirstOrDefault GetValueOrDefault GroupBy IndexOf Intersect Last
+  ElementAtOrDefault EndsWith Equals Except First FirstOrDefault GetContentAsString GetValueOrDefault GroupBy GroupJoin
+  IndexOf IndexOfAny Insert Intersect Join Last
   LastIndexOf LastOrDefault LongCount Max Min OfType OrderBy OrderByDescending PadLeft PadRight Prepend Remove Replace
   Reverse Select SelectMany Single SingleOrDefault Skip SkipWhile Split StartsWith Substring Subtract Sum Take TakeWhile
   ThenBy ThenByDescending ToArray ToCharArray ToDictionary ToHashSet ToList ToLower ToLowerInvariant ToString
@@ -44,7 +47,7 @@ function statics(): [string, string][] {
       [`${type}.IsNullOrWhiteSpace`, "csIsNullOrWhiteSpace"],
       [`${type}.Equals`, "csEquals"],
     );
-    names.push([`${type}.Compare`, "csCompareTo"], [`${type}.CompareOrdinal`, "csCompareTo"]);
+    names.push([`${type}.Compare`, "csCompareTexts"], [`${type}.CompareOrdinal`, "csCompareTo"]);
   }
   for (const type of numberTypes) names.push([`${type}.Parse`, "csParseInteger"]);
   for (const type of doubleTypes) names.push([`${type}.Parse`, "csParseDouble"]);
@@ -58,25 +61,32 @@ function statics(): [string, string][] {
   names.push(["bool.Parse", "csBoolean"], ["DateTime.Parse", "csParseDate"]);
   names.push(["Convert.ToDateTime", "csParseDate"], ["object.Equals", "csEquals"]);
   names.push(["DateTime.SpecifyKind", "csSame"], ["DateTimeOffset.Parse", "csParseDate"]);
-  for (const name of [
-    "Abs",
-    "Ceiling",
-    "Floor",
-    "Max",
-    "Min",
-    "Pow",
-    "Round",
-    "Sign",
-    "Sqrt",
-    "Truncate",
-  ]) {
-    names.push([`Math.${name}`, `csMath${name}`]);
+  const math =
+    "Abs Acos Asin Atan Atan2 Ceiling Clamp Cos Exp Floor Log Log10 Max Min Pow Round Sign Sin Sqrt Tan Truncate";
+  for (const name of math.split(" ")) names.push([`Math.${name}`, `csMath${name}`]);
+  const tests =
+    "IsDigit IsLetter IsLetterOrDigit IsLower IsNumber IsPunctuation IsUpper IsWhiteSpace";
+  for (const name of tests.split(" ")) names.push([`char.${name}`, `csChar${name}`]);
+  for (const name of ["ToLower", "ToLowerInvariant", "ToUpper", "ToUpperInvariant"]) {
+    names.push([`char.${name}`, `cs${name}`]);
   }
+  for (const name of ["Escape", "IsMatch", "Match", "Matches", "Replace", "Split"]) {
+    names.push([`Regex.${name}`, `csRegex${name}`]);
+  }
+  names.push(["Array.Empty", "csEmpty"]);
   for (const name of ["Range", "Repeat", "Empty"]) names.push([`Enumerable.${name}`, `cs${name}`]);
   for (const name of ["Days", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
     names.push([`TimeSpan.From${name}`, `csFrom${name}`]);
   }
   return names;
+}
+
+/** `int.TryParse(text, out var n)`: what tries it, and `n` when it fails. */
+export function tryParseOf(type: string): readonly [string, string] | null {
+  if (numberTypes.includes(type)) return ["csTryInteger", "0"];
+  if (doubleTypes.includes(type) || type === "Double") return ["csTryDouble", "0"];
+  if (type === "bool" || type === "Boolean") return ["csTryBoolean", "false"];
+  return type === "DateTime" ? ["csTryDate", '"0001-01-01T00:00:00.0000000"'] : null;
 }
 
 /** Static methods, by lower-cased name: `String` and `string` are the same. */
@@ -102,10 +112,12 @@ const constants: ReadonlyMap<string, string> = new Map([
 const enumerations: ReadonlySet<string> = new Set([
   "DateTimeKind",
   "DayOfWeek",
+  "Encoding",
   "FieldIndexing",
   "FieldStorage",
   "FieldTermVector",
   "MidpointRounding",
+  "RegexOptions",
   "StringComparison",
   "StringSplitOptions",
 ]);

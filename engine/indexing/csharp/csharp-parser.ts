@@ -9,7 +9,15 @@
  */
 import { csharpError } from "./csharp-error.ts";
 import { type Token, tokensOf } from "./csharp-tokens.ts";
-import type { Clause, Expression, Member, QueryExpression } from "./csharp-tree.ts";
+import type {
+  Clause,
+  Expression,
+  Member,
+  Pattern,
+  QueryExpression,
+  Statement,
+  SwitchArm,
+} from "./csharp-tree.ts";
 
 const depthMax = 150;
 /** Each clause is nested in the one before it. */
@@ -151,7 +159,7 @@ class Parser {
   }
 
   #clause(): Clause {
-    const { at, text } = this.#token;
+    const { at } = this.#token;
     if (this.skip("from")) {
       const first = this.#name();
       const name = this.#is("in") ? first : this.#name();
@@ -175,7 +183,7 @@ class Parser {
       const key = this.expression();
       return { kind: "group", element, key, into: this.#into(), at };
     }
-    if (text === "join") return this.#fail("join is not supported in indexes");
+    if (this.skip("join")) return this.#join(at);
     return this.#fail(
       `A query body must end with a select clause or a group clause, but found ${this.#shown()}`,
     );
@@ -185,13 +193,28 @@ class Parser {
     return this.skip("into") ? this.#name() : null;
   }
 
+  /** join: `join` [type] name `in` expression `on` expression `equals` expression [`into` name] */
+  #join(at: number): Clause {
+    const first = this.#name();
+    const name = this.#is("in") ? first : this.#name();
+    this.#expect("in");
+    const source = this.expression();
+    this.#expect("on");
+    const outer = this.expression();
+    this.#expect("equals");
+    return { kind: "join", name, source, outer, inner: this.expression(), into: this.#into(), at };
+  }
+
   #order(at: number): Clause {
+    const keys: { value: Expression; isDescending: boolean }[] = [];
     do {
-      this.expression();
-      if (!this.skip("ascending")) this.skip("descending");
+      const value = this.expression();
+      const isDescending = this.skip("descending");
+      if (!isDescending) this.skip("ascending");
+      keys.push({ value, isDescending });
     } while (this.skip(","));
     const to = this.#ahead(-1).to;
-    return { kind: "orderby", text: this.#text.slice(at, to), at };
+    return { kind: "orderby", keys, text: this.#text.slice(at, to), at };
   }
 
   /** `x =>`, `(x, y) =>` */
@@ -226,8 +249,112 @@ class Parser {
       this.#expect(")");
     } else parameters.push(this.#name());
     this.#expect("=>");
-    if (this.#is("{")) this.#fail("Functions with a body of statements are not supported");
-    return { kind: "lambda", parameters, body: this.expression(), at };
+    const body = this.#is("{") ? this.#block() : this.expression();
+    return { kind: "lambda", parameters, body, at };
+  }
+
+  /** block: `{` {statement} `}` */
+  #block(): Extract<Statement, { kind: "block" }> {
+    const { at } = this.#token;
+    this.#expect("{");
+    const statements: Statement[] = [];
+    while (!this.#is("}")) {
+      if (statements.length >= clausesMax) this.#fail("The function has too many statements");
+      if (!this.skip(";")) statements.push(this.#statement());
+    }
+    this.#expect("}");
+    return { kind: "block", statements, at };
+  }
+
+  /** statement: block | `if` … | `foreach` … | `for` … | `while` … | (`return` value | `break` | `continue` | simple) `;` */
+  #statement(): Statement {
+    return this.#nested(() => {
+      const { at, text, kind } = this.#token;
+      if (this.#is("{")) return this.#block();
+      if (kind === "name" && /^(?:switch|try|throw|do|using|lock|goto|yield|await)$/.test(text)) {
+        this.#fail(`The statement '${text}' is not supported in indexes`);
+      }
+      if (this.skip("if")) return this.#if(at);
+      if (this.skip("foreach")) return this.#foreach(at);
+      if (this.skip("for")) return this.#for(at);
+      if (this.skip("while")) {
+        this.#expect("(");
+        const test = this.expression();
+        this.#expect(")");
+        return { kind: "loop", first: [], test, step: [], body: this.#statement(), at };
+      }
+      const statement = this.#ending(at);
+      this.#expect(";");
+      return statement;
+    });
+  }
+
+  #ending(at: number): Statement {
+    if (this.skip("break")) return { kind: "break", at };
+    if (this.skip("continue")) return { kind: "continue", at };
+    if (this.skip("return")) return { kind: "return", value: this.expression(), at };
+    return this.#simple();
+  }
+
+  #if(at: number): Statement {
+    this.#expect("(");
+    const test = this.expression();
+    this.#expect(")");
+    const yes = this.#statement();
+    return { kind: "if", test, yes, no: this.skip("else") ? this.#statement() : null, at };
+  }
+
+  /** foreach: `foreach` `(` type name `in` expression `)` statement */
+  #foreach(at: number): Statement {
+    this.#expect("(");
+    this.#type();
+    const name = this.#name();
+    this.#expect("in");
+    const source = this.expression();
+    this.#expect(")");
+    return { kind: "foreach", name, source, body: this.#statement(), at };
+  }
+
+  /** for: `for` `(` [simple] `;` [expression] `;` [simple {`,` simple}] `)` statement */
+  #for(at: number): Statement {
+    this.#expect("(");
+    const first = this.#is(";") ? [] : [this.#simple()];
+    this.#expect(";");
+    const test = this.#is(";") ? null : this.expression();
+    this.#expect(";");
+    const step: Statement[] = [];
+    while (!this.#is(")")) {
+      step.push(this.#simple());
+      if (!this.skip(",")) break;
+    }
+    this.#expect(")");
+    return { kind: "loop", first, test, step, body: this.#statement(), at };
+  }
+
+  /** simple: type name [`=` expression] | target (`=` | `+=` | …) expression | target (`++` | `--`) | expression */
+  #simple(): Statement {
+    const { at } = this.#token;
+    const start = this.#position;
+    const type = this.#tryType();
+    const { kind } = this.#token;
+    const after = this.#ahead(1).text;
+    if (type !== null && kind === "name" && (after === "=" || after === ";")) {
+      const name = this.#name();
+      const value = this.skip("=") ? this.expression() : null;
+      return { kind: "declare", type: type === "var" ? null : type, name, value, at };
+    }
+    this.#position = start;
+    const sign = this.skip("++") ? "+" : this.skip("--") ? "-" : null;
+    const target = this.expression();
+    const { text } = this.#token;
+    const one: Expression = { kind: "literal", value: 1, isDouble: false, at };
+    if (sign !== null) return { kind: "assign", target, operator: sign, value: one, at };
+    if (this.skip("++")) return { kind: "assign", target, operator: "+", value: one, at };
+    if (this.skip("--")) return { kind: "assign", target, operator: "-", value: one, at };
+    if (!/^(?:[-+*/%]|\?\?)?=$/.test(text)) return { kind: "run", value: target, at };
+    this.#position += 1;
+    const operator = text === "=" ? "=" : text.slice(0, -1);
+    return { kind: "assign", target, operator, value: this.expression(), at };
   }
 
   /** conditional: coalescing [`?` expression `:` expression] */
@@ -250,7 +377,10 @@ class Parser {
   /** Binary operators, `is` and `as`. */
   #binary(level: number): Expression {
     const operators = levels[level];
-    if (operators === undefined) return this.#unary();
+    if (operators === undefined) {
+      const value = this.#unary();
+      return this.#is("switch") ? this.#switch(value) : value;
+    }
     let left = this.#binary(level + 1);
     for (let count = 0; ; count += 1) {
       const { kind, text, at } = this.#token;
@@ -260,13 +390,87 @@ class Parser {
         continue;
       }
       if (kind === "name" && text === "is" && operators.includes("<")) {
-        this.#fail("The operator 'is' is not supported");
+        this.#position += 1;
+        left = { kind: "is", value: left, pattern: this.#pattern(), at };
+        continue;
       }
       if (kind !== "punctuation" || !operators.includes(text)) return left;
       if (count >= depthMax) this.#fail("The expression is nested too deeply");
       this.#position += 1;
       left = { kind: "binary", operator: text, left, right: this.#binary(level + 1), at: left.at };
     }
+  }
+
+  /** pattern: conjunction {`or` conjunction}; conjunction: test {`and` test} */
+  #pattern(): Pattern {
+    return this.#nested(() => {
+      let left = this.#conjunction();
+      for (let count = 0; this.#is("or"); count += 1) {
+        if (count >= depthMax) this.#fail("The expression is nested too deeply");
+        const { at } = this.#token;
+        this.skip("or");
+        left = { kind: "or", left, right: this.#conjunction(), at };
+      }
+      return left;
+    });
+  }
+
+  #conjunction(): Pattern {
+    let left = this.#patternTest();
+    for (let count = 0; this.#is("and"); count += 1) {
+      if (count >= depthMax) this.#fail("The expression is nested too deeply");
+      const { at } = this.#token;
+      this.skip("and");
+      left = { kind: "and", left, right: this.#patternTest(), at };
+    }
+    return left;
+  }
+
+  /** test: `not` test | `(` pattern `)` | `_` | `var` name | (`<` | `<=` | `>` | `>=`) value | type [name] | value */
+  #patternTest(): Pattern {
+    const { at, kind, text } = this.#token;
+    if (this.skip("not")) {
+      return { kind: "not", pattern: this.#nested(() => this.#patternTest()), at };
+    }
+    if (this.skip("(")) {
+      const pattern = this.#pattern();
+      this.#expect(")");
+      return pattern;
+    }
+    if (this.skip("_")) return { kind: "any", name: null, at };
+    if (kind === "name" && text === "var" && this.#ahead(1).kind === "name") {
+      this.skip("var");
+      return { kind: "any", name: this.#name(), at };
+    }
+    if (kind === "punctuation" && /^[<>]=?$/.test(text)) {
+      this.#position += 1;
+      return { kind: "relation", operator: text, value: this.#binary(shiftLevel), at };
+    }
+    if (kind === "name" && !constants.has(text)) {
+      const type = this.#type();
+      const { kind: next, text: name } = this.#token;
+      const isNamed = next === "name" && !patternWords.has(name) && !infixWords.has(name);
+      return { kind: "type", type, name: isNamed ? this.#name() : null, at };
+    }
+    return { kind: "constant", value: this.#binary(shiftLevel), at };
+  }
+
+  /** switch: value `switch` `{` [pattern [`when` expression] `=>` expression {`,` …}] `}` */
+  #switch(value: Expression): Expression {
+    const { at } = this.#token;
+    this.#expect("switch");
+    this.#expect("{");
+    const arms: SwitchArm[] = [];
+    while (!this.#is("}")) {
+      if (arms.length >= clausesMax) this.#fail("The switch has too many arms");
+      const pattern = this.#pattern();
+      const guard = this.skip("when") ? this.#conditional() : null;
+      this.#expect("=>");
+      arms.push({ pattern, guard, value: this.expression() });
+      if (!this.skip(",")) break;
+    }
+    this.#expect("}");
+    return { kind: "switch", value, arms, at };
   }
 
   /** unary: (`!` | `-` | `+` | `~`) unary | cast unary | postfix */
@@ -277,9 +481,11 @@ class Parser {
       return { kind: "unary", operator: text, value: this.#nested(() => this.#unary()), at };
     }
     const type = this.#castType();
-    if (type === null) return this.#postfix();
-    const value = this.#nested(() => (this.#isLambda() ? this.#lambda() : this.#unary()));
-    return { kind: "cast", type, value, at };
+    if (type !== null) {
+      const value = this.#nested(() => (this.#isLambda() ? this.#lambda() : this.#unary()));
+      return { kind: "cast", type, value, at };
+    }
+    return this.#postfix();
   }
 
   /** Consumes the type of a cast `(type)value`; null when there is no cast. */
@@ -381,11 +587,20 @@ class Parser {
     const args: Expression[] = [];
     while (!this.#is(")")) {
       if (this.#token.kind === "name" && this.#ahead(1).text === ":") this.#position += 2;
-      args.push(this.expression());
+      args.push(this.#argument());
       if (!this.skip(",")) break;
     }
     this.#expect(")");
     return args;
+  }
+
+  /** argument: expression | `out` [type | `var`] name */
+  #argument(): Expression {
+    const { at } = this.#token;
+    if (!this.#is("out") || this.#ahead(1).kind !== "name") return this.expression();
+    this.skip("out");
+    if (this.#ahead(1).text !== ")" && this.#ahead(1).text !== ",") this.#type();
+    return { kind: "out", name: this.#name(), at };
   }
 
   /** primary: literal | name | `(` expression `)` | `new` … */
@@ -416,13 +631,31 @@ class Parser {
 
   #named(text: string, at: number): Expression {
     if (text === "new") return this.#new();
-    if (text === "typeof" || text === "default" || text === "nameof" || text === "switch") {
-      this.#fail(`'${text}' is not supported`);
-    }
+    if (text === "typeof" || text === "switch") this.#fail(`'${text}' is not supported`);
     this.#position += 1;
+    if (text === "default") return this.#default(at);
+    if (text === "nameof" && this.#is("(")) return this.#nameOf(at);
     const value = constants.get(text);
     if (value !== undefined) return { kind: "literal", value, isDouble: false, at };
     return { kind: "name", name: text.replace("@", ""), at };
+  }
+
+  /** default: `default` [`(` type `)`] */
+  #default(at: number): Expression {
+    const isTyped = this.skip("(");
+    const type = isTyped ? this.#type() : "object";
+    if (isTyped) this.#expect(")");
+    const value = defaultOf(type);
+    return { kind: "literal", value, isDouble: /^(?:double|float|decimal)$/.test(type), at };
+  }
+
+  /** nameof: `nameof` `(` expression `)` */
+  #nameOf(at: number): Expression {
+    const args = this.#arguments();
+    const [value] = args;
+    const name = args.length === 1 && value !== undefined ? inferredName(value) : null;
+    if (name === null) this.#fail("nameof needs the name of a value", at);
+    return { kind: "literal", value: name, isDouble: false, at };
   }
 
   #interpolated(token: Extract<Token, { kind: "interpolated" }>): Expression {
@@ -449,7 +682,12 @@ class Parser {
     }
     const type = this.#type();
     if (type.endsWith("[]")) return { kind: "array", items: this.#items(), at };
-    if (this.#is("[")) this.#fail("Arrays without their elements are not supported");
+    if (this.skip("[")) {
+      const size = this.expression();
+      this.#expect("]");
+      if (this.#is("{")) return { kind: "array", items: this.#items(), at };
+      return { kind: "sized", type, size, at };
+    }
     const args = this.#is("(") ? this.#arguments() : [];
     if (!this.#is("{")) return { kind: "construction", type, args, at };
     if (/\bDictionary</.test(type)) return { kind: "dictionary", entries: this.#entries(), at };
@@ -525,6 +763,23 @@ const constants: ReadonlyMap<string, boolean | null> = new Map<string, boolean |
   ["null", null],
 ]);
 
+/** The value of `default(T)`; null for everything but numbers and truth values. */
+export function defaultOf(type: string): number | boolean | null {
+  const name = type.replace(/^System\./, "");
+  if (/^(?:bool|Boolean)$/.test(name)) return false;
+  const isNumber =
+    /^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64)|[dD]ouble|float|Single|[dD]ecimal)$/.test(
+      name,
+    );
+  return isNumber ? 0 : null;
+}
+
+/** The level of `binary` that reads the value in a pattern: what binds closer than a comparison. */
+const shiftLevel = levels.findIndex((operators) => operators.includes("<<"));
+
+/** Words that follow a type in a pattern. */
+const patternWords: ReadonlySet<string> = new Set(["and", "or", "not", "when"]);
+
 /** Words that, after a value in parentheses, do not begin another value. */
 const infixWords: ReadonlySet<string> = new Set([
   "as",
@@ -543,6 +798,7 @@ const infixWords: ReadonlySet<string> = new Set([
   "equals",
   "ascending",
   "descending",
+  "switch",
 ]);
 
 /** The start of a chain of calls. */

@@ -12,9 +12,15 @@
  */
 import { EngineError } from "../../base/errors.ts";
 import { csharpError, csharpRefusal } from "./csharp-error.ts";
-import { functionNames, methodNames, staticNames, staticValues } from "./csharp-names.ts";
-import { parseCSharp } from "./csharp-parser.ts";
-import type { Clause, Expression, QueryExpression } from "./csharp-tree.ts";
+import {
+  functionNames,
+  methodNames,
+  staticNames,
+  staticValues,
+  tryParseOf,
+} from "./csharp-names.ts";
+import { defaultOf, parseCSharp } from "./csharp-parser.ts";
+import type { Clause, Expression, Pattern, QueryExpression, Statement } from "./csharp-tree.ts";
 
 /** The translation of a C# text. */
 export interface CSharpScript {
@@ -52,12 +58,12 @@ const passing: ReadonlySet<string> = new Set([
 
 /** @throws EngineError index-compilation, not-supported */
 export function csharpMap(text: string): CSharpScript {
-  return new Writer(text).map();
+  return new Writer(text, false).map();
 }
 
 /** @throws EngineError index-compilation, not-supported */
 export function csharpReduce(text: string): CSharpScript {
-  return new Writer(text).reduce();
+  return new Writer(text, true).reduce();
 }
 
 class Writer {
@@ -70,9 +76,18 @@ class Writer {
   #listCount = 0;
   /** The name of a reduce's groups, in query syntax. */
   #groupName: string | null = null;
+  readonly #isReduce: boolean;
+  /** Names that patterns and `out` declare: variables of the whole script, assigned before they are read. */
+  readonly #declared = new Set<string>();
+  /** The values of `let` clauses, by name. */
+  readonly #lets = new Map<string, Expression>();
+  #operandCount = 0;
+  /** Variables that statements declare: they can be assigned. */
+  readonly #locals = new Set<string>();
 
-  constructor(text: string) {
+  constructor(text: string, isReduce: boolean) {
     this.#text = text;
+    this.#isReduce = isReduce;
   }
 
   #fail(at: number, reason: string): never {
@@ -85,15 +100,12 @@ class Writer {
 
   map(): CSharpScript {
     const tree = parseCSharp(this.#text);
+    this.#refuseStatements(tree);
     const names = this.#namesOf(tree);
+    if (this.#startsElsewhere(tree)) this.#refuse(noRoot);
     const written = this.#mapFunction(tree);
     const root = this.#root as Root | null;
-    if (root === null) {
-      this.#refuse(
-        "An index map must start its enumeration from 'docs', e.g. 'from item in docs.CollectionName' or " +
-          "'docs.CollectionName.Select(...)'.",
-      );
-    }
+    if (root === null) this.#refuse(noRoot);
     const item = root.item === null ? "" : `, ${JSON.stringify(root.item)}`;
     const declaration = root.source === "docs" ? "map" : "counters.map";
     const collections = root.collections.length === 0 ? ["@all_docs"] : root.collections;
@@ -111,7 +123,13 @@ class Writer {
   }
 
   #result(script: string, names: readonly string[]): CSharpScript {
-    return { script, names, isDynamic: this.#isDynamic, loads: [...this.#loads] };
+    const declared = [...this.#declared].map((name) => `let v_${name};\n`).join("");
+    return {
+      script: declared + script,
+      names,
+      isDynamic: this.#isDynamic,
+      loads: [...this.#loads],
+    };
   }
 
   // Output fields.
@@ -140,18 +158,37 @@ class Writer {
     if (passing.has(name)) return this.#resultOf(object);
     const lambda = tree.args.at(-1);
     if (lambda?.kind !== "lambda") return null;
-    if (name === "Select") return lambda.body;
+    if (name === "Select")
+      return lambda.body.kind === "block" ? returned(lambda.body) : lambda.body;
     if (name !== "SelectMany") return null;
     return tree.args.length === 2 ? lambda.body : this.#resultOf(lambda.body);
   }
 
   // Maps.
 
+  /** Whether the outermost clause enumerates something else than the documents or counters. */
+  #startsElsewhere(tree: Expression): boolean {
+    const first = tree.kind === "query" ? tree.clauses[0] : undefined;
+    if (first?.kind !== "from") return false;
+    let base = first.source;
+    for (;;) {
+      if (base.kind === "call") base = base.callee;
+      else if (base.kind === "member" || base.kind === "index") base = base.object;
+      else if (base.kind === "cast") base = base.value;
+      else return base.kind !== "name" || !/^(?:docs|counters|timeSeries)$/.test(base.name);
+    }
+  }
+
   #mapFunction(tree: Expression): string {
     if (tree.kind === "query" && !tree.clauses.some(({ kind }) => kind === "group")) {
       const [first, ...rest] = tree.clauses;
       if (first?.kind === "from") {
         const root = this.#rootOf(first.source);
+        const join = rest.find(({ kind }) => kind === "join");
+        // The compiler of RavenDB 7.2.7 finds its names inaccessible.
+        if (join !== undefined) {
+          this.#fail(join.at, "join is supported in queries inside a map only");
+        }
         if (root !== null) {
           this.#root = root;
           return this.#perItem(first.name, rest, new Set());
@@ -242,8 +279,10 @@ class Writer {
     const element = isPlain ? "" : `, ${give(group.element)}`;
     const inner = new Set([group.into]);
     this.#groupName = group.into;
+    // There is one group, which no order changes.
+    const after = clauses.slice(at + 1).filter(({ kind }) => kind !== "orderby");
     const body = this.#clauses(
-      clauses.slice(at + 1),
+      after,
       inner,
       (value, innermost) => `return ${this.#write(value, innermost)};`,
     );
@@ -256,13 +295,18 @@ class Writer {
     for (;;) {
       if (call.kind !== "call" || call.callee.kind !== "member") return this.#refuse(ungrouped);
       const { object, name } = call.callee;
-      if (object.kind === "name" && object.name === "results") {
+      // The order of results changes no group.
+      const source = name === "GroupBy" ? unordered(object) : object;
+      if (source.kind === "name" && source.name === "results") {
         if (name !== "GroupBy") this.#refuse(ungrouped);
         break;
       }
       call = object;
     }
     const [key, element] = call.args;
+    if (key?.kind === "lambda" && key.body.kind === "block") {
+      this.#refuse("Could not extract group by fields");
+    }
     const isKey = key?.kind === "lambda";
     if (!isKey || call.args.length > 2 || (element && element.kind !== "lambda")) {
       return this.#fail(
@@ -296,10 +340,21 @@ class Writer {
       }
       case "let": {
         const value = this.#write(clause.value, scope);
+        this.#lets.set(clause.name, clause.value);
         return `{ const v_${clause.name} = ${value}; ${within(clause.name)} }`;
       }
       case "where":
         return `if (${this.#write(clause.test, scope)}) { ${this.#clauses(rest, scope, end)} }`;
+      case "join": {
+        const source = this.#write(clause.source, scope);
+        const outer = this.#write(clause.outer, scope);
+        const inner = this.#write(clause.inner, new Set([clause.name]));
+        const found = `csJoined(${source}, ${outer}, (v_${clause.name}) => ${inner})`;
+        if (clause.into !== null) {
+          return `{ const v_${clause.into} = ${found}; ${within(clause.into)} }`;
+        }
+        return `csEach(${found}, (v_${clause.name}) => { ${within(clause.name)} });`;
+      }
       case "orderby":
         return this.#refuse(orderRefusal(clause.text));
       case "select": {
@@ -336,9 +391,44 @@ class Writer {
       );
       return `csQuery((${outer}) => { csEach(${groups}, (v_${into}) => { ${rest} }); })`;
     }
+    const orderAt = clauses.findIndex(({ kind }) => kind === "orderby");
+    const order = clauses[orderAt];
+    if (order?.kind === "orderby") return this.#orderedQuery(clauses, orderAt, order, scope);
     const list = this.#newList();
     const body = this.#clauses(clauses, scope, (value, inner) => this.#push(list, value, inner));
     return `csQuery((${list}) => { ${body} })`;
+  }
+
+  /** A query with `orderby`: rows of its keys and the names bound so far are sorted, and the rest follows for each. */
+  #orderedQuery(
+    clauses: readonly Clause[],
+    at: number,
+    { keys, at: position }: Extract<Clause, { kind: "orderby" }>,
+    scope: Scope,
+  ): string {
+    const list = this.#newList();
+    let bound: readonly string[] = [];
+    const before: Clause[] = clauses.slice(0, at);
+    const marker: Expression = { kind: "literal", value: null, isDouble: false, at: position };
+    const rows = this.#clauses(
+      [...before, { kind: "select", value: marker, into: null, at: position }],
+      scope,
+      (_value, inner) => {
+        bound = [...inner].filter((name) => boundBy(before).has(name));
+        const values = keys.map(({ value }) => this.#write(value, inner));
+        return `csPush(${list}, [${[...values, ...bound.map((name) => `v_${name}`)].join(", ")}]);`;
+      },
+    );
+    const signs = keys.map(({ isDescending }) => (isDescending ? -1 : 1)).join(", ");
+    const outer = this.#newList();
+    const rest = this.#clauses(
+      clauses.slice(at + 1),
+      new Set([...scope, ...bound]),
+      (value, inner) => this.#push(outer, value, inner),
+    );
+    const names = bound.map((name, i) => `const v_${name} = row[${keys.length + i}];`).join(" ");
+    const sorted = `csOrdered(csQuery((${list}) => { ${rows} }), [${signs}])`;
+    return `csQuery((${outer}) => { csEach(${sorted}, (row) => { ${names} ${rest} }); })`;
   }
 
   // Expressions.
@@ -380,6 +470,8 @@ class Writer {
       case "lambda": {
         const inner = new Set([...scope, ...node.parameters]);
         const parameters = node.parameters.map((name) => `v_${name}`).join(", ");
+        if (node.body.kind === "block")
+          return `((${parameters}) => ${this.#body(node.body, inner)})`;
         return `((${parameters}) => ${this.#write(node.body, inner)})`;
       }
       case "object": {
@@ -398,11 +490,207 @@ class Writer {
         return this.#construction(node, scope);
       case "query":
         return this.#query(node, scope);
+      case "is": {
+        const test = (operand: string) => this.#pattern(node.pattern, operand, node.value, scope);
+        return this.#matched(node.value, scope, test);
+      }
+      case "switch":
+        return this.#matched(node.value, scope, (operand) => {
+          const arms = node.arms.map(({ pattern, guard, value }) => {
+            const test = this.#pattern(pattern, operand, node.value, scope);
+            const also = guard === null ? "" : ` && ${this.#write(guard, scope)}`;
+            return `${test}${also} ? ${this.#write(value, scope)} : `;
+          });
+          return `${arms.join("")}csUnmatched(${operand})`;
+        });
+      case "block":
+        return this.#body(node, scope);
+      case "out":
+        return this.#fail(node.at, "An 'out' argument is not supported here");
+      case "sized": {
+        const value = JSON.stringify(defaultOf(node.type));
+        return `csRepeat(${value}, ${this.#write(node.size, scope)})`;
+      }
+    }
+  }
+
+  // Statements.
+
+  /** `{ … }` of statements. */
+  #body({ statements }: Extract<Statement, { kind: "block" }>, scope: Scope): string {
+    let inner = scope;
+    const written = statements.map((statement) => {
+      const text = this.#statement(statement, inner);
+      if (statement.kind === "declare") inner = new Set([...inner, statement.name]);
+      return text;
+    });
+    return `{ ${written.join(" ")} }`;
+  }
+
+  #statement(statement: Statement, scope: Scope): string {
+    switch (statement.kind) {
+      case "block":
+        return this.#body(statement, scope);
+      case "declare": {
+        const { type, name, value, at } = statement;
+        if (scope.has(name)) this.#fail(at, `A variable named '${name}' is already defined`);
+        this.#locals.add(name);
+        if (value === null) return `let v_${name};`;
+        const written = this.#write(value, scope);
+        return `let v_${name} = ${type === null ? written : this.#cast(type, written, at)};`;
+      }
+      case "assign":
+        return this.#assignment(statement, scope);
+      case "run":
+        return `${this.#write(statement.value, scope)};`;
+      case "return":
+        return `return ${this.#write(statement.value, scope)};`;
+      case "if": {
+        const { test, yes, no } = statement;
+        const otherwise = no === null ? "" : ` else { ${this.#statement(no, scope)} }`;
+        return `if (${this.#write(test, scope)}) { ${this.#statement(yes, scope)} }${otherwise}`;
+      }
+      case "foreach": {
+        const source = this.#write(statement.source, scope);
+        const body = this.#statement(statement.body, new Set([...scope, statement.name]));
+        return `for (const v_${statement.name} of csItems(${source})) { ${body} }`;
+      }
+      case "loop":
+        return this.#loop(statement, scope);
+      case "break":
+      case "continue":
+        return `${statement.kind};`;
+    }
+  }
+
+  #loop({ first, test, step, body }: Extract<Statement, { kind: "loop" }>, scope: Scope): string {
+    const names = first.flatMap((one) => (one.kind === "declare" ? [one.name] : []));
+    const before = first.map((one) => this.#statement(one, scope)).join(" ");
+    const inner = new Set([...scope, ...names]);
+    const condition = test === null ? "true" : this.#write(test, inner);
+    const steps = step.map((one) => this.#statement(one, inner).replace(/;$/, "")).join(", ");
+    return `{ ${before} for (; ${condition}; ${steps}) { ${this.#statement(body, inner)} } }`;
+  }
+
+  #assignment(
+    { target, operator, value, at }: Extract<Statement, { kind: "assign" }>,
+    scope: Scope,
+  ): string {
+    const joined: Expression =
+      operator === "=" ? value : { kind: "binary", operator, left: target, right: value, at };
+    const written = this.#write(joined, scope);
+    if (target.kind === "index") {
+      const [object, index] = [target.object, target.index].map((one) => this.#write(one, scope));
+      return `csSetAt(${object}, ${index}, ${written});`;
+    }
+    if (target.kind !== "name" || !scope.has(target.name) || !this.#locals.has(target.name)) {
+      return this.#fail(at, "Only variables and items can be assigned");
+    }
+    return `v_${target.name} = ${written};`;
+  }
+
+  /** Refuses statements in the functions of a map's own chain: those of the functions inside them are allowed. */
+  #refuseStatements(tree: Expression): void {
+    for (let at = tree; at.kind === "call" && at.callee.kind === "member"; at = at.callee.object) {
+      if (at.args.some((arg) => arg.kind === "lambda" && arg.body.kind === "block")) {
+        this.#refuse(statementRefusal);
+      }
+    }
+  }
+
+  // Patterns.
+
+  /** A value, computed once, and what is found by testing it. */
+  #matched(value: Expression, scope: Scope, test: (operand: string) => string): string {
+    this.#operandCount += 1;
+    const operand = `p${this.#operandCount}`;
+    return `csMatch(${this.#write(value, scope)}, (${operand}) => (${test(operand)}))`;
+  }
+
+  #pattern(pattern: Pattern, operand: string, value: Expression, scope: Scope): string {
+    const inner = (one: Pattern) => this.#pattern(one, operand, value, scope);
+    switch (pattern.kind) {
+      case "not":
+        return `!(${inner(pattern.pattern)})`;
+      case "and":
+        return `(${inner(pattern.left)} && ${inner(pattern.right)})`;
+      case "or":
+        return `(${inner(pattern.left)} || ${inner(pattern.right)})`;
+      case "any":
+        return this.#declare(pattern.name, operand, pattern.at);
+      case "type": {
+        const type = patternTypes[pattern.type.replace(/^System\.|\?$/g, "").replace(/<.*$/, "")];
+        if (type === undefined) {
+          this.#fail(pattern.at, `The type or namespace name '${pattern.type}' could not be found`);
+        }
+        const origin = JSON.stringify(this.#originOf(value));
+        const test = `csIs(${operand}, "${type}", ${origin})`;
+        if (pattern.name === null) return test;
+        return `(${test} && ${this.#declare(pattern.name, operand, pattern.at)})`;
+      }
+      case "constant":
+      case "relation": {
+        const constant = this.#write(pattern.value, scope);
+        const type = JSON.stringify(this.#constantType(pattern.value));
+        const origin = JSON.stringify(this.#originOf(value));
+        if (pattern.kind === "constant") {
+          return `csIsConstant(${operand}, ${constant}, ${type}, ${origin})`;
+        }
+        return `csIsRelation(${operand}, "${pattern.operator}", ${constant}, ${type}, ${origin})`;
+      }
+    }
+  }
+
+  /** Assigns a variable that a pattern declares; true. */
+  #declare(name: string | null, value: string, at: number): string {
+    if (name === null) return "true";
+    if (this.#declared.size >= declaredMax) this.#fail(at, "The text has too many variables");
+    this.#declared.add(name);
+    return `csTrue(v_${name} = ${value})`;
+  }
+
+  /** The C# type of a constant in a pattern. */
+  #constantType(value: Expression): string {
+    if (value.kind === "unary") return this.#constantType(value.value);
+    if (value.kind !== "literal") return "int";
+    if (typeof value.value === "string") return "string";
+    if (typeof value.value === "boolean") return "bool";
+    const [, suffix = ""] = /^[\w.]*?([lLmM]?)(?![\w.])/.exec(this.#text.slice(value.at)) ?? [];
+    if (/[mM]/.test(suffix)) return "decimal";
+    if (value.isDouble) return "double";
+    return /[lL]/.test(suffix) ? "long" : "int";
+  }
+
+  /** Whether a value is read from a document, else the type to which it is cast, or "computed". */
+  #originOf(value: Expression): string {
+    switch (value.kind) {
+      case "name": {
+        const known = this.#lets.get(value.name);
+        return known === undefined ? "document" : this.#originOf(known);
+      }
+      case "member":
+        return /^(?:Length|Count)$/.test(value.name) ? "int" : "document";
+      case "index":
+        return "document";
+      case "cast": {
+        const type = value.type.replace(/^System\.|\?$/g, "");
+        if (/^(?:object|dynamic|Object)$/.test(type)) return this.#originOf(value.value);
+        return patternTypes[type] ?? "computed";
+      }
+      case "call": {
+        const { callee } = value;
+        if (callee.kind === "name") return /^Load/.test(callee.name) ? "document" : "computed";
+        const isItem =
+          callee.kind === "member" && /^(?:First|Last|Single|ElementAt)/.test(callee.name);
+        return isItem ? "document" : "computed";
+      }
+      default:
+        return "computed";
     }
   }
 
   #name(node: Extract<Expression, { kind: "name" }>, scope: Scope): string {
-    if (scope.has(node.name)) return `v_${node.name}`;
+    if (scope.has(node.name) || this.#declared.has(node.name)) return `v_${node.name}`;
     const root = this.#rootItem(node, scope);
     if (root !== null) return root;
     return this.#fail(node.at, `The name '${node.name}' does not exist in the current context`);
@@ -434,6 +722,9 @@ class Writer {
     if (type !== null) {
       const known = staticValues(type, name);
       if (known !== null) return known;
+      if (/^DateTime(?:Offset)?$/.test(type) && /^(?:Utc)?Now$/.test(name)) {
+        this.#refuse(unrepeatable(`${dotted(object)}.${name}`));
+      }
     }
     const root = this.#rootItem(node, scope);
     if (root !== null) return root;
@@ -443,8 +734,7 @@ class Writer {
   /** A type name in the position of a value: `Math`, `System.Math`. */
   #typeName(node: Expression, scope: Scope): string | null {
     if (node.kind === "name") return scope.has(node.name) ? null : node.name;
-    const isOfSystem = node.kind === "member" && node.object.kind === "name";
-    return isOfSystem && (node.object as { name: string }).name === "System" ? node.name : null;
+    return node.kind === "member" && /^System\./.test(dotted(node)) ? node.name : null;
   }
 
   #call(node: Call, scope: Scope): string {
@@ -459,6 +749,17 @@ class Writer {
     if (root !== null) return root;
     const type = this.#typeName(object, scope);
     const values = () => args.map((arg) => this.#write(arg, scope));
+    if (name === "TryParse" && type !== null) return this.#tryParse(type, node, scope);
+    if (object.kind === "construction" && /(?:^|\.)Regex$/.test(object.type)) {
+      const known = staticNames.get(`regex.${name}`.toLowerCase());
+      if (known === undefined || name === "Escape") {
+        this.#fail(at, `The method '${name}' of Regex is not supported in indexes`);
+      }
+      // Only a replacement stands between the pattern and its options.
+      const [pattern = '""', ...options] = object.args.map((arg) => this.#write(arg, scope));
+      const [input, ...rest] = values();
+      return `${known}(${[input ?? "null", pattern, ...rest, ...options].join(", ")})`;
+    }
     if (type !== null && type !== "docs" && type !== "counters") {
       const known = staticNames.get(`${type}.${name}`.toLowerCase());
       if (known !== undefined) return `${known}(${values().join(", ")})`;
@@ -477,12 +778,35 @@ class Writer {
     if (/^(?:Order|Then)By/.test(name) && isOfRoot(object)) {
       this.#refuse(orderRefusal(this.#text.slice(node.at, node.to)));
     }
+    if (/^OrderBy/.test(name) && !this.#isReduce) {
+      const found = this.#text.slice(node.at, node.to);
+      if (!/^\s*\.\s*\w+\s*[(<]/.test(this.#text.slice(node.to))) this.#refuse(orderRefusal(found));
+    }
     if (!methodNames.has(name)) {
       this.#fail(at, `The method '${name}' is not supported in indexes`);
     }
     const isTotal = name === "Sum" && !isInteger(args[0]);
-    const written = isTotal ? "csTotal" : `cs${name}`;
+    // `csJoin` is string.Join.
+    const written = isTotal ? "csTotal" : name === "Join" ? "csJoinItems" : `cs${name}`;
     return `${written}(${[this.#write(object, scope), ...values()].join(", ")})`;
+  }
+
+  /** `int.TryParse(text, out var n)`; n is 0 when it is no number. */
+  #tryParse(type: string, { args, at }: Call, scope: Scope): string {
+    const known = tryParseOf(type);
+    const [value, result] = args;
+    if (known === null || value === undefined || result?.kind !== "out" || args.length !== 2) {
+      return this.#fail(
+        at,
+        `The method '${type}.TryParse' is not supported in indexes with these arguments`,
+      );
+    }
+    const [tried, otherwise] = known;
+    this.#operandCount += 1;
+    const found = `p${this.#operandCount}`;
+    const isFound = this.#declare(result.name, found, result.at);
+    const isNone = this.#declare(result.name, otherwise, result.at);
+    return `csMatch(${tried}(${this.#write(value, scope)}), (${found}) => (${found} !== null ? ${isFound} : !${isNone}))`;
   }
 
   /** A function of the index itself: `LoadDocument(…)`. */
@@ -517,6 +841,7 @@ class Writer {
     if (node.operator === "!") return `csNot(${value})`;
     if (node.operator === "-") return `csNegate(${value})`;
     if (node.operator === "+") return value;
+    if (node.operator === "~") return `csComplement(${value})`;
     return this.#fail(node.at, `The operator '${node.operator}' is not supported`);
   }
 
@@ -571,6 +896,91 @@ class Writer {
 
 const integerTypes = /^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64))$/;
 
+const noRoot =
+  "An index map must start its enumeration from 'docs', e.g. 'from item in docs.CollectionName' or " +
+  "'docs.CollectionName.Select(...)'. The outer-most clause of the given map enumerates over a different source, " +
+  "which cannot be compiled into an index.";
+
+/** Maximum variables that the patterns of a text declare. */
+const declaredMax = 100;
+
+/** The types that patterns can name, without `System.` and type arguments. */
+const patternTypes: Readonly<Record<string, string>> = {
+  string: "string",
+  String: "string",
+  ...Object.fromEntries(["int", "Int32"].map((name) => [name, "int"])),
+  ...Object.fromEntries(["long", "Int64"].map((name) => [name, "long"])),
+  ...Object.fromEntries(
+    ["short", "Int16", "byte", "sbyte", "uint", "ulong", "ushort", "float", "char", "Single"].map(
+      (name) => [name, name],
+    ),
+  ),
+  double: "double",
+  Double: "double",
+  decimal: "decimal",
+  Decimal: "decimal",
+  bool: "bool",
+  Boolean: "bool",
+  object: "object",
+  Object: "object",
+  DateTime: "DateTime",
+  DateTimeOffset: "DateTimeOffset",
+  TimeSpan: "TimeSpan",
+  IEnumerable: "IEnumerable",
+  DynamicArray: "DynamicArray",
+  DynamicBlittableJson: "DynamicBlittableJson",
+  DynamicNullObject: "DynamicNullObject",
+};
+
+const statementRefusal =
+  "Unable to cast object of type 'Microsoft.CodeAnalysis.CSharp.Syntax.BlockSyntax' to type " +
+  "'Microsoft.CodeAnalysis.CSharp.Syntax.ExpressionSyntax'.";
+
+/** The object that statements return last; null when it is none. */
+function returned(block: Extract<Statement, { kind: "block" }>): Expression | null {
+  const last = block.statements.findLast(({ kind }) => kind === "return");
+  return last?.kind === "return" ? last.value : null;
+}
+
+/** A sequence without the calls that order it. */
+function unordered(node: Expression): Expression {
+  const isOrdered =
+    node.kind === "call" &&
+    node.callee.kind === "member" &&
+    /^(?:Order|Then)By(?:Descending)?$/.test(node.callee.name);
+  return isOrdered ? unordered((node.callee as { object: Expression }).object) : node;
+}
+
+/** The names that clauses bind. */
+function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const clause of clauses) {
+    if (clause.kind === "from" || clause.kind === "let" || clause.kind === "join") {
+      names.add(clause.name);
+    }
+    if (clause.kind === "join" || clause.kind === "select" || clause.kind === "group") {
+      if (clause.into !== null) names.add(clause.into);
+    }
+  }
+  return names;
+}
+
+/** `System.DateTime` of a chain of names; empty for anything else. */
+function dotted(node: Expression): string {
+  if (node.kind === "name") return node.name;
+  if (node.kind !== "member") return "";
+  const before = dotted(node.object);
+  return before === "" ? "" : `${before}.${node.name}`;
+}
+
+function unrepeatable(name: string): string {
+  return (
+    `Cannot use ${name} during a map or reduce phase.\r\nThe map or reduce functions must be referentially ` +
+    "transparent, that is, for the same set of values, they always return the same results.\r\n" +
+    `Using ${name} invalidate that premise, and is not allowed`
+  );
+}
+
 const ungrouped =
   "A reduce must group its results: 'from result in results group result by … into g select new { … }' or " +
   "'results.GroupBy(…).Select(g => new { … })'.";
@@ -584,6 +994,10 @@ function orderRefusal(text: string): string {
 }
 
 const operators: Readonly<Record<string, string>> = {
+  "&": "csBitAnd",
+  "|": "csBitOr",
+  "^": "csBitXor",
+  "<<": "csShiftLeft",
   "+": "csAdd",
   "-": "csSubtract",
   "*": "csMultiply",

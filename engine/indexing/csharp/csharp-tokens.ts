@@ -43,7 +43,8 @@ const space = /(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
 const namePattern = /@?[\p{L}_][\p{L}\p{Nd}_]*/uy;
 const numberPattern = /(?:0[xX][0-9a-fA-F_]+|(?:\d[\d_]*)?(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)/y;
 const suffixPattern = /(?:[uU][lL]?|[lL][uU]?|[fFdDmM])?(?![\p{L}\p{Nd}_])/uy;
-const punctuationPattern = /=>|\?\?|\?\.|\?\[|==|!=|<=|>=|&&|\|\||<<|[-+*/%<>=!?:;,.()[\]{}&|^~]/y;
+const punctuationPattern =
+  /=>|\?\?=|\+\+|--|[-+*/%]=|\?\?|\?\.|\?\[|==|!=|<=|>=|&&|\|\||<<|[-+*/%<>=!?:;,.()[\]{}&|^~]/y;
 
 const escapes: Readonly<Record<string, string>> = {
   "'": "'",

@@ -16,7 +16,22 @@ export type Clause =
     }
   | { readonly kind: "let"; readonly name: string; readonly value: Expression; readonly at: number }
   | { readonly kind: "where"; readonly test: Expression; readonly at: number }
-  | { readonly kind: "orderby"; readonly text: string; readonly at: number }
+  | {
+      readonly kind: "join";
+      readonly name: string;
+      readonly source: Expression;
+      /** The key on the side of the clauses before it. */
+      readonly outer: Expression;
+      readonly inner: Expression;
+      readonly into: string | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "orderby";
+      readonly keys: readonly { readonly value: Expression; readonly isDescending: boolean }[];
+      readonly text: string;
+      readonly at: number;
+    }
   | {
       readonly kind: "select";
       readonly value: Expression;
@@ -30,6 +45,84 @@ export type Clause =
       readonly into: string | null;
       readonly at: number;
     };
+
+/** What `is` and the arms of `switch` test. */
+export type Pattern =
+  | {
+      readonly kind: "type";
+      readonly type: string;
+      /** The variable that becomes the value. */
+      readonly name: string | null;
+      readonly at: number;
+    }
+  | { readonly kind: "constant"; readonly value: Expression; readonly at: number }
+  | {
+      readonly kind: "relation";
+      readonly operator: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | { readonly kind: "not"; readonly pattern: Pattern; readonly at: number }
+  | {
+      readonly kind: "and" | "or";
+      readonly left: Pattern;
+      readonly right: Pattern;
+      readonly at: number;
+    }
+  /** `_` and `var x` */
+  | { readonly kind: "any"; readonly name: string | null; readonly at: number };
+
+export interface SwitchArm {
+  readonly pattern: Pattern;
+  readonly guard: Expression | null;
+  readonly value: Expression;
+}
+
+/** A statement in the body of a function. */
+export type Statement =
+  | {
+      readonly kind: "declare";
+      /** Null: `var`. */
+      readonly type: string | null;
+      readonly name: string;
+      readonly value: Expression | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "assign";
+      readonly target: Expression;
+      /** "=", "+", "??": the operator that joins the old value and the new one. */
+      readonly operator: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | { readonly kind: "run"; readonly value: Expression; readonly at: number }
+  | { readonly kind: "return"; readonly value: Expression; readonly at: number }
+  | {
+      readonly kind: "if";
+      readonly test: Expression;
+      readonly yes: Statement;
+      readonly no: Statement | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "foreach";
+      readonly name: string;
+      readonly source: Expression;
+      readonly body: Statement;
+      readonly at: number;
+    }
+  /** `for` and `while` */
+  | {
+      readonly kind: "loop";
+      readonly first: readonly Statement[];
+      readonly test: Expression | null;
+      readonly step: readonly Statement[];
+      readonly body: Statement;
+      readonly at: number;
+    }
+  | { readonly kind: "break" | "continue"; readonly at: number }
+  | { readonly kind: "block"; readonly statements: readonly Statement[]; readonly at: number };
 
 export type QueryExpression = {
   readonly kind: "query";
@@ -119,6 +212,29 @@ export type Expression =
       readonly kind: "construction";
       readonly type: string;
       readonly args: readonly Expression[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "is";
+      readonly value: Expression;
+      readonly pattern: Pattern;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "switch";
+      readonly value: Expression;
+      readonly arms: readonly SwitchArm[];
+      readonly at: number;
+    }
+  /** The body of a function. */
+  | { readonly kind: "block"; readonly statements: readonly Statement[]; readonly at: number }
+  /** `out var n`, `out int n`, `out n` */
+  | { readonly kind: "out"; readonly name: string; readonly at: number }
+  /** `new T[size]` */
+  | {
+      readonly kind: "sized";
+      readonly type: string;
+      readonly size: Expression;
       readonly at: number;
     }
   | QueryExpression;

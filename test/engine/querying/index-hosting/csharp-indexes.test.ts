@@ -116,6 +116,80 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
+  it("joins and orders inside a map", async () => {
+    const lines = "(IEnumerable<dynamic>)u.Lines";
+    const pairs = `from a in ${lines} join b in ${lines} on a.Product equals b.Product`;
+    await expectValues([
+      [`from t in u.Tags join l in u.Lines on t + "x" equals l.Product select l.Price`, []],
+      [`${pairs} where a.Quantity < b.Quantity select b.Price`, [10]],
+      [`${pairs} into g select g.Count()`, [2, 1, 2]],
+      [`from l in ${lines} orderby l.Product descending, l.Price select l.Price`, [0.5, 1.5, 10]],
+      [
+        `from l in ${lines} let p = l.Price * 2 orderby p where p > 1 select p + l.Quantity`,
+        [5, 24],
+      ],
+      [
+        "u.Lines.Join(u.Lines, a => a.Price, b => b.Price, (a, b) => a.Quantity + b.Quantity)",
+        [4, 6, 8],
+      ],
+      ["u.Tags.GroupJoin(u.Lines, t => t, l => l.Product, (t, g) => g.Count())", [0, 0]],
+    ]);
+  });
+
+  it("runs statements in the functions inside a map", async () => {
+    await expectValues([
+      ["u.Lines.Select(l => { return l.Quantity; })", [2, 3, 4]],
+      [
+        'u.Lines.Select(l => { if (l.Quantity > 2) return "big"; else return "small"; })',
+        ["small", "big", "big"],
+      ],
+      [
+        "u.Tags.Select(t => { int sum = 0; foreach (var l in u.Lines) { if (l.Quantity == 3) continue; sum += (int)l.Quantity; } return sum; })",
+        [6, 6],
+      ],
+      [
+        "u.Tags.Select(t => { for (int i = 0; i < 9; i++) { if (i == 2) return i; } return 0; })",
+        [2, 2],
+      ],
+      [
+        'u.Tags.Select(t => { var list = new List<string>(); list.Add("x"); list.Add((string)t); return string.Join("-", list); })',
+        ["x-a", "x-b"],
+      ],
+      [
+        "u.Lines.Select(l => { dynamic x = l.Quantity; while (x < 10) x++; if (x != 10) { x = 0; } return x; })",
+        [10, 10, 10],
+      ],
+      [
+        'u.Tags.Select(t => { var d = new Dictionary<string, object>(); d["k"] = t; return d["k"]; })',
+        ["a", "b"],
+      ],
+      ["u.Lines.Where(l => { var q = l.Quantity; return q == 3; }).Select(l => l.Price)", [0.5]],
+      ["u.Lines.Sum(l => { return l.Quantity; })", 9],
+    ]);
+  });
+
+  it("has the functions of texts, characters and numbers", async () => {
+    await expectValues([
+      ['u.Last.Insert(1, "__")', "B__ee"],
+      ["u.Last.IndexOfAny(new[] { 'x', 'e' })", 1],
+      ["char.IsUpper(((string)u.Last)[0])", true],
+      ["char.IsDigit('x')", false],
+      ['string.Compare(u.Last, "a")', 1],
+      ['string.Compare(u.Last, "a", StringComparison.Ordinal)', -1],
+      ["Math.Clamp(u.Age, 1, 5)", 5],
+      ["Math.Log10(100)", 2],
+      ["nameof(u.Last)", "Last"],
+      ["default(int) + 1", 1],
+      ["(u.Missing ?? new string[0]).Length", 0],
+      ["new int[2]", [0, 0]],
+      ["(int)u.Age & 3", 2],
+      ["(int)u.Age | 1", 31],
+      ["(int)u.Age ^ 2", 28],
+      ["1 << 4", 16],
+      ["~(int)u.Age", -31],
+    ]);
+  });
+
   it("tells whole numbers from doubles", async () => {
     await expectValues([
       ["7 / 2", 3],
