@@ -288,7 +288,8 @@ export class VectorColumn {
       const sketches = search.isExact ? null : this.#sketches;
       const termCount = this.#column.dictionary.count - firstTerm;
       const compared = Math.max(comparedMin, search.count * comparedFactor);
-      if (within !== null && within.count * 2 < termCount && within.count <= compared * 8) {
+      const fewMax = sketches === null ? termCount : compared * 2;
+      if (within !== null && within.count * 2 < termCount && within.count <= fewMax) {
         yield* this.#compareEntries(within, compare, best, view, budget);
       } else if (sketches === null || compared * 2 >= termCount) {
         yield* this.#compareAll(compare, best, search, view, budget);

@@ -102,6 +102,8 @@ describe("what is deployed", () => {
     ).toBe(
       "index-compilation: Failed to compile index 'I': (1,39): The name 'v' does not exist in the current context",
     );
+    const vector = { Name: { Vector: { SourceEmbeddingType: "Text" } } };
+    expect(await refused({ ...byName, Fields: vector })).toMatch(/^not-supported/);
     const strategy = { Name: { Spatial: { Strategy: "Nope" } } };
     expect(await refused({ ...byName, Fields: strategy })).toBe(
       "invalid-format: Could not convert Sparrow.Json.LazyStringValue ('Nope') to Raven.Client.Documents.Indexes.Spatial.SpatialSearchStrategy",
