@@ -470,6 +470,9 @@ class Writer {
       case "lambda": {
         const inner = new Set([...scope, ...node.parameters]);
         const parameters = node.parameters.map((name) => `v_${name}`).join(", ");
+        if (node.body.kind === "block") {
+          for (const name of node.parameters) this.#locals.add(name);
+        }
         if (node.body.kind === "block")
           return `((${parameters}) => ${this.#body(node.body, inner)})`;
         return `((${parameters}) => ${this.#write(node.body, inner)})`;
