@@ -57,6 +57,7 @@ export type ErrorCode =
   | "index-missing"
   | "index-invalid"
   | "index-creation"
+  | "index-output" // a collection that an index may not write its reduced objects to
   | "index-deletion"
   | "index-compilation"
   | "index-stale"

@@ -258,9 +258,28 @@ function formatted(run: Run, self: Value, [value, format]: Value[]): Value {
   return text(run, self, [value, format]);
 }
 
+function absent(name: string): EngineError {
+  return failed(`System.ArgumentNullException: Value cannot be null. (Parameter '${name}')`);
+}
+
+/** The text to look for. @throws EngineError script-failed when it is missing, as in .NET */
+function wantedText(value: Value): string {
+  if (isMissing(value)) throw absent("value");
+  return cs.textOf(value);
+}
+
+/** The only operand of `string.Join` and `string.Concat`, which the compiler of .NET cannot resolve when it is missing. */
+function required(_run: Run, _self: Value, [value, method]: Value[]): Value {
+  if (!isMissing(value)) return value;
+  throw failed(
+    "Microsoft.CSharp.RuntimeBinder.RuntimeBinderException: The call is ambiguous between the following methods or " +
+      `properties: 'string.${method as string}(…, params string[])' and 'string.${method as string}(…, params object[])'`,
+  );
+}
+
 /** `{0}`, `{1,10}`, `{0:yyyy}`; `{{` is a brace. */
 function format(run: Run, self: Value, [pattern, ...given]: Value[]): Value {
-  if (typeof pattern !== "string") return undefined;
+  if (typeof pattern !== "string") throw absent("format");
   const [first] = given;
   const args = given.length === 1 && isArray(first) ? (itemsOf(run, first) ?? []) : given;
   run.burn(pattern.length);
@@ -338,7 +357,7 @@ function contains(run: Run, _self: Value, [source, item, how]: Value[]): Value {
   if (isMissing(source)) return undefined;
   if (typeof source === "string") {
     run.burn(1 + (source.length >> 3));
-    const [whole, part] = folded(source, cs.textOf(item), how);
+    const [whole, part] = folded(source, wantedText(item), how);
     return whole.includes(part);
   }
   return (itemsOf(run, source) ?? []).some((one) => cs.equals(run, one, item));
@@ -383,7 +402,7 @@ function indexOf(run: Run, _self: Value, [source, item, from]: Value[]): Value {
     return (itemsOf(run, source) ?? []).findIndex((one) => cs.equals(run, one, item));
   }
   run.burn(1 + (source.length >> 3));
-  const [whole, part] = folded(source, cs.textOf(item), from);
+  const [whole, part] = folded(source, wantedText(item), from);
   return whole.indexOf(part, numberIn(from) ?? 0);
 }
 
@@ -682,15 +701,16 @@ const functions: Readonly<Record<string, Native>> = {
   Format: format,
   Concat: concat,
   Join: join,
+  Required: required,
   Contains: contains,
   IndexOf: indexOf,
   LastIndexOf: textMethod((_run, value, [part]) => value.lastIndexOf(cs.textOf(part))),
   StartsWith: textMethod((_run, value, [part, how]) => {
-    const [whole, start] = folded(value, cs.textOf(part), how);
+    const [whole, start] = folded(value, wantedText(part), how);
     return whole.startsWith(start);
   }, false),
   EndsWith: textMethod((_run, value, [part, how]) => {
-    const [whole, end] = folded(value, cs.textOf(part), how);
+    const [whole, end] = folded(value, wantedText(part), how);
     return whole.endsWith(end);
   }, false),
   Substring: textMethod(substring),

@@ -101,6 +101,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   },
   "index-invalid": { status: 400, type: `${client}.Documents.Indexes.IndexInvalidException` },
   "index-creation": { status: 400, type: `${client}.Documents.Indexes.IndexCreationException` },
+  "index-output": { status: 400, type: "System.AggregateException" },
   "index-deletion": { status: 400, type: `${client}.Documents.Indexes.IndexDeletionException` },
   "index-compilation": {
     status: 400,

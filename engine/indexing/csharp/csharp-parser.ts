@@ -71,6 +71,8 @@ class Parser {
   readonly #tokens: readonly Token[];
   #depth: number;
   #position = 0;
+  /** Loops around the statement, inside its function. */
+  #loops = 0;
 
   constructor(text: string, tokens: readonly Token[], depth: number) {
     this.#text = text;
@@ -249,7 +251,10 @@ class Parser {
       this.#expect(")");
     } else parameters.push(this.#name());
     this.#expect("=>");
+    const loops = this.#loops;
+    this.#loops = 0;
     const body = this.#is("{") ? this.#block() : this.expression();
+    this.#loops = loops;
     return { kind: "lambda", parameters, body, at };
   }
 
@@ -281,7 +286,7 @@ class Parser {
         this.#expect("(");
         const test = this.expression();
         this.#expect(")");
-        return { kind: "loop", first: [], test, step: [], body: this.#statement(), at };
+        return { kind: "loop", first: [], test, step: [], body: this.#looped(), at };
       }
       const statement = this.#ending(at);
       this.#expect(";");
@@ -290,10 +295,22 @@ class Parser {
   }
 
   #ending(at: number): Statement {
-    if (this.skip("break")) return { kind: "break", at };
-    if (this.skip("continue")) return { kind: "continue", at };
+    const isBreak = this.#is("break");
+    if (isBreak || this.#is("continue")) {
+      if (this.#loops === 0) this.#fail("No enclosing loop out of which to break or continue");
+      this.#position += 1;
+      return { kind: isBreak ? "break" : "continue", at };
+    }
     if (this.skip("return")) return { kind: "return", value: this.expression(), at };
     return this.#simple();
+  }
+
+  /** The body of a loop. */
+  #looped(): Statement {
+    this.#loops += 1;
+    const body = this.#statement();
+    this.#loops -= 1;
+    return body;
   }
 
   #if(at: number): Statement {
@@ -312,7 +329,7 @@ class Parser {
     this.#expect("in");
     const source = this.expression();
     this.#expect(")");
-    return { kind: "foreach", name, source, body: this.#statement(), at };
+    return { kind: "foreach", name, source, body: this.#looped(), at };
   }
 
   /** for: `for` `(` [simple] `;` [expression] `;` [simple {`,` simple}] `)` statement */
@@ -328,7 +345,7 @@ class Parser {
       if (!this.skip(",")) break;
     }
     this.#expect(")");
-    return { kind: "loop", first, test, step, body: this.#statement(), at };
+    return { kind: "loop", first, test, step, body: this.#looped(), at };
   }
 
   /** simple: type name [`=` expression] | target (`=` | `+=` | …) expression | target (`++` | `--`) | expression */

@@ -470,6 +470,9 @@ class Writer {
       case "lambda": {
         const inner = new Set([...scope, ...node.parameters]);
         const parameters = node.parameters.map((name) => `v_${name}`).join(", ");
+        if (node.body.kind === "block") {
+          for (const name of node.parameters) this.#locals.add(name);
+        }
         if (node.body.kind === "block")
           return `((${parameters}) => ${this.#body(node.body, inner)})`;
         return `((${parameters}) => ${this.#write(node.body, inner)})`;
@@ -762,7 +765,15 @@ class Writer {
     }
     if (type !== null && type !== "docs" && type !== "counters") {
       const known = staticNames.get(`${type}.${name}`.toLowerCase());
-      if (known !== undefined) return `${known}(${values().join(", ")})`;
+      if (known !== undefined) {
+        const written = values();
+        const last = args.at(-1);
+        const isAmbiguous = written.length === (known === "csJoin" ? 2 : 1) && isDynamic(last);
+        if (isAmbiguous && (known === "csJoin" || known === "csConcat")) {
+          written.push(`csRequired(${written.pop()}, "${known.slice(2)}")`);
+        }
+        return `${known}(${written.join(", ")})`;
+      }
       const isSequence = type === "Enumerable" || type === "DynamicEnumerable";
       if (isSequence && methodNames.has(name)) {
         const isTotal = name === "Sum" && !isInteger(args[1]);
@@ -940,6 +951,11 @@ const statementRefusal =
 function returned(block: Extract<Statement, { kind: "block" }>): Expression | null {
   const last = block.statements.findLast(({ kind }) => kind === "return");
   return last?.kind === "return" ? last.value : null;
+}
+
+/** Whether it is read from a document, without a cast. */
+function isDynamic(node: Expression | undefined): boolean {
+  return node?.kind === "member" || node?.kind === "index" || node?.kind === "name";
 }
 
 /** A sequence without the calls that order it. */

@@ -277,7 +277,7 @@ export class IndexAdministration {
     }
   }
 
-  /** Checks that it may store reduced objects in its output collection. @throws EngineError index-creation */
+  /** Checks that it may store reduced objects in its output collection. @throws EngineError index-output */
   #requireOutput({ definition, program }: Deployment): void {
     const { name, output = null, reduce } = definition;
     if (output === null || reduce === null) return;
@@ -290,8 +290,7 @@ export class IndexAdministration {
     const id = collectionIdNamed(this.#database.state, output.collection);
     const count = documents.countOfCollection(id);
     if (count === 0) return;
-    throw new EngineError(
-      "index-creation",
+    throw outputError(
       `Index '${name}' is defined to output the Reduce results to documents in Collection '${output.collection}'. ` +
         `This collection currently has ${count} document${count === 1 ? " " : "s"}. ` +
         `All documents in Collection '${output.collection}' must be deleted first.`,
@@ -417,9 +416,14 @@ export class IndexAdministration {
   }
 }
 
+/** RavenDB 7.2.7 answers with what waits for the deployment: an AggregateException of the reason. */
+function outputError(reason: string): EngineError {
+  return new EngineError("index-output", `One or more errors occurred. (${reason})`);
+}
+
 /**
  * Refuses an index that would read its own output, directly or through other indexes.
- * @throws EngineError index-creation
+ * @throws EngineError index-output
  */
 function refuseOutput(
   name: string,
@@ -428,8 +432,7 @@ function refuseOutput(
   others: readonly OpenIndex[],
 ): void {
   const refuse = (reason: string): never => {
-    throw new EngineError(
-      "index-creation",
+    throw outputError(
       `It is forbidden to create the '${name}' index which would output reduce results to documents in the ` +
         `'${collection}' collection, as ${reason}`,
     );

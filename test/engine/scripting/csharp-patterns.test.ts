@@ -136,3 +136,26 @@ describe("a pattern in a C# index", () => {
     );
   });
 });
+
+describe("a text function in a C# index", () => {
+  it("fails the map for a missing argument, as in .NET", async () => {
+    const isNull = "System.ArgumentNullException: Value cannot be null.";
+    const cases = [
+      ['string.Join(",", e.X)', "The call is ambiguous between the following methods"],
+      ["string.Concat(e.X)", "The call is ambiguous between the following methods"],
+      ["string.Format(e.X, 1)", isNull],
+      ["e.Last.Contains(e.X)", isNull],
+      ["e.Last.StartsWith(e.X)", isNull],
+      ["e.Last.EndsWith(e.X)", isNull],
+      ["e.Last.IndexOf(e.X)", isNull],
+    ] as const;
+    for (const [text, reason] of cases) {
+      expect((await valuesOf([text])).errors.join(), text).toContain(reason);
+    }
+    await expectValues([
+      ['string.Join(",", e.X, e.N)', ",7"],
+      ["e.X.Contains(e.X)", undefined],
+      ["e.L.Contains(e.X)", false],
+    ]);
+  });
+});

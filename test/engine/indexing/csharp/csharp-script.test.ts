@@ -89,6 +89,19 @@ describe("a map in C#", () => {
     );
   });
 
+  it("is refused when a statement leaves its function, or assigns what is no variable", () => {
+    const of = (body: string) =>
+      failureOf(`from u in docs.Users select new { X = u.L.Select(x => { ${body} }) }`);
+    expect(of("break; return 1;")).toMatch(/No enclosing loop/);
+    expect(of("while (true) { u.L.Select(y => { continue; return 1; }); } return 1;")).toMatch(
+      /No enclosing loop/,
+    );
+    expect(of("u = 1; return u;")).toMatch(/Only variables and items can be assigned/);
+    expect(of("var x = 1; return x;")).toMatch(/already defined/);
+    expect(of("try { return 1; } catch { return 2; }")).toMatch(/'try' is not supported/);
+    expect(failureOf("docs.Users.Select(u => { return new { u.A }; })")).toMatch(/BlockSyntax/);
+  });
+
   it("writes names of its text so that none is taken for one of the script", () => {
     const { script } = csharpMap(
       "docs.Users.Select(csAdd => new { X = csAdd.map, __proto__ = csAdd.groupBy })",

@@ -165,6 +165,7 @@ describe("an expression of a C# index", () => {
       ],
       ["u.Lines.Where(l => { var q = l.Quantity; return q == 3; }).Select(l => l.Price)", [0.5]],
       ["u.Lines.Sum(l => { return l.Quantity; })", 9],
+      ["u.Tags.Select(t => { t = t + 1; return t; })", ["a1", "b1"]],
     ]);
   });
 

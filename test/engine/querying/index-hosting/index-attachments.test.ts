@@ -80,6 +80,22 @@ describe("loadAttachment", () => {
     expect(await mapped(database, marked)).toEqual(["second"]);
   });
 
+  it("is LoadAttachment in C#, and its method takes an encoding", async () => {
+    const database = await withFiles();
+    const map =
+      'from f in docs.Files let a = LoadAttachment(f, "README.TXT") where a != null select new { X = a.GetContentAsString(Encoding.ASCII) + a.Size }';
+    const all =
+      "from f in docs.Files from a in LoadAttachments(f) select new { X = a.Name + a.GetContentAsString() }";
+    for (const [text, found] of [
+      [map, ["hello w??rld12"]],
+      [all, ["Readme.txthello w\u00f6rld", "b.txtsecond"]],
+    ] as const) {
+      const definition = { Name: "I", Maps: [text], Fields: { X: { Storage: "Yes" } } };
+      await database.queries.administration.deploy([definition], true);
+      await expect.poll(async () => (await values(database)).sort()).toEqual(found);
+    }
+  });
+
   it("looks again when the attachment of a loaded document changed", async () => {
     const database = await withFiles();
     const ofOther =

@@ -172,7 +172,7 @@ describe("documents of reduced objects", () => {
     await database.queries.administration.delete("Totals");
     expect(await totals(database)).toHaveLength(2);
     await expect(deploy(database)).rejects.toMatchObject({
-      code: "index-creation",
+      code: "index-output",
       message: expect.stringContaining("This collection currently has 2 documents"),
     });
   });
@@ -254,7 +254,7 @@ describe("documents that refer to them", () => {
 describe("a definition is refused", () => {
   it("that feeds on itself, or on what others make of it", async () => {
     const database = await withOrders();
-    const refused = { code: "index-creation" };
+    const refused = { code: "index-output" };
     await expect(deploy(database, { OutputReduceToCollection: "orders" })).rejects.toMatchObject(
       refused,
     );
