@@ -135,8 +135,12 @@ function addResult(text: JsonText, item: Item, captured: CapturedReply | undefin
   const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
   text.addText('{"Result":');
   if (body.length > 0 && isJson) text.addBytes(body);
-  else text.addText("null");
+  else text.addText(status === 404 ? emptyResultOf(item.path) : "null");
   const { etag } = headers;
   const shown = etag === undefined ? "" : `"ETag":${JSON.stringify(etag)}`;
   text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
+}
+
+function emptyResultOf(itemPath: string): string {
+  return itemPath.endsWith("/docs") ? '{"Results":[null],"Includes":{}}' : "null";
 }

@@ -149,7 +149,7 @@ describe("POST multi_get", () => {
         { Url: "/databases/db/cmpxchg", Query: "?&key=a%2Fb" },
       ),
     ).toEqual([
-      { Result: null, StatusCode: 404, Headers: {} },
+      { Result: { Results: [null], Includes: {} }, StatusCode: 404, Headers: {} },
       { Result: null, StatusCode: 404, Headers: {} },
     ]);
   });
