@@ -164,6 +164,10 @@ export const sliceMs = 5;
 export const backgroundSliceMs = 0.1;
 /** Finished operations of one database that can still be queried. */
 export const finishedOperationsMax = 256;
+/** UTF-16 units of all fragments that `highlight()` makes for a query: they are written in one turn. */
+export const highlightedLengthMax = 16 * 1024 * 1024;
+/** UTF-16 units of a row's texts that `highlight()` scans, over all that it looks for. */
+export const highlightScanMax = 4 * 1024 * 1024;
 /** Bytes of commands that a bulk insert commits at once, and may buffer while a commit is in progress. */
 export const bulkInsertBatchBytes = 16 * 1024 * 1024;
 /** Commands that a bulk insert commits at once. */

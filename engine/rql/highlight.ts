@@ -9,6 +9,8 @@
  * - Of several conditions on a field the first one counts, unless there is an `in`, whose values all do.
  */
 
+import { EngineError } from "../base/errors.ts";
+import { highlightedLengthMax, highlightScanMax } from "../base/limits.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { AnalyzedInclude, Condition } from "./analyzed-query.ts";
 import { meaningOf, operandsOf } from "./meaning-of.ts";
@@ -39,8 +41,6 @@ const colors = [
   "turquoise",
   "powderblue",
 ];
-/** UTF-16 units of a text that are scanned. */
-const textLengthMax = 1024 * 1024;
 /** UTF-16 units of a text that is searched for, and number of those. */
 const soughtLengthMax = 64 * 1024;
 const soughtCountMax = 1024;
@@ -51,8 +51,17 @@ export interface Highlighter {
   readonly path: readonly string[];
   /** The field whose value identifies a reduced row. */
   readonly groupKey: string | null;
-  /** The fragments of a field's texts, in the order of what is searched for; empty when nothing is found. */
+  /**
+   * The fragments of a field's texts, in the order of what is searched for; empty when nothing is found. Of long texts
+   * the beginnings are scanned: a row is done in one turn.
+   * @throws work-limit
+   */
   fragments(texts: readonly string[]): string[];
+}
+
+/** UTF-16 units of the fragments of a query so far: they overlap, so a text may have many times its length of them. */
+interface Total {
+  length: number;
 }
 
 /** One for each `highlight(…)` of a query whose field is searched for a text. */
@@ -61,6 +70,7 @@ export function makeHighlighters(
   where: Condition | null,
   budget: WorkBudget,
 ): Highlighter[] {
+  const total: Total = { length: 0 };
   return highlights.flatMap((highlight) => {
     const { field, fragmentLength, fragmentCount, options } = highlight;
     const sought = where === null ? [] : soughtTexts(where, field.name);
@@ -68,17 +78,19 @@ export function makeHighlighters(
     const tags = tagsOf(options);
     const groupKey = option(options, "groupkey");
     const patterns = sought.slice(0, soughtCountMax).map(patternOf);
+    const scanMax = Math.floor(highlightScanMax / highlights.length);
     return {
       field: field.name,
       path: field.path.map(({ name }) => name),
       groupKey: groupKey?.type === "string" ? groupKey.value : null,
       fragments: (texts) => {
         const found: string[] = [];
+        const looked = beginnings(texts, Math.floor(scanMax / patterns.length));
         for (const [term, pattern] of patterns.entries()) {
-          for (const text of texts) {
-            const looked = text.slice(0, textLengthMax);
-            budget.spend(looked.length >>> 4);
-            addFragments(found, looked, pattern, fragmentLength, fragmentCount, tags(term));
+          const fragment = { length: fragmentLength, countMax: fragmentCount, ...tags(term) };
+          for (const text of looked) {
+            budget.spend(1 + (text.length >>> 4));
+            addFragments(found, text, pattern, fragment, total);
           }
         }
         return found;
@@ -90,6 +102,24 @@ export function makeHighlighters(
 interface Tags {
   readonly pre: string;
   readonly post: string;
+}
+
+/** What fragments have in common. */
+interface FragmentForm extends Tags {
+  readonly length: number;
+  readonly countMax: number;
+}
+
+/** The first `lengthMax` UTF-16 units of texts, all together. */
+function beginnings(texts: readonly string[], lengthMax: number): string[] {
+  const found: string[] = [];
+  let rest = lengthMax;
+  for (const text of texts) {
+    if (rest <= 0) break;
+    found.push(text.slice(0, rest));
+    rest -= text.length;
+  }
+  return found;
 }
 
 /** The tags of each term, by its position. */
@@ -139,14 +169,13 @@ function patternOf(text: string): RegExp {
   return new RegExp(bare.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "giu");
 }
 
-/** Appends the fragments of one text that begin with what `pattern` finds, up to `countMax` in all. */
+/** Appends the fragments of one text that begin with what `pattern` finds, up to `countMax` in all. @throws work-limit */
 function addFragments(
   fragments: string[],
   text: string,
   pattern: RegExp,
-  length: number,
-  countMax: number,
-  { pre, post }: Tags,
+  { length, countMax, pre, post }: FragmentForm,
+  total: Total,
 ): void {
   pattern.lastIndex = 0;
   while (fragments.length < countMax) {
@@ -155,11 +184,20 @@ function addFragments(
     const start = Math.max(0, text.lastIndexOf(" ", found.index));
     const space = text.indexOf(" ", found.index);
     const wordEnd = space < 0 ? text.length : space;
-    fragments.push(
-      pre + text.slice(start, wordEnd) + post + text.slice(wordEnd, endOf(text, wordEnd, length)),
-    );
+    const end = endOf(text, wordEnd, length);
+    total.length += pre.length + post.length + end - start;
+    if (total.length > highlightedLengthMax) throw tooLong();
+    fragments.push(pre + text.slice(start, wordEnd) + post + text.slice(wordEnd, end));
     pattern.lastIndex = wordEnd;
   }
+}
+
+function tooLong(): EngineError {
+  return new EngineError(
+    "work-limit",
+    `The highlights of the query have more than ${highlightedLengthMax} characters, the limit of one query. Ask for ` +
+      "shorter or fewer fragments, or for fewer results at once.",
+  );
 }
 
 /** The end of a fragment whose word ends at `wordEnd`. */

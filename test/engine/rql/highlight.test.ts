@@ -88,6 +88,25 @@ describe("a fragment", () => {
   });
 });
 
+describe("a query", () => {
+  it("is refused when its fragments, which overlap, are too long together", () => {
+    const text = "a ".repeat(500_000);
+    expect(() => fragments("search(B, 'a')", [1_000_000, 1_000_000], text)).toThrow(
+      /highlights of the query have more than \d+ characters/,
+    );
+    expect(fragments("search(B, 'a')", [0, 20], text)).toHaveLength(20);
+  });
+
+  it("scans the beginnings of texts, the less of them the more it looks for", () => {
+    const texts = [`${"x ".repeat(1000)}raven`, "fox"];
+    const list = (count: number) => Array.from({ length: count }, (_, n) => `'w${n}'`).join();
+    expect(fragments(`B in ('raven', 'fox', ${list(10)})`, [0, 9], texts)).toHaveLength(2);
+    // 4 Mi units for 1,024 values.
+    const long = [`${"x ".repeat(3000)}raven`];
+    expect(fragments(`B in ('raven', ${list(1100)})`, [0, 9], long)).toEqual([]);
+  });
+});
+
 describe("what is searched for", () => {
   const text = "the quick raven fox jumps";
   it.each([
