@@ -141,6 +141,7 @@ function addResult(text: JsonText, item: Item, captured: CapturedReply | undefin
   text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
 }
 
+/** RavenDB 7.2.7 answers null for a missing document, too, at which the lazy loads of its official client fail. */
 function emptyResultOf(itemPath: string): string {
   return itemPath.endsWith("/docs") ? '{"Results":[null],"Includes":{}}' : "null";
 }
