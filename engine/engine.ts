@@ -191,6 +191,7 @@ export {
   includedIds,
   parseIncludePath,
 } from "./documents/include-path.ts";
+export { checkStaticIndexName } from "./indexing/static-definition.ts";
 export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
 export type { SeriesBounds } from "./keyspaces/series-page.ts";
 export type { SeriesEntry } from "./keyspaces/series-segment.ts";

@@ -6,7 +6,14 @@
  */
 import type { JsonText } from "../json/json-text.ts";
 import { addDocument } from "./document-composing.ts";
-import { bodyTextOf, changeVectorOf, etagOf, idOf } from "./document-record.ts";
+import {
+  bodyLengthOf,
+  bodyStartOf,
+  bodyTextOf,
+  changeVectorOf,
+  etagOf,
+  idOf,
+} from "./document-record.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export class DocumentRow {
@@ -43,6 +50,12 @@ export class DocumentRow {
   /** The document without its metadata, parsed. */
   body(): unknown {
     return JSON.parse(bodyTextOf(this.#record, 0));
+  }
+
+  /** The stored text of the document without its metadata; valid as long as this row. */
+  get bodyBytes(): Buffer {
+    const start = bodyStartOf(this.#record, 0);
+    return this.#record.subarray(start, start + bodyLengthOf(this.#record, 0));
   }
 
   /** Appends the document with its `@metadata`, or only that. */

@@ -227,6 +227,12 @@ export function parseDeploymentOptions(json: Json): DeploymentOptions {
 
 function nameOf(value: unknown): string {
   const name = typeof value === "string" ? value.trim() : "";
+  checkStaticIndexName(name);
+  return name;
+}
+
+/** @throws EngineError invalid-argument */
+export function checkStaticIndexName(name: string): void {
   if (name === "") {
     throw new EngineError("invalid-argument", "Index name cannot be empty!");
   }
@@ -243,7 +249,6 @@ function nameOf(value: unknown): string {
     );
   }
   checkIndexName(name);
-  return name;
 }
 
 function mapsOf(value: unknown): string[] {

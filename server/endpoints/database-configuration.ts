@@ -18,7 +18,13 @@ const prefix = "/databases/:database";
 
 export const databaseConfigurationRoutes: readonly Route[] = [
   ...routesOf("revisions", "Revisions", revisionsOf),
-  ...routesOf("revisions/conflicts", "RevisionsForConflicts", ruleOf),
+  ...routesOf("revisions/conflicts", "RevisionsForConflicts", ruleOf, {
+    Disabled: false,
+    MinimumRevisionsToKeep: 1024,
+    MinimumRevisionAgeToKeep: null,
+    PurgeOnDelete: false,
+    MaximumRevisionsToDeleteUponDocumentUpdate: 10_240,
+  }),
   ...routesOf("revisions/bin-cleaner", "RevisionsBin", binOf),
   ...routesOf("expiration", "Expiration", (body, name) =>
     frequencyOf(body, "DeleteFrequencyInSec", `Expiration delete frequency for database '${name}'`),
@@ -106,8 +112,13 @@ async function putSettings(
 /** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
-/** GET …/config: 404 until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
-function routesOf(path: string, key: string, check: Check): Route[] {
+/** GET …/config: 404, or `unset`, until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
+function routesOf(
+  path: string,
+  key: string,
+  check: Check,
+  unset: JsonObject | null = null,
+): Route[] {
   return [
     {
       kind: "database",
@@ -115,10 +126,9 @@ function routesOf(path: string, key: string, check: Check): Route[] {
       path: `${prefix}/${path}/config`,
       access: "read",
       handle(exchange: Exchange, { database }: DatabaseContext): void {
-        const kept = database.settings[key];
-        if (kept === undefined || kept === null) {
-          exchange.reply(404, { "content-type": jsonContentType });
-        } else exchange.replyJson(200, kept as JsonObject);
+        const kept = (database.settings[key] as JsonObject | null | undefined) ?? unset;
+        if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
+        else exchange.replyJson(200, kept);
       },
     },
     {

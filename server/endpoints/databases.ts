@@ -98,18 +98,23 @@ function describe(database: Database, url: string): JsonObject {
     HasRefreshConfiguration: record["Refresh"] !== undefined,
     HasDataArchivalConfiguration: false,
     IndexesCount: database.indexes.definitionCount,
-    NodesTopology: {
-      Members: [{ NodeTag: database.nodeTag, NodeUrl: url, ResponsibleNode: null }],
-      Promotables: [],
-      Rehabs: [],
-      Status: { [database.nodeTag]: { LastStatus: "Ok", LastError: null } },
-      PriorityOrder: [],
-      DynamicNodesDistribution: false,
-    },
+    NodesTopology: nodesOf(database, url),
     ReplicationFactor: 1,
     DynamicNodesDistribution: false,
     DeletionInProgress: {},
     Environment: "None",
+  };
+}
+
+/** The nodes of a database in lists of databases: this one. */
+export function nodesOf({ nodeTag }: Database, url: string): JsonObject {
+  return {
+    Members: [{ NodeTag: nodeTag, NodeUrl: url, ResponsibleNode: null }],
+    Promotables: [],
+    Rehabs: [],
+    Status: { [nodeTag]: { LastStatus: "Ok", LastError: null } },
+    PriorityOrder: [],
+    DynamicNodesDistribution: false,
   };
 }
 

@@ -30,6 +30,7 @@ import { serverInfoRoutes } from "./server-info.ts";
 import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
+import { studioRoutes } from "./studio.ts";
 import { subscriptionRoutes } from "./subscriptions.ts";
 import { taskRoutes } from "./tasks.ts";
 import { timeSeriesRoutes } from "./time-series.ts";
@@ -68,6 +69,7 @@ export const routes: readonly Route[] = [
   ...setOperationRoutes,
   ...smugglerRoutes,
   ...sampleDataRoutes,
+  ...studioRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,

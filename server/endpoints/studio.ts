@@ -1,0 +1,223 @@
+/** What pages that show databases ask for: previews of collections, figures of the footer, checks of names. */
+import { checkDatabaseName } from "../../engine/base/database-name.ts";
+import { checkStaticIndexName, type Database, EngineError } from "../../engine/engine.ts";
+import { recordOf } from "../databases/database-record.ts";
+import { humaneSize, timeSpanText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { noContentType } from "../http/response.ts";
+import { replyFields, replyPreview } from "../replies/collection-preview.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import { hasPermission } from "../security/access.ts";
+import { nodesOf } from "./databases.ts";
+
+const prefix = "/databases/:database/studio";
+const int32Max = 2_147_483_647;
+
+export const studioRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/footer/stats`,
+    access: "read",
+    handle: getFooter,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/collections/preview`,
+    access: "read",
+    handle: getPreview,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/collections/fields`,
+    access: "read",
+    handle: getFields,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/studio-tasks/databases",
+    access: "valid-user",
+    handle: getDatabases,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/studio-tasks/databases/state",
+    access: "valid-user",
+    handle: getStates,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/studio-tasks/is-valid-name",
+    access: "valid-user",
+    handle: getNameCheck,
+  },
+];
+
+/** GET studio/footer/stats */
+function getFooter(exchange: Exchange, { database }: DatabaseContext): void {
+  const indexes = database.indexes.listDetails();
+  const stale = indexes.filter(({ isStale }) => isStale).map(({ name }) => name);
+  exchange.replyJson(200, {
+    CountOfDocuments: database.documents.count,
+    CountOfIndexes: indexes.length,
+    StaleIndexes: stale,
+    CountOfStaleIndexes: stale.length,
+    CountOfIndexingErrors: indexingErrors(database),
+    CountOfEtlTasksErrors: 0,
+    CountOfAiTasksErrors: 0,
+    CountOfCdcSinkTasksErrors: 0,
+  });
+}
+
+function indexingErrors(database: Database): number {
+  return database.indexes.listDetails().reduce((sum, { errors }) => sum + errors.length, 0);
+}
+
+/**
+ * GET studio/collections/preview?collection&start&pageSize&binding&fullBinding: without a collection only the bound
+ * fields are shown
+ */
+function getPreview(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const collection = query.get("collection") || undefined;
+  const columns = query.all("binding");
+  const showsAll = collection !== undefined && columns.length === 0;
+  return replyPreview(exchange, database, {
+    collection,
+    start: query.int("start", 0),
+    pageSize: query.int("pageSize", int32Max),
+    columns: showsAll ? null : new Set(columns),
+    wholeColumns: new Set(query.all("fullBinding")),
+  });
+}
+
+/** GET studio/collections/fields?collection&prefix: `{"Name":"String",…}`; `prefix`: of the object at that path */
+function getFields(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const path = (query.get("prefix") ?? "").split(".").filter((name) => name !== "");
+  const collection = query.get("collection") || undefined;
+  return replyFields(exchange, database, collection, path);
+}
+
+/** GET /studio-tasks/databases?name&start&pageSize: what a list of databases shows at once */
+async function getDatabases(exchange: Exchange, context: Context): Promise<void> {
+  const databases = await wantedDatabases(exchange, context);
+  if (databases === null) return;
+  const { url } = context.server.address;
+  exchange.replyJson(200, { Databases: databases.map((database) => listRow(database, url)) });
+}
+
+/** GET /studio-tasks/databases/state?name&start&pageSize: what is filled in later */
+async function getStates(exchange: Exchange, context: Context): Promise<void> {
+  const databases = await wantedDatabases(exchange, context);
+  if (databases === null) return;
+  exchange.replyJson(200, {
+    Orchestrators: [],
+    Databases: databases.map((database) => stateRow(database, context.server.startedAt)),
+  });
+}
+
+/** Those that the caller may see; null: 404 was replied. */
+async function wantedDatabases(
+  exchange: Exchange,
+  { server }: Context,
+): Promise<Database[] | null> {
+  const { query, identity } = exchange;
+  const wanted = query.get("name")?.toLowerCase();
+  const start = Math.max(0, query.int("start", 0));
+  const pageSize = Math.max(0, query.int("pageSize", int32Max));
+  const names = server.databases
+    .names()
+    .filter((name) => hasPermission(identity, name, 1))
+    .filter((name) => wanted === undefined || name.toLowerCase() === wanted);
+  if (wanted !== undefined && names.length === 0) {
+    exchange.reply(404, { "content-type": noContentType });
+    return null;
+  }
+  const page = names.slice(start, start + pageSize);
+  const found = await Promise.all(page.map((name) => server.databases.find(name)));
+  return found.filter((database) => database !== undefined);
+}
+
+function listRow(database: Database, url: string): JsonObject {
+  const record = recordOf(database);
+  return {
+    Name: database.name,
+    IsSharded: false,
+    IsDisabled: database.isDisabled,
+    IsEncrypted: false,
+    IndexesCount: database.indexes.definitionCount,
+    StudioEnvironment: "None",
+    HasRevisionsConfiguration: record["Revisions"] !== undefined,
+    HasExpirationConfiguration: record["Expiration"] !== undefined,
+    HasRefreshConfiguration: record["Refresh"] !== undefined,
+    HasDataArchivalConfiguration: record["DataArchival"] !== undefined,
+    DeletionInProgress: {},
+    LockMode: record["LockMode"] ?? "Unlock",
+    NodesTopology: nodesOf(database, url),
+    Sharding: null,
+  };
+}
+
+function stateRow(database: Database, startedAt: Date): JsonObject {
+  const bytes = database.sizeBytes;
+  return {
+    Name: database.name,
+    TotalSize: { HumaneSize: humaneSize(bytes), SizeInBytes: bytes },
+    TempBuffersSize: { HumaneSize: humaneSize(0), SizeInBytes: 0 },
+    UpTime: timeSpanText(Date.now() - startedAt.getTime()),
+    BackupInfo: null,
+    Alerts: 0,
+    PerformanceHints: 0,
+    IndexingErrors: indexingErrors(database),
+    TasksErrors: 0,
+    DocumentsCount: database.documents.count,
+    IndexingStatus: "Running",
+    DatabaseStatus: database.isDisabled ? "Disabled" : "Online",
+  };
+}
+
+/** GET /studio-tasks/is-valid-name?type=Database|Index|Script&name: `{"IsValid":false,"ErrorMessage":"…"}` */
+function getNameCheck(exchange: Exchange): void {
+  const type = notEmpty(exchange, "type");
+  const name = notEmpty(exchange, "name");
+  const check = checks.get(type);
+  if (check === undefined) {
+    throw new EngineError("invalid-argument", `Type ${type} is not supported`);
+  }
+  exchange.replyJson(
+    200,
+    nameCheck(() => check(name)),
+  );
+}
+
+const checks: ReadonlyMap<string, (name: string) => void> = new Map([
+  ["Database", checkDatabaseName],
+  ["Index", checkStaticIndexName],
+  ["Script", () => undefined],
+]);
+
+function nameCheck(check: () => void): JsonObject {
+  try {
+    check();
+    return { IsValid: true, ErrorMessage: null };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return { IsValid: false, ErrorMessage: error.message };
+  }
+}
+
+function notEmpty({ query }: Exchange, parameter: string): string {
+  const value = query.get(parameter);
+  if (value) return value;
+  throw new EngineError(
+    "invalid-argument",
+    `Query string value '${parameter}' must have a non empty value`,
+  );
+}
