@@ -3,7 +3,7 @@
  * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is the text that was given.
  */
 import { EngineError } from "../base/errors.ts";
-import { isPoint, type Shape } from "../spatial/shape.ts";
+import { type Box, boxesOf, isPoint, type Shape } from "../spatial/shape.ts";
 import type { Space } from "../spatial/space.ts";
 import { parseWkt } from "../spatial/wkt.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -38,7 +38,27 @@ export function addWkt(column: FieldColumn, text: string, space: Space): void {
   if (shape === null) return;
   const { points, lines, areas, circles } = shape;
   if (isPoint(shape)) addPoint(column, points[0] as number, points[1] as number, space);
-  else if (points.length + lines.length + areas.length + circles.length > 0) addTerm(column, text);
+  else if (points.length + lines.length + areas.length + circles.length === 0) return;
+  else if (space.strategy !== "BoundingBox") addTerm(column, text);
+  else for (const box of boxesAround(shape, space)) addTerm(column, box);
+}
+
+/** What is indexed of a shape with the strategy BoundingBox: the box around it, or two at the date line. */
+function boxesAround(shape: Shape, space: Space): string[] {
+  const boxes = boxesOf(shape, space);
+  const isSplit = boxes.some(({ minX }) => minX === space.minX);
+  const [first, ...others] = boxes;
+  const around = isSplit ? boxes : first === undefined ? [] : [others.reduce(unionOf, first)];
+  return around.map(({ minX, maxX, maxY, minY }) => `ENVELOPE(${minX}, ${maxX}, ${maxY}, ${minY})`);
+}
+
+function unionOf(one: Box, other: Box): Box {
+  return {
+    minX: Math.min(one.minX, other.minX),
+    minY: Math.min(one.minY, other.minY),
+    maxX: Math.max(one.maxX, other.maxX),
+    maxY: Math.max(one.maxY, other.maxY),
+  };
 }
 
 /** The shape of a text; null when it is none. */

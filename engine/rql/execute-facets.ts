@@ -44,6 +44,9 @@ const uint32Max = 2 ** 32 - 1;
 export interface FacetContext extends WhereContext {
   readonly indexName: string;
   isKnownField(name: string): boolean;
+  /** Names of facets whose values are the ids of documents to include. */
+  readonly includedFacets: ReadonlySet<string>;
+  include(id: string): void;
 }
 
 /** The rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the first. */
@@ -99,8 +102,11 @@ function* addTerms(
   const terms = yield* sortedTerms(yield* tally.ordered(), tally, row, options);
   const start = Math.max(0, options.start);
   const shown = terms.subarray(start, start + Math.max(0, options.pageSize));
+  const isIncluded = facet.name !== null && context.includedFacets.has(facet.name);
   for (const term of shown) {
-    row.add(tally.textOf(term), tally.countOf(term), tally.totalsOf(term));
+    const text = tally.textOf(term);
+    if (isIncluded) context.include(text);
+    row.add(text, tally.countOf(term), tally.totalsOf(term));
     if (reader.budget.isDue) yield;
   }
   let hits = 0;

@@ -103,17 +103,17 @@ export class IncludeCollector {
     for (const { path, text, wanted } of this.#query.include.paths) {
       const isField = path.length === 1 && path[0]?.name === text;
       if (projected === null && isField && wanted.format === null) {
-        for (const id of idsAtPath(row.bytes, bodyOf(row), path)) this.#addId(id);
+        for (const id of idsAtPath(row.bytes, bodyOf(row), path)) this.addId(id);
         continue;
       }
       body ??= JSON.parse(projected ?? textOf(row));
-      if (projected !== null) for (const id of idsAtKey(projected, text)) this.#addId(id);
-      includedIds(body, wanted, (id) => this.#addId(id));
+      if (projected !== null) for (const id of idsAtKey(projected, text)) this.addId(id);
+      includedIds(body, wanted, (id) => this.addId(id));
     }
   }
 
   addScripted({ documents, compareExchange }: ScriptIncludes): void {
-    for (const id of documents) this.#addId(id);
+    for (const id of documents) this.addId(id);
     for (const key of compareExchange) this.#addKey(key);
   }
 
@@ -124,7 +124,7 @@ export class IncludeCollector {
     this.#compareExchangeKeys.set(lower, key);
   }
 
-  #addId(id: string): void {
+  addId(id: string): void {
     const key = id.toLowerCase();
     if (this.#ids.has(key)) return;
     this.#hold(2 * id.length);

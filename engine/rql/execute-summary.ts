@@ -82,12 +82,16 @@ export async function summaryOf(
   return { kind: "facets", facets };
 }
 
-/** The rows, each a JSON text. @throws query-invalid, invalid-operation, invalid-argument, work-limit */
+/**
+ * The rows, each a JSON text. `include` is told the ids that are the values of included facets.
+ * @throws query-invalid, invalid-operation, invalid-argument, work-limit
+ */
 export function* summaryRows(
   summary: Summary,
   query: AnalyzedQuery,
   index: QueryIndex,
   context: WhereContext,
+  include: (id: string) => void,
 ): Work<Buffer[]> {
   if (summary.kind === "suggestions") {
     refuseUnfit({ ...query, where: null, orderBy: [] }, index);
@@ -100,6 +104,8 @@ export function* summaryRows(
     ...context,
     indexName: index.name,
     isKnownField: (name) => index.isKnownField(name),
+    includedFacets: new Set(query.include.paths.map(({ text }) => text)),
+    include,
   };
   return yield* facetRows(summary.facets, matches, facetContext);
 }

@@ -269,7 +269,7 @@ class Execution {
     };
   }
 
-  /** Facets or suggestions instead of rows: order, paging and includes have no effect. */
+  /** Facets or suggestions instead of rows: order and paging have no effect. */
   async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
     const { source } = this.#host;
     const startMs = source.monotonicMs();
@@ -277,12 +277,14 @@ class Execution {
     const { isStale } = index;
     const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
+    const include = (id: string) => this.#includes.addId(id);
     const rows = await this.#onIndex(index, (reader) =>
-      summaryRows(made, this.#query, index, this.#whereContext(reader)),
+      summaryRows(made, this.#query, index, this.#whereContext(reader), include),
     );
     for (const row of rows) await this.#sink.add(row);
     return {
       ...emptyOutcome,
+      includes: await this.#includes.finish(() => this.#waitForRecord()),
       totalResults: rows.length,
       durationMs: Math.ceil(source.monotonicMs() - startMs),
       indexName: index.name,

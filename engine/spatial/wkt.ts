@@ -1,6 +1,7 @@
 /**
  * Well-known text -> shapes: POINT, MULTIPOINT, LINESTRING, MULTILINESTRING, POLYGON, MULTIPOLYGON, GEOMETRYCOLLECTION,
- * and as RavenDB reads them: CIRCLE(x y d=radius), BUFFER(POINT(x y), degrees) and ENVELOPE(minX, maxX, maxY, minY).
+ * and as RavenDB reads them: CIRCLE(x y d=radius), BUFFER(POINT(x y), degrees) and ENVELOPE(minX, maxX, maxY, minY);
+ * points `x y` and `y,x`, boxes `minX minY maxX maxY`, and CIRCLE(y,x d=radius) of its older versions.
  * Words are in any case. A third and fourth coordinate are read and ignored.
  *
  * Written here because no kept package reads the last three, and for the limits.
@@ -13,6 +14,9 @@ import { badShape, checkPlace, distanceOf, type Space, type SpatialUnits } from 
 /** Collections inside collections. */
 const depthMax = 16;
 const tokenPattern = /\s*(?:([A-Za-z]+)|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([(),=]))/y;
+
+/** How a shape begins that has no word. */
+const numberFirst = /^\s*[-+.\d]/;
 
 /** A place of a list, and the sign behind it. Hot: shapes have thousands of them. */
 const placePattern =
@@ -30,7 +34,8 @@ export function parseWkt(text: string, space: Space, units: SpatialUnits): Shape
     );
   }
   const reader = new WktReader(text, space, units);
-  reader.shape(0);
+  if (numberFirst.test(text)) reader.numbers();
+  else reader.shape(0);
   reader.end();
   const { points, lines, areas, circles } = reader;
   return { points: Float64Array.from(points), lines, areas, circles };
@@ -100,14 +105,30 @@ class WktReader {
     }
   }
 
+  /** x y | y ',' x | minX minY maxX maxY */
+  numbers(): void {
+    const first = this.#number();
+    if (this.#takes(",")) {
+      this.points.push(...this.#counted(this.#number(), first));
+      return;
+    }
+    const second = this.#number();
+    const third = this.#takeNumber();
+    if (third === null) this.points.push(...this.#counted(first, second));
+    else this.#box(first, third, this.#number(), second);
+  }
+
   end(): void {
     if (this.#text.slice(this.#at).trim() !== "") throw this.#unknown();
   }
 
-  /** '(' x y 'd' '=' radius ')' */
+  /** '(' ( x y | y ',' x ) 'd' '=' radius ')' */
   #circle(): void {
     const { x, y, radius } = this.#inside(() => {
-      const [x, y] = this.#place();
+      const first = this.#number();
+      const isReversed = this.#takes(",");
+      const second = this.#number();
+      const [x, y] = isReversed ? this.#counted(second, first) : this.#counted(first, second);
       if (this.#word()?.toLowerCase() !== "d" || !this.#takes("=")) throw this.#unknown();
       return { x, y, radius: this.#number() };
     });
@@ -135,6 +156,10 @@ class WktReader {
     const values = this.#list(() => this.#number());
     const [minX, maxX, maxY, minY] = values as [number, number, number, number];
     if (values.length !== 4) throw this.#unknown();
+    this.#box(minX, maxX, maxY, minY);
+  }
+
+  #box(minX: number, maxX: number, maxY: number, minY: number): void {
     checkPlace(this.#space, minX, minY);
     checkPlace(this.#space, maxX, maxY);
     if (minY > maxY) throw badShape(`maxY must be >= minY: ${minY} to ${maxY}`);

@@ -93,6 +93,31 @@ async function facets(database: OpenDatabase, select: string, parameters?: objec
   });
 }
 
+it("includes the documents whose ids are values of an included facet", async () => {
+  const database = await opened();
+  await putAll(database, "Orders", {
+    "orders/1": { Of: "Words/0" },
+    "orders/2": { Of: "words/0" },
+    "orders/3": { Of: "words/1" },
+    "orders/4": { Of: "words/none" },
+  });
+  await database.queries.administration.deploy(
+    [{ Name: "O", Maps: ["map('Orders', o => ({ Of: o.Of }))"] }],
+    true,
+  );
+  const included = async (text: string) => {
+    const { outcome } = await query(database, text, { waitForNonStale: true });
+    return outcome?.includes.map(({ id }) => id);
+  };
+  expect(await included("from index 'O' select facet(Of) include Of")).toEqual([
+    "words/0",
+    "words/1",
+  ]);
+  expect(await included("from index 'O' select facet(Of) as Whose include Whose")).toHaveLength(2);
+  expect(await included("from index 'O' select facet(Of) as Whose include Of")).toEqual([]);
+  expect(await included("from index 'O' select facet(Of)")).toEqual([]);
+});
+
 describe("facet()", () => {
   it("counts terms, once for a document, in the order of their bytes; null and the empty text first", async () => {
     const database = await opened();

@@ -35,6 +35,18 @@ describe("well-known text", () => {
     expect(isPoint(parse("POINT(1 1)"))).toBe(true);
   });
 
+  it("may be numbers, as older versions of RavenDB write points, boxes and circles", () => {
+    expect([...parse(" -107.2 35.1 ").points]).toEqual([-107.2, 35.1]);
+    expect([...parse("35.1, -107.2").points]).toEqual([-107.2, 35.1]);
+    const boxes = (text: string) => boxesOf(parse(text), globe);
+    expect(boxes("-110 30 -100 40")).toEqual(boxes("ENVELOPE(-110, -100, 40, 30)"));
+    expect(boxes("170 30 -100 40")).toEqual(boxes("ENVELOPE(170, -100, 40, 30)"));
+    expect(parse("Circle(10,20 d=1)").circles).toEqual(parse("CIRCLE(20 10 d=1)").circles);
+    for (const text of ["1", "1 2 3", "1 2 3 4 5", "1,2,3,4", "1 95", "1 9 2 3", "1 2 x", "1,"]) {
+      expect(complaint(text)).toMatch(/^shape-invalid/);
+    }
+  });
+
   it("has circles and boxes as RavenDB writes them", () => {
     const [circle] = parse("CIRCLE(20 10 d=111.19508)").circles;
     expect(circle).toMatchObject({ x: 20, y: 10 });

@@ -279,6 +279,31 @@ describe("deployed indexes", () => {
   });
 });
 
+it("an index with the strategy BoundingBox has only the boxes around shapes", async () => {
+  const database = await openDatabase();
+  await putAll(database, "P", {
+    "p/1": { W: "POLYGON((0 10, 0 15, 1 15, 1 11, 5 11, 5 15, 6 15, 6 10, 0 10))" },
+    "p/2": { W: "POLYGON((170 -40, -170 -40, -170 -30, 170 -30, 170 -40))" },
+  });
+  const Maps = ["map('P', p => ({ W: createSpatialField(p.W) }))"];
+  const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+  const boxes = { W: { Spatial: { Strategy: "BoundingBox" } } };
+  await database.queries.administration.deploy(
+    [
+      { Name: "L", Maps, Configuration },
+      { Name: "B", Maps, Configuration, Fields: boxes },
+    ],
+    true,
+  );
+  const meets = (index: string, place: string) =>
+    ids(database, `from index '${index}' where spatial.intersects(W, spatial.wkt('${place}'))`);
+  expect(await meets("L", "2 12 4 14")).toEqual([]);
+  expect(await meets("B", "2 12 4 14")).toEqual(["p/1"]);
+  expect(await meets("B", "175 -35")).toEqual(["p/2"]);
+  expect(await meets("B", "-175 -35")).toEqual(["p/2"]);
+  expect(await meets("B", "0 -35")).toEqual([]);
+});
+
 describe("a page in the order of distances", () => {
   it("has the rows that the whole order has there", async () => {
     const seed = Date.now() >>> 0;
