@@ -483,12 +483,14 @@ class Execution {
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
     const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
-    return yield* orderEntries(entries, orderBy, {
-      reader,
-      source: this.#host.source,
-      scores,
-      seed: String(this.#host.source.monotonicMs()),
-    });
+    const seed = String(this.#host.source.monotonicMs());
+    const isAll = query.where === null;
+    return yield* orderEntries(
+      entries,
+      orderBy,
+      { reader, source: this.#host.source, scores, seed },
+      isAll,
+    );
   }
 
   /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
