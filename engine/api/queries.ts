@@ -17,7 +17,7 @@ export interface QueryEntries extends EntriesOutcome {
 }
 
 /** What a query includes beside its rows. */
-export type QueryInclude = "documents" | "counters" | "compare-exchange";
+export type QueryInclude = "documents" | "counters" | "compare-exchange" | "highlights";
 
 /** A query that was parsed and analyzed. */
 export class PreparedQuery {
@@ -30,11 +30,12 @@ export class PreparedQuery {
   }
 
   get includes(): readonly QueryInclude[] {
-    const { paths, counters, compareExchange } = this.#query.include;
+    const { paths, counters, compareExchange, highlights } = this.#query.include;
     const kinds: QueryInclude[] = [];
     if (paths.length > 0) kinds.push("documents");
     if (counters.length > 0) kinds.push("counters");
     if (compareExchange.length > 0) kinds.push("compare-exchange");
+    if (highlights.length > 0) kinds.push("highlights");
     return kinds;
   }
 

@@ -25,6 +25,8 @@ const pattern =
 const monthDays = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const millisecondsPerDay = 86_400_000;
 const millisecondsPerMinute = 60_000;
+/** From the year 1 to 1970. */
+const millisecondsBeforeEpoch = 62_135_596_800_000n;
 
 /** The instant that `text` denotes, or null when it is no date. */
 export function parseInstant(text: string): Instant | null {
@@ -82,6 +84,11 @@ export function termsOfInstant(instant: Instant): string[] {
     terms.push(whole.slice(0, 10));
   }
   return terms;
+}
+
+/** 100 ns units since the year 1, as RavenDB stores dates; exact. */
+export function dateTicks(milliseconds: number, ticks: number): bigint {
+  return (BigInt(milliseconds) + millisecondsBeforeEpoch) * 10_000n + BigInt(ticks);
 }
 
 function instantTerm(milliseconds: number, ticks: number): string {

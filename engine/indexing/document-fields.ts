@@ -3,11 +3,11 @@
  *
  * Terms by type of value (measured on RavenDB 7.2.7 with debug=entries):
  *   string        its text in lower case (exact: as it is; search: its words); a date in its normal form
- *   number        its digits as written, trailing zeros of the fraction removed; and its double
+ *   number        its digits as written, trailing zeros of the fraction removed (-0.0: `-0`); and its double
  *   true, false   the word
  *   null          the null marker
  *   array         each element, nested arrays too; none for an empty one
- *   object        the object marker; in a deployed index its text
+ *   object        the word `json_value` (exact: `JSON_VALUE`); in a deployed index its text
  *   missing       none. A path with `[]` gives null for an element that lacks the rest of the path,
  *                 and the element itself when it is neither object nor array.
  *
@@ -67,6 +67,9 @@ const zeroText = Buffer.from("0");
 const nothing = Buffer.alloc(0);
 const trueText = Buffer.from("true");
 const falseText = Buffer.from("false");
+/** What an object is in an automatic index. */
+const objectText = "JSON_VALUE";
+const minusZeroText = Buffer.from("-0");
 const dot = 0x2e;
 const byteT = 0x74;
 const byteF = 0x66;
@@ -146,7 +149,11 @@ export function addValueTerms(
       }
       return;
     case byteObjectOpen:
-      column.add(keepsObjects ? internObject(column.dictionary, bytes, at) : objectTerm);
+      column.add(
+        keepsObjects
+          ? internObject(column.dictionary, bytes, at)
+          : internText(column.dictionary, mode === "exact" ? objectText : objectText.toLowerCase()),
+      );
       return;
     case byteN:
       column.add(nullTerm);
@@ -238,7 +245,12 @@ function internNumber(dictionary: TermDictionary, bytes: Buffer, from: number, t
     while (bytes[end - 1] === byteZero) end--;
     if (end - 1 === dotAt) end--;
   }
-  if (value === 0 && !hasExponent) return dictionary.intern(numberKind, zeroText, 1, 0);
+  // Found by its text under another spelling than that of its value.
+  if (hasExponent || Object.is(value, -0)) dictionary.hasInexact = true;
+  if (value === 0 && !hasExponent) {
+    const isMinus = dotAt >= 0 && bytes[from] === byteMinus;
+    return dictionary.intern(numberKind, isMinus ? minusZeroText : zeroText, isMinus ? 2 : 1, 0);
+  }
   const length = end - from;
   if (length > scratch.length) scratch = Buffer.allocUnsafeSlow(length * 2);
   bytes.copy(scratch, 0, from, end);

@@ -1,26 +1,29 @@
 /**
  * Sorting entries by a field: each entry gets a small rank, and ranks are radix-sorted.
  *
- * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates
- * sorts by instants; as long or double a field sorts by its numbers. When such a field also has text, then missing,
- * null and text tie in front. An array sorts by its first element. With several keys missing and null tie. Descending
- * is the mirror; ties keep the order of entries.
+ * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values. As long or double a
+ * field sorts by its numbers, among which dates are ticks; so does a field that has dates, unless a form is given. When
+ * it also has text, then missing, null and text tie in front. An array sorts by its least element, one with a null as
+ * null. Missing and null tie when there are several keys, a condition or a field with arrays, and in the form
+ * alphaNumeric. Descending is the mirror; ties keep the order of entries.
  *
  * Hot: bench/query.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
-import { gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
+import { dateTicks } from "./date-terms.ts";
+import { dateKind, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
 import type { OrderKind } from "./term-order.ts";
 
 export type SortForm = "string" | "long" | "double" | "alphaNumeric";
 
 export interface FieldSort {
-  readonly form: SortForm;
+  /** null: by values, dates as instants and all else as text. */
+  readonly form: SortForm | null;
   readonly isDescending: boolean;
   readonly nulls: "first" | "last" | null;
-  /** It is the only key: missing and null are distinguished. */
+  /** It is the only key, of all entries: missing and null are distinguished. */
   readonly isOnly: boolean;
 }
 
@@ -31,6 +34,8 @@ const valueRank = 2;
 /** Cost of adding a term to a set, and of comparing two alphanumerically. */
 const setUnits = 4;
 const alphaNumericUnits = 64;
+/** As long: whole numbers are cut to 64 bits. */
+const longEnd = 2 ** 63;
 /** The whole order of a dictionary is built only when at least one in this many of its terms is needed. */
 const orderShare = 16;
 
@@ -43,7 +48,8 @@ export function* fieldSortKeys(
 ): Work<Uint32Array> {
   const keys = new Uint32Array(entries.length);
   if (column !== undefined) yield* fillRanks(column, entries, sort.form, keys, budget);
-  if (!sort.isOnly)
+  const isTied = !sort.isOnly || sort.form === "alphaNumeric" || column?.hasSeveral === true;
+  if (isTied)
     for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
@@ -116,82 +122,153 @@ function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
 function* fillRanks(
   column: FieldColumn,
   entries: Uint32Array,
-  form: SortForm,
+  form: SortForm | null,
   keys: Uint32Array,
   budget: WorkBudget,
 ): Work<void> {
-  const { starts, terms } = column;
+  const { starts, terms, dictionary } = column;
   const sought = new Uint32Array(entries.length);
+  const several: number[] = [];
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i] as number;
     const from = starts[entry] as number;
-    sought[i] = from === starts[entry + 1] ? gapTerm : (terms[from] as number);
+    const count = (starts[entry + 1] as number) - from;
+    sought[i] = count === 0 ? gapTerm : (terms[from] as number);
+    if (count > 1) several.push(i);
   }
   budget.spend(entries.length * 2);
   if (budget.isDue) yield;
-  const kind = orderKind(column, form);
-  const isMixed = kind !== "bytes" && column.dictionary.textCount > 0;
+  const isByValue =
+    form === "long" || form === "double" || (form === null && dictionary.hasDates);
+  const isMixed = isByValue && dictionary.textCount > 0;
+  const all = yield* withOthers(sought, several, entries, column, budget);
   const ranks =
     form === "alphaNumeric"
-      ? yield* alphaNumericRanks(column, sought, budget)
-      : yield* termRanks(column, sought, kind, form, budget);
-  for (let i = 0; i < sought.length; i++) {
-    const term = sought[i] as number;
-    if (term === gapTerm) keys[i] = missingRank;
-    else if (term === nullTerm || term === objectTerm) keys[i] = nullRank;
-    else {
-      const rank = ranks(term);
-      keys[i] = rank < 0 ? nullRank : rank + valueRank;
-    }
-    if (isMixed && keys[i] === nullRank) keys[i] = missingRank;
+      ? yield* alphaNumericRanks(column, all, budget)
+      : isByValue
+        ? yield* valueRanks(column, all, form, budget)
+        : yield* textRanks(column, all, budget);
+  for (let i = 0; i < sought.length; i++) keys[i] = keyOf(sought[i] as number, ranks);
+  for (const i of several) {
+    const entry = entries[i] as number;
+    keys[i] = leastKey(column, entry, isByValue, ranks);
+    budget.spend((starts[entry + 1] as number) - (starts[entry] as number));
+    if (budget.isDue) yield;
   }
+  if (!isMixed) return;
+  for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
 }
 
-function orderKind(column: FieldColumn, form: SortForm): OrderKind {
-  if (form === "long" || form === "double") return "number";
-  return form === "string" && column.dictionary.hasDates ? "date" : "bytes";
+function keyOf(term: number, ranks: Ranks): number {
+  if (term === gapTerm) return missingRank;
+  if (term === nullTerm || term === objectTerm) return nullRank;
+  const rank = ranks(term);
+  return rank < 0 ? nullRank : rank + valueRank;
+}
+
+/** The least key of an array's elements; among numbers (`isByValue`) what is none does not count. */
+function leastKey(column: FieldColumn, entry: number, isByValue: boolean, ranks: Ranks): number {
+  let least = Number.POSITIVE_INFINITY;
+  const end = column.starts[entry + 1] as number;
+  for (let value = column.starts[entry] as number; value < end; value++) {
+    const term = column.terms[value] as number;
+    if (term === gapTerm) continue;
+    const key = keyOf(term, ranks);
+    if (isByValue && key < valueRank) continue;
+    if (key < least) least = key;
+  }
+  return Number.isFinite(least) ? least : nullRank;
+}
+
+/** The terms of all values: the first ones, followed by the others of entries that have several. */
+function* withOthers(
+  firsts: Uint32Array,
+  several: readonly number[],
+  entries: Uint32Array,
+  { starts, terms }: FieldColumn,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  if (several.length === 0) return firsts;
+  let count = firsts.length;
+  for (const i of several) {
+    const entry = entries[i] as number;
+    count += (starts[entry + 1] as number) - (starts[entry] as number) - 1;
+  }
+  budget.hold(count * Uint32Array.BYTES_PER_ELEMENT);
+  const all = new Uint32Array(count);
+  all.set(firsts);
+  let at = firsts.length;
+  for (const i of several) {
+    const entry = entries[i] as number;
+    const rest = terms.subarray((starts[entry] as number) + 1, starts[entry + 1]);
+    all.set(rest, at);
+    at += rest.length;
+    budget.spend(rest.length);
+    if (budget.isDue) yield;
+  }
+  budget.release(count * Uint32Array.BYTES_PER_ELEMENT);
+  return all;
 }
 
 type Ranks = (term: number) => number;
+
+/** The rank of every term by its bytes. */
+function* textRanks(column: FieldColumn, sought: Uint32Array, budget: WorkBudget): Work<Ranks> {
+  return yield* termRanks(column, sought, "bytes", budget);
+}
+
+/** The rank of numbers and dates by their values; -1 for anything else. */
+function* valueRanks(
+  column: FieldColumn,
+  sought: Uint32Array,
+  form: SortForm | null,
+  budget: WorkBudget,
+): Work<Ranks> {
+  const { dictionary } = column;
+  const isWhole = form !== "double" && dictionary.hasInexact;
+  if (!dictionary.hasDates && !isWhole) return yield* termRanks(column, sought, "number", budget);
+  if (dictionary.hasDates && !dictionary.hasNumbers) {
+    return yield* termRanks(column, sought, "date", budget);
+  }
+  const number = column.emptyOrder("number");
+  const date = column.emptyOrder("date");
+  const { values } = dictionary;
+  const isDate = (term: number) => dictionary.kindOf(term) === dateKind;
+  const valueOf = (term: number) => {
+    const value = values[term] as number;
+    if (isDate(term)) return Number(dateTicks(value, dictionary.ticksOf(term)));
+    return isWhole ? Math.max(-longEnd, Math.min(longEnd, Math.trunc(value))) : value;
+  };
+  const compare = (left: number, right: number) => {
+    if (isDate(left) && isDate(right)) return date.compare(left, right);
+    const a = valueOf(left);
+    const b = valueOf(right);
+    if (a !== b) return a - b;
+    if (Number.isSafeInteger(a) || isDate(left) || isDate(right)) return 0;
+    return number.compare(left, right);
+  };
+  const fits = (term: number) => dictionary.kindOf(term) === numberKind || isDate(term);
+  return yield* localRanks(sought, fits, compare, budget);
+}
 
 /** The rank of a term in an order; -1 when the term is not in it. */
 function* termRanks(
   column: FieldColumn,
   sought: Uint32Array,
   kind: OrderKind,
-  form: SortForm,
   budget: WorkBudget,
 ): Work<Ranks> {
   const { dictionary } = column;
-  const isLong = form === "long";
-  if (!isLong && !column.hasOrder(kind) && sought.length * orderShare < dictionary.count) {
+  const wanted = kind === "number" ? numberKind : dateKind;
+  const fits = kind === "bytes" ? null : (term: number) => dictionary.kindOf(term) === wanted;
+  if (!column.hasOrder(kind) && sought.length * orderShare < dictionary.count) {
     const order = column.emptyOrder(kind);
-    const fits = kind === "bytes" ? () => true : kindTest(column, kind);
     const compare = (left: number, right: number) => order.compare(left, right);
-    return yield* localRanks(sought, fits, compare, budget);
-  }
-  if (isLong && dictionary.hasInexact) {
-    const fits = kindTest(column, "number");
-    const order = column.emptyOrder("number");
-    const { values } = dictionary;
-    const compare = (left: number, right: number) => {
-      const a = Math.trunc(values[left] as number);
-      const b = Math.trunc(values[right] as number);
-      if (a !== b) return a - b;
-      return Number.isSafeInteger(a) ? 0 : order.compare(left, right);
-    };
-    return yield* localRanks(sought, fits, compare, budget);
+    return yield* localRanks(sought, fits ?? (() => true), compare, budget);
   }
   const order = yield* column.orderInSlices(kind, budget);
   const ranks = yield* order.ranks(budget);
-  const fits = kind === "bytes" ? null : kindTest(column, kind);
   return (term) => (fits === null || fits(term) ? (ranks[term] as number) : -1);
-}
-
-function kindTest(column: FieldColumn, kind: OrderKind): (term: number) => boolean {
-  const { dictionary } = column;
-  if (kind === "number") return (term) => dictionary.kindOf(term) === numberKind;
-  return (term) => dictionary.kindOf(term) === 2;
 }
 
 /** Ranks only the terms that occur, by comparison. */
@@ -252,10 +329,17 @@ export function compareAlphaNumeric(left: string, right: string): number {
   for (let i = 0; i < a.length && i < b.length; i++) {
     const x = a[i] as string;
     const y = b[i] as string;
-    const order = /^\d/.test(x) && /^\d/.test(y) ? compareDigits(x, y) : x < y ? -1 : x > y ? 1 : 0;
+    const order = compareRuns(x, y);
     if (order !== 0) return order;
   }
   return a.length - b.length;
+}
+
+function compareRuns(left: string, right: string): number {
+  const isNumber = /^\d/.test(left);
+  if (isNumber !== /^\d/.test(right)) return isNumber ? -1 : 1;
+  if (isNumber) return compareDigits(left, right);
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function compareEmpty(left: string, right: string): number {

@@ -39,6 +39,8 @@ export class FieldColumn implements StoreColumn {
   lasts: Uint32Array = new Uint32Array(16);
   /** By term: number of values, including those of removed entries. */
   counts: Uint32Array = new Uint32Array(16);
+  /** Whether some entry has, or had, several values. */
+  hasSeveral = false;
   readonly #orders = new Map<OrderKind, TermOrder>();
 
   /** Adds a value to the entry that `endEntry` will end. */
@@ -65,6 +67,7 @@ export class FieldColumn implements StoreColumn {
 
   endEntry(): void {
     const entry = this.entryCount++;
+    if (this.valueCount - (this.starts[entry] as number) > 1) this.hasSeveral = true;
     if (entry + 1 >= this.starts.length) this.starts = grownUint32(this.starts, entry + 2);
     this.starts[entry + 1] = this.valueCount;
   }
@@ -147,6 +150,7 @@ export class FieldColumn implements StoreColumn {
     let value = starts[from] as number;
     for (let entry = from; entry < to; entry++) {
       const end = starts[entry + 1] as number;
+      if (end - value > 1) this.hasSeveral = true;
       for (; value < end; value++) {
         entries[value] = entry;
         const term = terms[value] as number;

@@ -8,7 +8,7 @@
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { lowerInvariant, type SearchPiece } from "./analyzer.ts";
-import { parseInstant, termsOfInstant } from "./date-terms.ts";
+import { dateTicks, type Instant, parseInstant, termsOfInstant } from "./date-terms.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -35,6 +35,8 @@ export type ListedValue = { readonly text: string; readonly isText: boolean } | 
 
 const kinds = [textKind, numberKind, dateKind];
 const nullTerms = [nullTerm];
+const longMax = 2n ** 63n - 1n;
+const longMin = -(2n ** 63n);
 /** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
@@ -124,38 +126,46 @@ export class FieldSearch {
     return isAll ? (all ?? EntrySet.empty) : builder.finish();
   }
 
-  /** Numbers by their whole parts. Null: no bound on that side. */
+  /** Numbers by their whole parts; a date is the number of its ticks. Null: no bound on that side. */
   rangeLong(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const { dictionary } = this.#column;
-    const compare = (digits: string) => {
+    return this.#rangeValues(low, high, (digits) => {
       const sought = BigInt(digits);
-      return (term: number) => compareWhole(dictionary.values[term] as number, term, sought);
-    };
-    const compareWhole = (value: number, term: number, sought: bigint) => {
-      const whole = Number.isSafeInteger(value)
-        ? BigInt(value)
-        : wholePart(dictionary.textOf(term));
-      return whole < sought ? -1 : whole > sought ? 1 : 0;
-    };
-    return this.#range("number", low, high, compare);
+      return {
+        ofNumber: (term) => {
+          const value = dictionary.values[term] as number;
+          return compareBig(
+            Number.isSafeInteger(value) ? BigInt(value) : wholePart(dictionary.textOf(term)),
+            sought,
+          );
+        },
+        ofDate: (term) => compareBig(this.#ticksOf(term), sought),
+      };
+    });
   }
 
+  /** As `rangeLong`, by doubles. */
   rangeDouble(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const { dictionary } = this.#column;
-    const compare = (text: string) => {
+    return this.#rangeValues(low, high, (text) => {
       const sought = Number(text);
-      return (term: number) => (dictionary.values[term] as number) - sought;
-    };
-    return this.#range("number", low, high, compare);
+      return {
+        ofNumber: (term) => (dictionary.values[term] as number) - sought,
+        ofDate: (term) => Number(this.#ticksOf(term)) - sought,
+      };
+    });
   }
 
-  /** Dates are compared as instants when all bounds are dates, otherwise all terms by their bytes. */
+  /**
+   * In a field that has dates, bounds that are dates are compared as instants; numbers are then ticks. All other terms
+   * are compared by their bytes.
+   */
   rangeText(low: Bound | null, high: Bound | null): Work<EntrySet> {
+    const { dictionary } = this.#column;
     const isDates = [low, high].every(
       (bound) => bound === null || parseInstant(bound.text) !== null,
     );
-    if (isDates) return this.#rangeDates(low, high);
-    const { dictionary } = this.#column;
+    if (isDates && dictionary.hasDates) return this.#rangeDates(low, high);
     const compare = (text: string) => {
       const sought = Buffer.from(this.#folded(text));
       return (term: number) => dictionary.compareTo(term, sought);
@@ -209,7 +219,8 @@ export class FieldSearch {
       if (piece.kind === "words") {
         builder.addSet(yield* this.#searchWords(piece.words));
         this.#budget.spend(this.#view.size >>> 10);
-      } else if (!piece.startsOpen && piece.endsOpen) {
+      } else if (piece.text === "") builder.addSet(yield* this.exists());
+      else if (!piece.startsOpen && piece.endsOpen) {
         yield* this.#addPrefixed(builder, piece.text);
       } else walked.push(piece);
       if (this.#budget.isDue) yield;
@@ -337,16 +348,43 @@ export class FieldSearch {
 
   #rangeDates(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const { dictionary } = this.#column;
-    const compare = (text: string) => {
-      const sought = parseInstant(text);
-      if (sought === null) return () => 1;
-      return (term: number) => {
-        const value = dictionary.values[term] as number;
-        if (value !== sought.milliseconds) return value < sought.milliseconds ? -1 : 1;
-        return dictionary.ticksOf(term) - sought.ticks;
+    return this.#rangeValues(low, high, (text) => {
+      const { milliseconds, ticks } = parseInstant(text) as Instant; // both bounds are dates
+      const sought = dateTicks(milliseconds, ticks);
+      return {
+        ofNumber: (term) => {
+          const value = dictionary.values[term] as number;
+          return compareBig(
+            Number.isSafeInteger(value) ? BigInt(value) : wholePart(dictionary.textOf(term)),
+            sought,
+          );
+        },
+        ofDate: (term) => {
+          const value = dictionary.values[term] as number;
+          if (value !== milliseconds) return value < milliseconds ? -1 : 1;
+          return dictionary.ticksOf(term) - ticks;
+        },
       };
-    };
-    return this.#range("date", low, high, compare);
+    });
+  }
+
+  #ticksOf(term: number): bigint {
+    const { dictionary } = this.#column;
+    return dateTicks(dictionary.values[term] as number, dictionary.ticksOf(term));
+  }
+
+  /** Numbers and dates between two bounds. */
+  *#rangeValues(
+    low: Bound | null,
+    high: Bound | null,
+    compareWith: (text: string) => ValueComparison,
+  ): Work<EntrySet> {
+    const numbers = yield* this.#range("number", low, high, (text) => compareWith(text).ofNumber);
+    if (!this.#column.dictionary.hasDates) return numbers;
+    const builder = this.#builder();
+    builder.addSet(numbers);
+    builder.addSet(yield* this.#range("date", low, high, (text) => compareWith(text).ofDate));
+    return builder.finish();
   }
 
   *#range(
@@ -506,9 +544,23 @@ export function isTextTerm(term: number): boolean {
   return term !== gapTerm && term !== nullTerm && term !== objectTerm;
 }
 
-/** The whole part of a number's text, truncated toward zero. */
+/** Compares a term with a bound: negative, 0 or positive. */
+interface ValueComparison {
+  readonly ofNumber: (term: number) => number;
+  readonly ofDate: (term: number) => number;
+}
+
+function compareBig(left: bigint, right: bigint): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** The whole part of a number's text, truncated toward zero, at most 64 bits. */
 function wholePart(text: string): bigint {
-  if (/^-?\d+(\.\d*)?$/.test(text)) return BigInt(text.split(".")[0] as string);
+  if (/^-?\d+(\.\d*)?$/.test(text)) return clamped(BigInt(text.split(".")[0] as string));
   const value = Math.trunc(Number(text));
-  return Number.isFinite(value) ? BigInt(value) : 0n;
+  return Number.isFinite(value) ? clamped(BigInt(value)) : 0n;
+}
+
+function clamped(value: bigint): bigint {
+  return value > longMax ? longMax : value < longMin ? longMin : value;
 }

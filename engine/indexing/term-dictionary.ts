@@ -42,9 +42,13 @@ export class TermDictionary {
   /** Upper bound (exclusive) of the numbers in use. */
   count = firstTerm;
   values: Float64Array = new Float64Array(16);
-  /** Whether some number has a fraction, or is too large for a double to distinguish it from its neighbors. */
+  /**
+   * Whether some number has a fraction, is too large for a double to distinguish it from its neighbors, or has another
+   * text than its digits (`1e3`, `-0`).
+   */
   hasInexact = false;
   hasDates = false;
+  hasNumbers = false;
   /** Terms that are neither numbers nor dates. */
   textCount = 0;
   #slab: Buffer = Buffer.alloc(256);
@@ -93,6 +97,7 @@ export class TermDictionary {
     this.values[term] = value;
     this.#table[slot] = term;
     if (kind === numberKind) {
+      this.hasNumbers = true;
       if (!Number.isSafeInteger(value)) this.hasInexact = true;
     } else if (kind === dateKind) this.hasDates = true;
     else this.textCount++;
@@ -220,8 +225,8 @@ export class TermDictionary {
   }
 
   save(parts: PartWriter): void {
-    const { count, hasInexact, hasDates, textCount } = this;
-    parts.set("terms", { count, hasInexact, hasDates, textCount });
+    const { count, hasInexact, hasDates, hasNumbers, textCount } = this;
+    parts.set("terms", { count, hasInexact, hasDates, hasNumbers, textCount });
     const isText = textCount === count - firstTerm;
     parts.add("starts", this.#starts.subarray(0, count + 1));
     parts.add("kinds", this.#kinds.subarray(0, count));
@@ -231,8 +236,11 @@ export class TermDictionary {
   }
 
   *restore(parts: PartReader): Generator<void> {
-    const saved = parts.get<Pick<this, "count" | "hasInexact" | "hasDates" | "textCount">>("terms");
-    Object.assign(this, saved);
+    type Saved = Pick<this, "count" | "hasInexact" | "hasDates" | "textCount"> & {
+      /** Absent in snapshots of older versions. */
+      readonly hasNumbers?: boolean;
+    };
+    Object.assign(this, { hasNumbers: true, ...parts.get<Saved>("terms") });
     this.#starts = parts.uint32("starts");
     this.#kinds = parts.bytes("kinds");
     this.#hashes = parts.uint32("hashes");

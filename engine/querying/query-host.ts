@@ -51,6 +51,8 @@ export interface QueryOptions {
   readonly skipDuplicateChecking?: boolean;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
+  /** The rows are streamed: `start` is added to the offset in the text, and a total may be that of the page. */
+  readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
@@ -115,9 +117,9 @@ export class DatabaseQueries {
 
   /** As `compile` with the parameters from `options`, in slices. */
   async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
-    const { parametersText = null, start, pageSize, signal } = options;
+    const { parametersText = null, start, pageSize, isStream, signal } = options;
     const budget = new WorkBudget(signal);
-    const paging = { start, pageSize };
+    const paging = { start, pageSize, isStream };
     try {
       return await budget.run(
         this.#compiler.compileInSlices(text, kind, parametersText, budget, paging),
@@ -202,6 +204,7 @@ export class DatabaseQueries {
       projectionBehavior: options.projectionBehavior,
       keepsDuplicates: options.skipDuplicateChecking === true,
       seriesForm: options.seriesForm,
+      isStream: options.isStream,
       signal: options.signal,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);

@@ -19,7 +19,7 @@ function orderKey(scope: QueryScope, item: OrderItem, hasGroups: boolean): Order
   const common = { isDescending, nulls };
   if (expression.kind === "field") {
     const field = fieldReference(scope, expression);
-    return { ...common, kind: "field", field, type: item.type ?? "string" };
+    return { ...common, kind: "field", field, type: item.type };
   }
   const { aggregate = null, orderBy = null } = functionNamed(expression.name) ?? {};
   if (hasGroups && aggregate !== null) {

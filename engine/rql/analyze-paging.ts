@@ -9,6 +9,8 @@ import { invalid, type QueryScope, resolveValue } from "./query-scope.ts";
 export interface RequestPaging {
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
+  /** The starts of text and request are added, as RavenDB 7.2.7 does for streams. */
+  readonly isStream?: boolean | undefined;
 }
 
 /**
@@ -24,7 +26,7 @@ export function analyzePaging(
   const skip = longOf(scope, paging.skip);
   const take = longOf(scope, paging.take);
   const filterTake = longOf(scope, paging.filterTake);
-  const { start = 0, pageSize = Number.MAX_SAFE_INTEGER } = request;
+  const { start = 0, pageSize = Number.MAX_SAFE_INTEGER, isStream = false } = request;
   refuseNegative(scope, "Limit (PageSize)", take);
   refuseNegative(scope, "Offset (Start)", skip);
   refuseNegative(scope, "Start", start);
@@ -33,7 +35,7 @@ export function analyzePaging(
     throw invalid(scope, `FilterLimit cannot be negative or zero, but was ${filterTake}.`);
   }
   return {
-    skip: Math.max(skip ?? 0, start),
+    skip: isStream ? Math.min((skip ?? 0) + start, Number.MAX_SAFE_INTEGER) : Math.max(skip ?? 0, start),
     take: Math.min(take ?? Number.MAX_SAFE_INTEGER, pageSize),
     filterTake,
     // `limit null` sets no limit, but still counts as paging.

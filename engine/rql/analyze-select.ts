@@ -28,6 +28,8 @@ import {
 import { projectionFault, scriptFault } from "./script-syntax.ts";
 import { inlineSeriesName } from "./time-series/analyze-series.ts";
 
+const noValue: ParameterValue = { type: "null", value: null };
+
 /** Analyzes the projection of a query. @throws query-invalid, not-supported */
 export function analyzeSelect(scope: QueryScope, query: Query): Projection {
   const { select } = query;
@@ -148,13 +150,14 @@ function projectedField(
     case "literal": {
       // RavenDB projects true and false as null.
       const isBoolean = expression.type === "boolean";
-      const value: ParameterValue = isBoolean
-        ? { type: "null", value: null }
-        : scalarOf(expression);
+      const value: ParameterValue = isBoolean ? noValue : scalarOf(expression);
       return { key: alias ?? expression.text, value: { kind: "constant", value } };
     }
     case "parameter": {
-      const value = resolveValue(scope, expression);
+      // One that was not given among others is null.
+      const { values } = scope.parameters ?? {};
+      const isGiven = values === undefined || values.size === 0 || values.has(expression.name);
+      const value = isGiven ? resolveValue(scope, expression) : noValue;
       return { key: alias ?? expression.name, value: { kind: "constant", value } };
     }
     default:

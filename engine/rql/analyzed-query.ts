@@ -156,7 +156,12 @@ export interface OrderKeyBase {
 /** Those that methods make are listed by functions/function-table.ts. */
 export type OrderKey = OrderKeyBase &
   (
-    | { readonly kind: "field"; readonly field: FieldReference; readonly type: OrderType }
+    | {
+        readonly kind: "field";
+        readonly field: FieldReference;
+        /** null: not given. */
+        readonly type: OrderType | null;
+      }
     | MadeOrderKey
   );
 

@@ -1,7 +1,7 @@
 /**
  * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: case-sensitive, `=`
  * without conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
- * `[]` are never true; a path through a missing object is null.
+ * `[]` are never true; a path through a missing or null object is null; a `null` written in a list equals nothing.
  *
  * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
  *
@@ -47,6 +47,8 @@ export interface FilterContext {
 }
 
 const noExtra = Buffer.alloc(0);
+/** The first byte of `null`. */
+const byteN = 0x6e;
 
 /** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
 export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
@@ -221,9 +223,13 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
+  const isNull = (value: Value) => value.kind === "literal" && value.type === "null";
+  const isAll = expression.isAll;
+  if (isAll && expression.values.some(isNull)) return () => false;
   // A parameter that is an array is not expanded, and so equals nothing.
-  const values = new Set(expression.values.map((value) => seenValueOf(value, context)));
-  if (expression.isAll || values.size === 0) return () => false;
+  const sought = expression.values.filter((value) => !isNull(value));
+  const values = new Set(sought.map((value) => seenValueOf(value, context)));
+  if (values.size === 0 || (isAll && values.size > 1)) return () => false;
   return function filterIn(row, body) {
     return values.has(read(row, body));
   };
@@ -411,7 +417,7 @@ export class FieldFinder {
     for (let i = 1; i < names.length; i++) {
       const isObject = bytes[span.from] === byteObjectOpen;
       if (!isObject || !findMember(bytes, span.from, names[i] as Buffer, span)) {
-        this.isThroughMissing = !isObject;
+        this.isThroughMissing = !isObject && bytes[span.from] === byteN;
         return false;
       }
     }

@@ -5,16 +5,17 @@ import type { OrderKey } from "./analyzed-query.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { OrderContext } from "./functions/rql-function.ts";
 
-/** @throws EngineError sorter-missing */
+/** `isAll`: these are all entries of the index. @throws EngineError sorter-missing */
 export function* orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
   context: OrderContext,
+  isAll: boolean,
 ): Work<Uint32Array> {
   for (const key of orderBy) if (key.kind !== "field") orderUseOf(key).check(key);
   if (orderBy.length === 0 || entries.length < 2) return entries;
   const { budget } = context.reader;
-  const isOnly = orderBy.length === 1;
+  const isOnly = isAll && orderBy.length === 1;
   const keys: Uint32Array[] = [];
   // Includes the arrays that sorting needs besides the keys.
   budget.hold((orderBy.length + 3) * entries.byteLength);

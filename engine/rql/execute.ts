@@ -87,6 +87,8 @@ export interface QueryRequest {
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
+  /** The rows are streamed: a total may be that of the page. */
+  readonly isStream?: boolean | undefined;
   /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
   /** Whether rows found through this index carry their scores; omitted: none do. */
@@ -177,6 +179,8 @@ class Execution {
   #matchCount = 0;
   #extraRowCount = 0;
   #returnedCount = 0;
+  /** Documents whose results are on the page. */
+  #spreadCount = 0;
   #passedCount = 0;
   readonly #seen = new Set<string>();
 
@@ -485,12 +489,14 @@ class Execution {
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
     const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
-    return yield* orderEntries(entries, orderBy, {
-      reader,
-      source: this.#host.source,
-      scores,
-      seed: String(this.#host.source.monotonicMs()),
-    });
+    const seed = String(this.#host.source.monotonicMs());
+    const isAll = query.where === null;
+    return yield* orderEntries(
+      entries,
+      orderBy,
+      { reader, source: this.#host.source, scores, seed },
+      isAll,
+    );
   }
 
   /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
@@ -553,7 +559,7 @@ class Execution {
     let ticks = 0;
     let filtered = 0;
     for (;;) {
-      if (this.#returnedCount >= paging.take && !visitsAll) break;
+      if (this.#isPageFull() && !visitsAll) break;
       if (this.#scannedCount >= filterTake) break;
       if (ticks >= lookTicks) {
         budget.tick(ticks);
@@ -596,6 +602,18 @@ class Execution {
         budget.refuseCancelled();
       }
     }
+  }
+
+  #isPageFull(): boolean {
+    const count = this.#pagesDocuments() ? this.#spreadCount : this.#returnedCount;
+    return count >= this.#query.paging.take;
+  }
+
+  /** Whether a page has documents of an index, whose scripts may make several rows each. */
+  #pagesDocuments(): boolean {
+    const { projection, isDistinct } = this.#query;
+    const isScript = projection.kind !== "document" && this.#projector === null;
+    return this.#index !== null && isScript && !isDistinct && this.#series === null;
   }
 
   #idsKind(): "ids" | "prefix" | null {
@@ -700,19 +718,31 @@ class Execution {
       return this.#awaitMissing(error).then(() => this.#emitParts(parts, rowSkip) ?? undefined);
     }
     this.#extraRowCount += Math.max(0, projected.length - 1);
-    if (projected.length === 0 && projection.kind === "document") this.#skippedCount++;
+    const isOfIndex = this.#index !== null;
+    if (projected.length === 0 && (projection.kind === "document" || !isOfIndex)) {
+      this.#skippedCount++;
+    }
+    const pagesDocuments = this.#pagesDocuments();
+    if (pagesDocuments) {
+      if (this.#isPageFull()) return null;
+      this.#spreadCount++;
+    }
+    let hasSkipped = false;
     for (const one of projected) {
       const { text } = one;
+      // Of a collection, duplicates behind the page are not seen; of an index, a document's count once.
+      if (isDistinct && !isOfIndex && paging.take > 0 && this.#isPageFull()) break;
       if (isDistinct) {
         if (this.#seen.has(text)) {
-          this.#skippedCount++;
+          if (!hasSkipped) this.#skippedCount++;
+          hasSkipped = isOfIndex;
           continue;
         }
         this.#seen.add(text);
         this.#budget.hold(2 * text.length + distinctBytes);
         if (this.#seen.size <= rowSkip) continue;
       }
-      if (this.#returnedCount >= paging.take) continue;
+      if (!pagesDocuments && this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
       this.#explain(parts.row, text);
       this.#highlight(parts, text);
@@ -899,8 +929,22 @@ class Execution {
     }
     const isCounted = isDistinct && paging.take === 0;
     if (isCounted) return this.#seen.size;
+    const isScript = this.#query.projection.kind !== "document" && this.#projector === null;
+    if (this.#index !== null && this.#request.isStream === true) {
+      return this.#streamedTotal(candidates.total);
+    }
+    if (this.#index !== null && isScript) return Math.max(candidates.total, this.#returnedCount);
     if (filter !== null && this.#index === null) return this.#matchCount + this.#extraRowCount;
     return candidates.total + this.#extraRowCount;
+  }
+
+  /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page when it streams. */
+  #streamedTotal(total: number): number {
+    const { orderBy, where, isDistinct, paging, access } = this.#query;
+    const isWhole = where === null || isDistinct || access.kind === "collection";
+    const isGrouped = this.#index?.outputs !== null;
+    if (orderBy.length === 0 || isWhole || isGrouped) return total;
+    return Math.min(total, paging.skip + paging.take);
   }
 
   #capped(total: number): number | null {

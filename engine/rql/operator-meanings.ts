@@ -216,6 +216,7 @@ function textBound(bound: Bound | null): { text: string; isInclusive: boolean } 
  */
 function* listedValues(values: readonly Scalar[]): Generator<ListedValue> {
   for (const { type, value } of values) {
-    yield type === "null" ? null : { text: String(value), isText: type === "string" };
+    const text = Object.is(value, -0) ? "-0" : String(value);
+    yield type === "null" ? null : { text, isText: type === "string" };
   }
 }

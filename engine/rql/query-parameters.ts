@@ -16,7 +16,8 @@ import type { Literal } from "./ast.ts";
 export type Scalar =
   | { readonly type: "string"; readonly value: string }
   | { readonly type: "long"; readonly value: bigint }
-  | { readonly type: "double"; readonly value: number }
+  /** `text`: as it was written, where that is not as `doubleText` writes it. */
+  | { readonly type: "double"; readonly value: number; readonly text?: string }
   | { readonly type: "boolean"; readonly value: boolean }
   | { readonly type: "null"; readonly value: null };
 
@@ -162,7 +163,9 @@ class ParameterReader {
     const [digits] = numberPattern.exec(this.#json) ?? [];
     if (digits === undefined) throw notJson();
     this.#at += digits.length;
-    return number(digits);
+    const value = number(digits);
+    const isSpelled = value.type === "double" && /[.e]/i.test(digits);
+    return isSpelled && digits !== doubleText(value.value) ? { ...value, text: digits } : value;
   }
 
   /** The string whose opening quote is next. */
@@ -268,7 +271,7 @@ export function jsonText(value: ParameterValue): string {
     case "long":
       return value.value.toString();
     case "double":
-      return doubleText(value.value);
+      return value.text ?? doubleText(value.value);
     default:
       return JSON.stringify(value.value);
   }

@@ -453,7 +453,7 @@ function compileMetadataPath(
 ): TextOf {
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
-  if (path[0]?.name === "@id") return () => missing;
+  if (path[0]?.name === "@id" || path[0]?.name === "@change-vector") return () => missing;
   if (path.length === 0) {
     return (parts) => {
       const metadata = JSON.parse(source.metadataOf(parts.row, noExtra).toString()) as object;

@@ -313,7 +313,11 @@ export function resultTexts(outcome: Outcome): string[] {
       item === null || item === undefined ? [] : resultTexts({ value: item as Value, run }),
     );
   }
-  if (isReference(value) && value.kind !== kinds.function) return [valueText(run, value, true)];
+  if (isReference(value) && value.kind !== kinds.function) {
+    const text = valueText(run, value, true);
+    // A date has no members.
+    return [text.startsWith("{") ? text : "{}"];
+  }
   const shown = typeof value === "number" ? numberText(value) : String(value);
   throw new EngineError(
     "invalid-operation",

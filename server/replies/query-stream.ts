@@ -97,7 +97,8 @@ export async function streamQuery(
   { text, options }: QueryRequest,
 ): Promise<void> {
   const format = exchange.query.get("format")?.toLowerCase();
-  const asked = { ...options, timeoutMs, signal: exchange.signal, seriesForm: "list" } as const;
+  const { signal } = exchange;
+  const asked = { ...options, timeoutMs, signal, seriesForm: "list", isStream: true } as const;
   const query = await database.queries.prepare(text, asked);
   refuseIncludes(query);
   const framing =
@@ -124,15 +125,16 @@ function withStreamedTotal(
 }
 
 const includeNames: Readonly<Record<QueryInclude, string>> = {
-  documents: "Document",
-  counters: "Counter",
-  "compare-exchange": "Compare Exchange Value",
+  documents: "Document Includes are",
+  counters: "Counter Includes are",
+  "compare-exchange": "Compare Exchange Value Includes are",
+  highlights: "Highlighting is",
 };
 
 /** @throws EngineError not-supported */
 function refuseIncludes({ includes: [kind] }: PreparedQuery): void {
   if (kind === undefined) return;
-  const complaint = `${includeNames[kind]} Includes are not supported by this type of query.`;
+  const complaint = `${includeNames[kind]} not supported by this type of query.`;
   throw new EngineError("not-supported", complaint);
 }
 

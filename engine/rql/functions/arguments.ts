@@ -40,7 +40,10 @@ export function conditionArgument(
   return clause.condition(argument, isExact);
 }
 
-/** The first argument as a field and the second as text. `isStrict`: it must be a string or boolean. */
+/**
+ * The first argument as a field and the second as text. `isStrict`: it must be a string, or a boolean in the query's
+ * text, not of a parameter.
+ */
 export function fieldAndText(
   scope: QueryScope,
   call: Call,
@@ -58,7 +61,8 @@ export function fieldAndText(
     );
   }
   const value = scalarOrNone(scope, second) ?? { type: "null", value: null };
-  const isAccepted = value.type === "string" || value.type === "boolean" || !isStrict;
+  const isWord = value.type === "boolean" && second.kind === "literal";
+  const isAccepted = value.type === "string" || isWord || !isStrict;
   if (isAccepted) return { field, text: plainText(value) };
   throw invalid(
     scope,

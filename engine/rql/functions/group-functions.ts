@@ -69,7 +69,8 @@ export const key: RqlFunction = {
   select: {
     column: null,
     groupColumn: (scope, { groupBy }) => {
-      const only = groupBy.length === 1 ? groupBy[0]?.expression : undefined;
+      const first = groupBy.length === 1 ? groupBy[0]?.expression : undefined;
+      const only = first?.kind === "call" ? first.args[0] : first;
       const name = only?.kind === "field" ? selectedReference(scope, only).name : "Key";
       return { key: name, value: { kind: "group-key" } };
     },

@@ -1,12 +1,12 @@
 /** Methods that compare the text of a field: `startsWith`, `endsWith`, `regex`, `exists`. */
 import { EngineError } from "../../base/errors.ts";
 import type { FieldReference } from "../analyzed-query.ts";
-import type { Call, Field, Value } from "../ast.ts";
+import type { Argument, Call, Value } from "../ast.ts";
 import { fieldAndText, fieldArgument } from "./arguments.ts";
 import { fieldOf, findAllIds, formOf, nothing, weighedWhole } from "./finding.ts";
 import { findMatching } from "./joined-walk.ts";
 import { onlyInWhere } from "./places.ts";
-import type { FilterClause, FilterUse, RowTest, RqlFunction } from "./rql-function.ts";
+import type { FilterClause, FilterUse, ReadValue, RowTest, RqlFunction } from "./rql-function.ts";
 
 /** The text at one end of a field's. */
 export interface EndCondition<Kind extends string> {
@@ -135,8 +135,16 @@ export const exists: RqlFunction<ExistsCondition> = {
     refusal: null,
     compiled: {
       read: null,
-      test: ({ args: [field] }, clause) => {
-        if (field?.kind !== "field") return null;
+      test: ({ args }, clause) => {
+        const [field] = args;
+        if (field === undefined || args.length > 1) {
+          throw new EngineError(
+            "invalid-operation",
+            "exists(field name) must be called with one string parameter",
+          );
+        }
+        // A text and the id exist.
+        if (field.kind !== "field") return () => true;
         const read = clause.read(field);
         return (row, body) => read(row, body) !== undefined;
       },
@@ -144,19 +152,26 @@ export const exists: RqlFunction<ExistsCondition> = {
   },
 };
 
+/** A value of the document, or one that is the same for all. */
+function readOf(argument: Argument, clause: FilterClause): ReadValue {
+  if (argument.kind === "field" || argument.kind === "call") return clause.read(argument);
+  const value = clause.value(argument as Value);
+  return () => value;
+}
+
 /** A test of a text in `filter`. `second`: the name of the second argument in messages. */
 function textFilter(
   second: string,
   testOf: (text: string, clause: FilterClause) => (value: string) => boolean,
 ): FilterUse {
   const test = ({ name, args: [field, sought] }: Call, clause: FilterClause): RowTest | null => {
-    if (field === undefined || sought === undefined) return null;
     const needsTexts = () =>
       new EngineError(
         "invalid-operation",
         `${name}(text, ${second}) must be called with two string parameters`,
       );
-    const read = clause.read(field as Field | Call);
+    if (field === undefined || sought === undefined) throw needsTexts();
+    const read = readOf(field, clause);
     const text = clause.value(sought as Value);
     if (typeof text !== "string") throw needsTexts();
     const isFound = testOf(text, clause);

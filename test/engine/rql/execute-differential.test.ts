@@ -93,7 +93,8 @@ function instant(text: string): number {
   return datePattern.test(text) ? Date.parse(text.length === 10 ? text : `${text}Z`) : Number.NaN;
 }
 function termOf(one: Json, isExact: boolean): string | null {
-  if (one === null || typeof one === "object") return null;
+  if (one === null) return null;
+  if (typeof one === "object") return isExact ? "JSON_VALUE" : "json_value";
   if (typeof one === "string") return isExact ? one : one.toLowerCase();
   return String(one);
 }
@@ -128,6 +129,8 @@ function listed(one: Json, text: string): boolean {
 function order(one: Json, text: string): number | null {
   const sought = parse(text);
   if (typeof sought === "number") {
+    // Dates are numbers of ticks, larger than all of these.
+    if (typeof one === "string" && !Number.isNaN(instant(one))) return 1;
     if (typeof one !== "number") return null;
     return (text.includes(".") ? one : Math.trunc(one)) - sought;
   }
@@ -255,16 +258,19 @@ describe("orders", () => {
     form: string,
     isOnly: boolean,
     hasText: boolean,
+    hasSeveral: boolean,
   ): [number, number | string] => {
-    const [one] = valuesOf(document, "F");
-    const isTied = !isOnly || (form !== "string" && hasText);
-    if (one === undefined) return [isTied ? 1 : 0, 0];
+    const values = valuesOf(document, "F");
+    const isTied = !isOnly || hasSeveral || (form !== "string" && hasText);
+    if (values.length === 0) return [isTied ? 1 : 0, 0];
     if (form === "string") {
-      const term = termOf(one, false);
-      return term === null ? [1, 0] : [2, term];
+      const terms = values.map((one) => termOf(one, false));
+      if (terms.includes(null)) return [1, 0];
+      return [2, (terms as string[]).sort(compareText)[0] as string];
     }
-    if (typeof one !== "number") return [1, 0];
-    return [2, form === "long" ? Math.trunc(one) : one];
+    const numbers = values.filter((one) => typeof one === "number");
+    if (numbers.length === 0) return [1, 0];
+    return [2, Math.min(...numbers.map((one) => (form === "long" ? Math.trunc(one) : one)))];
   };
   const compare = (a: [number, number | string], b: [number, number | string]): number => {
     if (a[0] !== b[0]) return a[0] - b[0];
@@ -291,14 +297,15 @@ describe("orders", () => {
           const second = isOnly ? "" : ", id() desc";
           const text = `from Things order by F${as}${direction}${second} limit ${skip}, ${take}`;
           const { rows } = await database.query(text);
-          const isText = (one: Json) => typeof one === "string" || typeof one === "boolean";
+          const isText = (one: Json) => one !== null && typeof one !== "number";
           const hasText = documents.some((document) => valuesOf(document, "F").some(isText));
+          const hasSeveral = documents.some((document) => valuesOf(document, "F").length > 1);
           const sorted = documents
             .map((document, i) => ({ document, i }))
             .sort((a, b) => {
               const first = compare(
-                rank(a.document, form, isOnly, hasText),
-                rank(b.document, form, isOnly, hasText),
+                rank(a.document, form, isOnly, hasText, hasSeveral),
+                rank(b.document, form, isOnly, hasText, hasSeveral),
               );
               if (first !== 0) return isDescending ? -first : first;
               return isOnly ? a.i - b.i : compareText(b.document.id, a.document.id);

@@ -15,7 +15,7 @@ describe("parseQueryParameters", () => {
     expect(values.get("a")).toEqual({ type: "long", value: 2n ** 63n - 1n });
     expect(values.get("b")).toEqual({ type: "double", value: 1 });
     expect(values.get("c")).toEqual({ type: "double", value: 2 ** 63 });
-    expect(values.get("d")).toEqual({ type: "double", value: -1000 });
+    expect(values.get("d")).toEqual({ type: "double", value: -1000, text: "-1e3" });
     expect(text).toContain('"a":9223372036854775807,"b":1.0,');
   });
 

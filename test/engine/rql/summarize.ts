@@ -129,7 +129,7 @@ function orderText(key: OrderKey): string {
   const direction = (key.isDescending ? " desc" : "") + (key.nulls ? ` nulls ${key.nulls}` : "");
   switch (key.kind) {
     case "field":
-      return `${key.field.name} as ${key.type}${direction}`;
+      return `${key.field.name} as ${key.type ?? "string"}${direction}`;
     case "id":
       return `id() as ${key.type}${direction}`;
     case "random":
