@@ -26,6 +26,7 @@ import {
   compressor,
   compressorCount,
   jsonContentType,
+  namesOneEncoding,
   noContentType,
   type ReplyEncoding,
   type ReplyHeaders,
@@ -204,7 +205,7 @@ export abstract class Exchange {
   }
 
   /**
-   * Replies with JSON, compressed when the client accepts it and the size is worth it. Strings and Buffers are JSON
+   * Replies with JSON, compressed when the client accepts it and the size is worth it, or it asks for one encoding. Strings and Buffers are JSON
    * text already; any other value is stringified.
    */
   replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
@@ -213,10 +214,10 @@ export abstract class Exchange {
     let bytes: Buffer;
     if (Buffer.isBuffer(value)) bytes = value;
     else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
+    const accepted = this.header("accept-encoding");
+    const isWorthIt = bytes.length >= compressibleBytesMin || namesOneEncoding(accepted);
     const encoding =
-      bytes.length < compressibleBytesMin || !this.limits.compressReplies
-        ? undefined
-        : chooseEncoding(this.header("accept-encoding"));
+      isWorthIt && this.limits.compressReplies ? chooseEncoding(accepted) : undefined;
     if (encoding === undefined) {
       this.send(status, headers, jsonContentType, bytes);
       return;

@@ -116,6 +116,14 @@ const preference: readonly ReplyEncoding[] =
     ? ["gzip", "br", "deflate"]
     : ["zstd", "gzip", "br", "deflate"];
 
+/**
+ * Does the client ask for a certain encoding, instead of listing those that it can read? Such clients of RavenDB expect
+ * it for replies of any size.
+ */
+export function namesOneEncoding(header: string | undefined): boolean {
+  return header !== undefined && !header.includes(",") && !header.includes("*");
+}
+
 /** The reply encoding for an Accept-Encoding header; undefined: none. */
 export function chooseEncoding(header: string | undefined): ReplyEncoding | undefined {
   if (header === undefined) return undefined;

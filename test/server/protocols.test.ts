@@ -458,7 +458,7 @@ describe("replies", () => {
     ["gzip", zlib.gunzipSync],
     ["br", zlib.brotliDecompressSync],
     ["deflate", zlib.inflateSync],
-  ] as const)("come as %s when asked for and worth it", async (encoding, decode) => {
+  ] as const)("come as %s when asked for, or worth it", async (encoding, decode) => {
     const headers = { "accept-encoding": encoding };
     for (const path of ["/test/large", "/test/streamed"]) {
       const reply = await secure.request(path, { headers });
@@ -467,8 +467,11 @@ describe("replies", () => {
       expect(reply.body.length).toBeLessThan(5000);
       expect(JSON.parse(decode(reply.body).toString())).toHaveProperty("text");
     }
-    const small = await secure.request("/build/version", { headers });
-    expect(small.headers["content-encoding"]).toBeUndefined();
+    const path = "/build/version";
+    const small = await secure.request(path, { headers });
+    expect(JSON.parse(decode(small.body).toString())).toHaveProperty("BuildVersion");
+    const listed = await secure.request(path, { headers: { "accept-encoding": "gzip, br" } });
+    expect(listed.headers["content-encoding"]).toBeUndefined();
     const no = await secure.request("/test/large", { headers: { "accept-encoding": "identity" } });
     expect(no.text).toBe(large);
   });
