@@ -10,9 +10,9 @@
  * Hot: bench/query.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
+import { dateTicks } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
-import { dateTicks } from "./date-terms.ts";
 import { dateKind, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
 import type { OrderKind } from "./term-order.ts";
 
@@ -49,8 +49,7 @@ export function* fieldSortKeys(
   const keys = new Uint32Array(entries.length);
   if (column !== undefined) yield* fillRanks(column, entries, sort.form, keys, budget);
   const isTied = !sort.isOnly || sort.form === "alphaNumeric" || column?.hasSeveral === true;
-  if (isTied)
-    for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
+  if (isTied) for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
 
@@ -80,13 +79,13 @@ function compareNumbers(left: number, right: number): number {
   return left < right ? -1 : 1;
 }
 
-/** Positions 0 … n-1 sorted by several keys, most significant first; the sort is stable. */
+/** Positions, which are ascending, sorted by several keys, most significant first; the sort is stable. */
 export function* sortPositions(
-  count: number,
+  given: Uint32Array,
   keys: readonly Uint32Array[],
   budget: WorkBudget,
 ): Work<Uint32Array> {
-  let positions = positionsOf(count);
+  let positions = given;
   for (let k = keys.length - 1; k >= 0; k--) {
     positions = yield* slicedSortByKey(positions, keys[k] as Uint32Array, budget);
   }
@@ -97,6 +96,53 @@ export function positionsOf(count: number): Uint32Array {
   const positions = new Uint32Array(count);
   for (let i = 0; i < count; i++) positions[i] = i;
   return positions;
+}
+
+/** Ranges that keys are counted in to find the smallest ones. */
+const rangeBits = 12;
+/** Keys between two checks of the budget. */
+const stride = 65_536;
+
+/** The positions of the smallest keys, ascending: at least `count`, with all that tie with one of them. */
+export function* smallestPositions(
+  keys: Uint32Array,
+  count: number,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  let max = 0;
+  for (let i = 0; i < keys.length; i++) if ((keys[i] as number) > max) max = keys[i] as number;
+  const shift = Math.max(0, 32 - Math.clz32(max) - rangeBits);
+  const sizes = new Uint32Array(1 << rangeBits);
+  for (let from = 0; from < keys.length; from += stride) {
+    countRanges(keys, from, Math.min(from + stride, keys.length), shift, sizes);
+    budget.spend(stride >>> 2);
+    if (budget.isDue) yield;
+  }
+  let range = 0;
+  let found = sizes[0] as number;
+  while (found < count && range + 1 < sizes.length) found += sizes[++range] as number;
+  const positions = new Uint32Array(found);
+  let at = 0;
+  for (let i = 0; i < keys.length; i++) {
+    if ((keys[i] as number) >>> shift <= range) positions[at++] = i;
+    if ((i & (stride - 1)) !== stride - 1) continue;
+    budget.spend(stride >>> 2);
+    if (budget.isDue) yield;
+  }
+  return positions;
+}
+
+function countRanges(
+  keys: Uint32Array,
+  from: number,
+  to: number,
+  shift: number,
+  sizes: Uint32Array,
+): void {
+  for (let i = from; i < to; i++) {
+    const range = (keys[i] as number) >>> shift;
+    sizes[range] = (sizes[range] as number) + 1;
+  }
 }
 
 export function mirrored(keys: Uint32Array): Uint32Array {
@@ -138,8 +184,7 @@ function* fillRanks(
   }
   budget.spend(entries.length * 2);
   if (budget.isDue) yield;
-  const isByValue =
-    form === "long" || form === "double" || (form === null && dictionary.hasDates);
+  const isByValue = form === "long" || form === "double" || (form === null && dictionary.hasDates);
   const isMixed = isByValue && dictionary.textCount > 0;
   const all = yield* withOthers(sought, several, entries, column, budget);
   const ranks =

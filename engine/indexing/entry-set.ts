@@ -43,6 +43,12 @@ export class EntrySet {
     return at < list.length && list[at] === entry;
   }
 
+  /** The first `count` entries in ascending order; the array must not be changed. */
+  first(count: number): Uint32Array {
+    if (this.list !== null) return this.list.subarray(0, Math.max(0, count));
+    return listOf(this.words as Uint32Array, Math.max(0, Math.min(count, this.count)));
+  }
+
   /** The entries in ascending order; the array must not be changed. */
   toList(): Uint32Array {
     return this.list ?? listOf(this.words as Uint32Array, this.count);
@@ -211,12 +217,13 @@ function countBits(words: Uint32Array): number {
   return count;
 }
 
+/** The first `count` entries of a bitmap, which must have as many. */
 function listOf(words: Uint32Array, count: number): Uint32Array {
   const list = new Uint32Array(count);
   let at = 0;
-  for (let i = 0; i < words.length; i++) {
+  for (let i = 0; at < count; i++) {
     let word = words[i] as number;
-    while (word !== 0) {
+    while (word !== 0 && at < count) {
       const low = word & -word;
       list[at++] = i * 32 + (31 - Math.clz32(low));
       word ^= low;

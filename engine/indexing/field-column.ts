@@ -41,6 +41,8 @@ export class FieldColumn implements StoreColumn {
   counts: Uint32Array = new Uint32Array(16);
   /** Whether some entry has, or had, several values. */
   hasSeveral = false;
+  /** Number of entries without a value, including removed ones. */
+  emptyCount = 0;
   readonly #orders = new Map<OrderKind, TermOrder>();
 
   /** Adds a value to the entry that `endEntry` will end. */
@@ -67,7 +69,9 @@ export class FieldColumn implements StoreColumn {
 
   endEntry(): void {
     const entry = this.entryCount++;
-    if (this.valueCount - (this.starts[entry] as number) > 1) this.hasSeveral = true;
+    const count = this.valueCount - (this.starts[entry] as number);
+    if (count > 1) this.hasSeveral = true;
+    else if (count === 0) this.emptyCount++;
     if (entry + 1 >= this.starts.length) this.starts = grownUint32(this.starts, entry + 2);
     this.starts[entry + 1] = this.valueCount;
   }
@@ -151,6 +155,7 @@ export class FieldColumn implements StoreColumn {
     for (let entry = from; entry < to; entry++) {
       const end = starts[entry + 1] as number;
       if (end - value > 1) this.hasSeveral = true;
+      else if (end === value) this.emptyCount++;
       for (; value < end; value++) {
         entries[value] = entry;
         const term = terms[value] as number;

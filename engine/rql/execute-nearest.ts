@@ -16,21 +16,10 @@ import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
 import { lengthOfKey } from "./functions/spatial-functions.ts";
 
-/** Rows up to the end of the page. */
-const pageEndMax = 4096;
 /** Entries below which ordering all of them is as fast. */
 const entriesMin = 1024;
 
-type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
-
-/** The only sort key when it is a distance, and the query needs no more than the entries of its page; otherwise null. */
-export function pagedDistance(query: AnalyzedQuery): DistanceKey | null {
-  const { orderBy, filter, isDistinct, paging } = query;
-  const [key] = orderBy;
-  if (orderBy.length !== 1 || key?.kind !== "spatial.distance") return null;
-  if (filter !== null || isDistinct || paging.skip + paging.take > pageEndMax) return null;
-  return key;
-}
+export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
 /** The first `count` entries of a set in the order of distances; null: they are better ordered as others are. */
 export function* nearestEntries(

@@ -1,19 +1,68 @@
 /** `order by`: sorts a list of entries. */
 import type { Work } from "../base/work-budget.ts";
-import { fieldSortKeys, sortPositions } from "../indexing/entry-order.ts";
-import type { OrderKey } from "./analyzed-query.ts";
+import {
+  fieldSortKeys,
+  positionsOf,
+  smallestPositions,
+  sortPositions,
+} from "../indexing/entry-order.ts";
+import type { EntrySet } from "../indexing/entry-set.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import { firstInOrder } from "../indexing/ordered-prefix.ts";
+import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
+import { nearestEntries } from "./execute-nearest.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { OrderContext } from "./functions/rql-function.ts";
 
-/** `isAll`: these are all entries of the index. @throws EngineError sorter-missing */
+/** Rows up to the end of a page that is found without ordering all that the query finds. */
+const pageEndMax = 4096;
+/** A page is selected before sorting when there are so many times more entries. */
+const selectedShare = 4;
+
+/** The number of entries up to the end of the query's page; null: it needs all, or too many. */
+export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number | null {
+  const end = paging.skip + paging.take;
+  return filter === null && !isDistinct && end <= pageEndMax ? end : null;
+}
+
+/**
+ * The entries of a set that come first in the order, at least `count` of them, without looking at all of them; null: they
+ * are better ordered as a list. Entries without an order are in the order of their numbers.
+ */
+export function* firstEntries(
+  set: EntrySet,
+  orderBy: readonly OrderKey[],
+  count: number,
+  reader: IndexReader,
+): Work<Uint32Array | null> {
+  if (reader.store.hasSeveral) return null;
+  const [key] = orderBy;
+  if (key === undefined) return set.first(count);
+  if (key.kind === "spatial.distance" && orderBy.length === 1) {
+    return yield* nearestEntries(key, set, count, reader);
+  }
+  const column = key.kind === "field" ? reader.column(key.field.name, "lower") : undefined;
+  if (key.kind !== "field" || column === undefined) return null;
+  const { isDescending, nulls, type: form } = key;
+  const sort = { form, isDescending, nulls, isOnly: false };
+  return yield* firstInOrder(column, set, sort, count, reader);
+}
+
+/**
+ * Sorts entries, which are in the order of their numbers. `isAll`: these are all entries of the index. `count`: as many of
+ * the first ones are enough.
+ * @throws EngineError sorter-missing
+ */
 export function* orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
   context: OrderContext,
   isAll: boolean,
+  count = Number.POSITIVE_INFINITY,
 ): Work<Uint32Array> {
   for (const key of orderBy) if (key.kind !== "field") orderUseOf(key).check(key);
-  if (orderBy.length === 0 || entries.length < 2) return entries;
+  const [firstKey] = orderBy;
+  if (firstKey === undefined || entries.length < 2) return entries;
   const { budget } = context.reader;
   const isOnly = isAll && orderBy.length === 1;
   const keys: Uint32Array[] = [];
@@ -23,7 +72,12 @@ export function* orderEntries(
     keys.push(yield* sortKeysOf(entries, key, isOnly, context));
     if (budget.isDue) yield;
   }
-  const positions = yield* sortPositions(entries.length, keys, budget);
+  const [first] = keys as [Uint32Array];
+  const isSelected = count * selectedShare < entries.length;
+  const given = isSelected
+    ? yield* smallestPositions(first, count, budget)
+    : positionsOf(entries.length);
+  const positions = yield* sortPositions(given, keys, budget);
   budget.release((orderBy.length + 3) * entries.byteLength);
   return positions.map((position) => entries[position] as number);
 }

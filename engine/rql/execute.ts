@@ -16,7 +16,6 @@ import { type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
-import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
@@ -31,8 +30,8 @@ import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
-import { distanceTexts, nearestEntries, pagedDistance } from "./execute-nearest.ts";
-import { orderEntries } from "./execute-order.ts";
+import { distanceTexts } from "./execute-nearest.ts";
+import { firstEntries, orderEntries, pageEndOf } from "./execute-order.ts";
 import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
@@ -473,30 +472,33 @@ class Execution {
     const context = this.#whereContext(reader);
     const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
     const total = set.count;
-    const distance = pagedDistance(query);
-    if (distance !== null && !hasScores(query, reader)) {
-      const pageEnd = query.paging.skip + query.paging.take;
-      const entries = yield* nearestEntries(distance, set, pageEnd, reader);
-      if (entries !== null) return { entries, total };
+    const isScored = hasScores(query, reader);
+    const pageEnd = pageEndOf(query);
+    if (pageEnd !== null && !isScored) {
+      const first = yield* firstEntries(set, query.orderBy, pageEnd, reader);
+      if (first !== null) {
+        return { entries: yield* this.#ordered(first, null, pageEnd, reader), total };
+      }
     }
-    return { entries: yield* this.#ordered(set, reader, context), total };
+    const entries = set.toList();
+    const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
+    return { entries: yield* this.#ordered(entries, scores, pageEnd, reader), total };
   }
 
-  *#ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Work<Uint32Array> {
+  *#ordered(
+    entries: Uint32Array,
+    scores: Float64Array | null,
+    count: number | null,
+    reader: IndexReader,
+  ): Work<Uint32Array> {
     const query = this.#query;
-    const entries = set.toList();
-    const isScored = hasScores(query, reader);
-    const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
+    const { source } = this.#host;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
-    const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
-    const seed = String(this.#host.source.monotonicMs());
+    const orderBy = query.orderBy.length === 0 && scores !== null ? [byScore] : query.orderBy;
+    const seed = String(source.monotonicMs());
     const isAll = query.where === null;
-    return yield* orderEntries(
-      entries,
-      orderBy,
-      { reader, source: this.#host.source, scores, seed },
-      isAll,
-    );
+    const enough = reader.store.hasSeveral ? undefined : (count ?? undefined);
+    return yield* orderEntries(entries, orderBy, { reader, source, scores, seed }, isAll, enough);
   }
 
   /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
