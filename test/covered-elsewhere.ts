@@ -181,7 +181,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/compile-where.ts",
     "engine/rql/execute-include.ts",
     "engine/rql/execute-load.ts",
-    "engine/rql/execute-order.ts",
     "engine/rql/known-fields.ts",
     "engine/rql/meaning-of.ts",
     "engine/rql/operator-meanings.ts",
@@ -190,8 +189,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/query.ts",
     "engine/rql/row-scores.ts",
   ],
+  "test/engine/rql/execute-order.test.ts": ["engine/indexing/ordered-prefix.ts"],
   "test/engine/rql/execute-summary.test.ts": [
     "engine/indexing/close-terms.ts",
+    "engine/indexing/spelled-terms.ts",
     "engine/indexing/like-terms.ts",
     "engine/rql/execute-facets.ts",
     "engine/rql/execute-suggestions.ts",
@@ -323,6 +324,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/curl-access.test.ts": ["server/routing/refusal-page.ts"],
   "test/server/database-stops.test.ts": ["engine/database/system-database.ts"],
+  "test/server/endpoints/studio.test.ts": [
+    "engine/json/object-members.ts",
+    "server/replies/collection-preview.ts",
+  ],
   "test/server/endpoints/attachments.test.ts": [
     "engine/log/blob-store.ts",
     "server/http/byte-range.ts",

@@ -120,7 +120,12 @@ export class IndexReader {
     const column = this.column(name, "lower");
     if (column === undefined) return undefined;
     const space = this.#index.spaceOf?.(name) ?? globe;
-    return { column: spatialColumnOf(column, space), isLucene: this.#index.isLucene ?? false };
+    return { column: spatialColumnOf(column, space), isLucene: this.isLucene };
+  }
+
+  /** Whether the index is to answer as RavenDB's engine Lucene does, where engines differ. */
+  get isLucene(): boolean {
+    return this.#index.isLucene ?? false;
   }
 
   /** The form of a field's vectors. */

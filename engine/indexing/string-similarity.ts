@@ -26,8 +26,11 @@ export function similarityOf(term: Buffer, text: Buffer, distance: StringDistanc
   return Math.fround(1 - Math.fround(edits / longest));
 }
 
-/** The number of bytes inserted, removed and replaced. */
-function levenshtein(left: Buffer, right: Buffer): number {
+/** Units of a text: bytes, or UTF-16. */
+type Units = Uint8Array | Uint16Array;
+
+/** The number of units inserted, removed and replaced. */
+export function levenshtein(left: Units, right: Units): number {
   let above = new Uint16Array(right.length + 1).map((_, i) => i);
   let row = new Uint16Array(right.length + 1);
   for (let i = 1; i <= left.length; i++) {
@@ -42,7 +45,7 @@ function levenshtein(left: Buffer, right: Buffer): number {
 }
 
 /** As in Lucene: the common beginning is not limited to four, but weighs less in long texts. */
-function jaroWinkler(left: Buffer, right: Buffer): number {
+export function jaroWinkler(left: Units, right: Units): number {
   const [shorter, longer] = left.length <= right.length ? [left, right] : [right, left];
   const reach = Math.max(0, Math.floor(longer.length / 2) - 1);
   const isTaken = new Uint8Array(longer.length);

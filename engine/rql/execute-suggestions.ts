@@ -1,9 +1,13 @@
-/** Suggestions: terms of the index that are spelled almost like those asked for (close-terms.ts). */
+/**
+ * Suggestions: terms of the index that are spelled almost like those asked for, as RavenDB's engine Corax finds them
+ * (close-terms.ts), or Lucene where the index asks for that (spelled-terms.ts).
+ */
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
 import { wordsOfPhrase } from "../indexing/analyzer.ts";
 import { closeTerms } from "../indexing/close-terms.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { spelledTerms } from "../indexing/spelled-terms.ts";
 import type { SuggestionItem } from "./facet-query.ts";
 import type { QueryIndex } from "./row-source.ts";
 
@@ -56,8 +60,10 @@ function* suggested(
     const [word = ""] = words;
     if (column === undefined || found.size >= countMax) continue;
     const closeness = { distance, accuracy, countMax };
-    const close = yield* closeTerms(reader, column, word, closeness);
-    if (isSortedByTerm) close.sort();
+    const close = reader.isLucene
+      ? yield* spelledTerms(reader, column, word, closeness, !isSortedByTerm)
+      : yield* closeTerms(reader, column, word, closeness);
+    if (isSortedByTerm && !reader.isLucene) close.sort();
     for (const one of close) if (found.size < countMax) found.add(one);
   }
   return [...found];

@@ -2,7 +2,7 @@
  * The sample data, as the text of a dump: the shop of Northwind Traders, a public example by Microsoft, with the
  * collections and ids of RavenDB 7.2.7. Names, addresses, prices and orders come from a file in the package; the
  * orders' histories, votes, share prices, heart rates and views are generated here, and pictures are patterns. Of
- * RavenDB's seven indexes it has those without a spatial field or a map over counters or time series, in JavaScript.
+ * RavenDB's seven indexes it has those without a map over counters or time series, in JavaScript.
  *
  * Invariants:
  * - Every dump is identical, byte for byte.
@@ -85,6 +85,15 @@ const indexes: readonly Json[] = [
       "groupBy(result => result.Company).aggregate(group => ({ Company: group.key, " +
       "Count: group.values.reduce((sum, value) => sum + value.Count, 0), " +
       "Total: group.values.reduce((sum, value) => sum + value.Total, 0) }))",
+  },
+  {
+    Name: "Orders/ByShipment/Location",
+    Maps: [
+      "map('Orders', order => order.ShipTo.Location == null ? null : ({ Employee: order.Employee, " +
+        "Company: order.Company, ShipmentLocation: createSpatialField(" +
+        "order.ShipTo.Location.Latitude, order.ShipTo.Location.Longitude) }))",
+    ],
+    Fields: { ShipmentLocation: { Spatial: {} } },
   },
   {
     Name: "Orders/Totals",

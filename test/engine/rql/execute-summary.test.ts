@@ -1,5 +1,5 @@
 /** Facets, suggestions and moreLikeThis over deployed and automatic indexes; what is expected was measured on RavenDB 7.2.7. */
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, test } from "vitest";
 import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
@@ -503,5 +503,38 @@ describe("moreLikeThis()", () => {
     await expect(
       rowsOf(database, "from Articles where moreLikeThis(id() = 'articles/1')"),
     ).rejects.toMatchObject({ code: "query-invalid" });
+  });
+});
+
+describe("suggest() on an index made for Lucene", () => {
+  const terms =
+    "oren maxim maksim karmel carmel maxime maxine max eini buryak burak burke hafia rome rom a ab";
+  test.each([
+    ["oren", {}, []],
+    ["oern", {}, ["oren"]],
+    ["maxin", {}, ["maxine", "maxim", "maxime", "max"]],
+    ["maxim", {}, ["maxime", "maxine", "max"]],
+    ["maxim", { Accuracy: 0.8 }, ["maxime"]],
+    ["maxim", { SortMode: "None" }, ["maxim"]],
+    ["max", { Distance: "NGram" }, ["maxim"]],
+    ["burk", {}, ["burak", "burke"]],
+    ["roma", { Distance: "NGram", Accuracy: 0.3 }, ["rome", "rom"]],
+    ["ab", {}, []],
+    ["zzz", {}, []],
+  ])("finds what is spelled like %s with %j", async (text, options, expected) => {
+    const database = await openDatabase();
+    const words = [...terms.split(" "), "john steinbeck"].map((T, i) => [`w/${i}`, { T }]);
+    await putAll(database, "Ws", Object.fromEntries(words));
+    const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+    const Fields = { T: { Suggestions: true } };
+    await database.queries.administration.deploy(
+      [{ Name: "L", Maps: ["map('Ws', w => ({ T: w.T }))"], Configuration, Fields }],
+      true,
+    );
+    const [row] = await rowsOf(database, "from index 'L' select suggest(T, $text, $options)", {
+      text,
+      options,
+    });
+    expect(row).toEqual({ Name: "T", Suggestions: expected });
   });
 });

@@ -38,7 +38,7 @@ describe("a database with sample data", () => {
     expect(await client.json("GET stats")).toMatchObject({
       CountOfUniqueAttachments: 17,
       CountOfCounterEntries: 77,
-      CountOfIndexes: 4,
+      CountOfIndexes: 5,
     });
     expect(await client.json("GET cmpxchg?key=products/1-A")).toMatchObject({
       Results: [{ Value: { Object: 1 } }],
@@ -119,7 +119,7 @@ test("only what is asked for is made", async () => {
   expect((await post("some", types)).status).toBe(204);
   expect((await server.request("/databases/some/stats")).json).toMatchObject({
     CountOfDocuments: 1059,
-    CountOfIndexes: 4,
+    CountOfIndexes: 5,
     CountOfRevisionDocuments: 0,
     CountOfAttachments: 0,
     CountOfTimeSeriesSegments: 0,

@@ -1,0 +1,84 @@
+/** A page in an order: the rows that the whole order has there, however they are found. */
+import { afterEach, describe, expect, it } from "vitest";
+import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
+import { SeededRandom } from "../../support/random.ts";
+
+afterEach(closeDatabases);
+
+/** Orders of fields that are whole, sparse, mixed, dates, and lists. */
+const orders = [
+  "Whole",
+  "Score as double",
+  "Score as long",
+  "Sparse",
+  "Sparse as double",
+  "Text",
+  "Day",
+  "Mixed as double",
+  "List",
+  "Whole, Score as double desc",
+  "Sparse, Text desc",
+  "None",
+];
+const wheres = [
+  "",
+  "where Whole > 3 ",
+  "where Half = true ",
+  "where Whole = 2 ",
+  "where Rare = 1 ",
+];
+
+function documentOf(n: number, random: SeededRandom): object {
+  const day = new Date(Date.UTC(2020, 0, 1) + random.below(900) * 86_400_000);
+  return {
+    Whole: random.below(12),
+    Score: random.below(2000) / 8 - 100,
+    ...(random.chance(0.8) ? { Sparse: random.chance(0.1) ? null : random.below(50) } : {}),
+    Text: `t${random.below(300)}`,
+    Day: day.toISOString().slice(0, 10),
+    Mixed: random.chance(0.1) ? "text" : random.below(100),
+    List: Array.from({ length: random.below(3) }, () => random.below(20)),
+    Half: random.chance(0.5),
+    Rare: n % 400 === 0 ? 1 : 0,
+  };
+}
+
+describe("a page in the order of a field", () => {
+  it("has the rows that the whole order has there, after changes too", async () => {
+    const seed = Date.now() >>> 0;
+    const random = new SeededRandom(seed);
+    const database = await openDatabase();
+    const all = Object.fromEntries(
+      Array.from({ length: 2500 }, (_, n) => [`p/${n}`, documentOf(n, random)]),
+    );
+    await putAll(database, "P", all);
+    const ids = async (text: string) => {
+      const { rows, outcome } = await query(database, text, { waitForNonStale: true });
+      const found = rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+      return { ids: found, total: outcome?.totalResults };
+    };
+    const compareAll = async () => {
+      for (const where of wheres) {
+        for (const order of ["", ...orders]) {
+          for (const end of order === ""
+            ? [""]
+            : ["", " desc", " nulls last", " desc nulls first"]) {
+            const isPlain = !order.includes(",") || end === "";
+            if (!isPlain) continue;
+            const text = `from P ${where}${order === "" ? "" : `order by ${order}${end}`}`;
+            const whole = await ids(text);
+            const page = await ids(`${text} limit 7, 9`);
+            expect(page.total, `seed ${seed}: ${text}`).toBe(whole.ids.length);
+            expect(page.ids, `seed ${seed}: ${text}`).toEqual(whole.ids.slice(7, 16));
+          }
+        }
+      }
+    };
+    await compareAll();
+    const changed = Object.fromEntries(
+      Array.from({ length: 400 }, () => [`p/${random.below(2600)}`, documentOf(1, random)]),
+    );
+    await putAll(database, "P", changed);
+    await compareAll();
+  }, 60_000);
+});
