@@ -40,6 +40,11 @@ const longMin = -(2n ** 63n);
 /** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
+/** A condition that needs only so many entries looks at their values, not at the terms of all. */
+const withinMax = 1024;
+/** Values of a term, for each entry that is needed, from which on it is faster to look at those. */
+const withinShare = 4;
+
 /** Characters of `yyyy-MM-dd`. */
 const dayLength = 10;
 
@@ -54,12 +59,22 @@ export class FieldSearch {
   /** Whether the terms of this field are case-sensitive. */
   readonly #isExact: boolean;
   readonly #budget: WorkBudget;
+  /** Only these entries matter, and they are few; null: all do. */
+  readonly #within: EntrySet | null;
 
-  constructor(view: EntryView, column: FieldColumn, isExact: boolean, budget: WorkBudget) {
+  /** `within`: results need not have other entries than these. */
+  constructor(
+    view: EntryView,
+    column: FieldColumn,
+    isExact: boolean,
+    budget: WorkBudget,
+    within: EntrySet | null = null,
+  ) {
     this.#view = view;
     this.#column = column;
     this.#isExact = isExact;
     this.#budget = budget;
+    this.#within = within !== null && within.count <= withinMax ? within : null;
   }
 
   isNull(): Work<EntrySet> {
@@ -393,6 +408,9 @@ export class FieldSearch {
     high: Bound | null,
     compareWith: (text: string) => (term: number) => number,
   ): Work<EntrySet> {
+    if (this.#within !== null) {
+      return yield* this.#passing(this.#rangeTest(kind, low, high, compareWith), this.#within);
+    }
     const order = yield* this.#column.orderInSlices(kind, this.#budget);
     const { terms } = order;
     let from = 0;
@@ -417,6 +435,45 @@ export class FieldSearch {
     return builder.finish();
   }
 
+  #rangeTest(
+    kind: OrderKind,
+    low: Bound | null,
+    high: Bound | null,
+    compareWith: (text: string) => (term: number) => number,
+  ): (term: number) => boolean {
+    const { dictionary } = this.#column;
+    const wanted = kind === "number" ? numberKind : dateKind;
+    const toLow = low === null ? null : compareWith(low.text);
+    const toHigh = high === null ? null : compareWith(high.text);
+    const lowMin = low?.isInclusive === true ? 0 : Number.MIN_VALUE;
+    const highMax = high?.isInclusive === true ? 0 : -Number.MIN_VALUE;
+    return (term) => {
+      if (term < firstTerm) return false;
+      if (kind !== "bytes" && dictionary.kindOf(term) !== wanted) return false;
+      // NaN: both are infinite, and so equal.
+      if (toLow !== null && (toLow(term) || 0) < lowMin) return false;
+      return toHigh === null || (toHigh(term) || 0) <= highMax;
+    };
+  }
+
+  /** Those of some entries that have a value whose term passes the test. */
+  *#passing(test: (term: number) => boolean, within: EntrySet): Work<EntrySet> {
+    const builder = this.#builder();
+    const { starts, terms } = this.#column;
+    for (const entry of within.toList()) {
+      const to = starts[entry + 1] as number;
+      for (let at = starts[entry] as number; at < to; at++) {
+        this.#budget.spend(1);
+        const term = terms[at] as number;
+        if (term === gapTerm || !test(term)) continue;
+        builder.add(entry);
+        break;
+      }
+      if (this.#budget.isDue) yield;
+    }
+    return builder.finish();
+  }
+
   *#addPrefixed(builder: EntrySetBuilder, text: string): Work<void> {
     const prefix = Buffer.from(this.#folded(text));
     if (prefix.length === 0) {
@@ -437,8 +494,15 @@ export class FieldSearch {
   }
 
   *#scanTerms(test: (term: number) => boolean): Work<EntrySet> {
-    const builder = this.#builder();
     const { dictionary } = this.#column;
+    if (this.#within !== null) {
+      const testAll = (term: number) => {
+        this.#budget.spend(dictionary.lengthOf(term) >>> 3);
+        return term >= firstTerm && test(term);
+      };
+      return yield* this.#passing(testAll, this.#within);
+    }
+    const builder = this.#builder();
     const { count } = dictionary;
     for (let term = firstTerm; term < count; term++) {
       this.#budget.spend(1 + (dictionary.lengthOf(term) >>> 3));
@@ -452,6 +516,13 @@ export class FieldSearch {
 
   /** Entries with one of the terms; -1: no term. */
   *#entriesOf(terms: readonly number[]): Work<EntrySet> {
+    if (this.#within !== null) {
+      const { counts } = this.#column;
+      const values = terms.reduce((sum, term) => sum + (counts[term] ?? 0), 0);
+      if (values > this.#within.count * withinShare) {
+        return yield* this.#passing((term) => terms.includes(term), this.#within);
+      }
+    }
     const builder = this.#builder();
     for (const term of terms) if (term >= 0) yield* this.#addEntries(builder, term);
     return builder.finish();

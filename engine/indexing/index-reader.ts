@@ -76,11 +76,15 @@ export class IndexReader {
     return difference(this.all(), set);
   }
 
-  /** The field's terms. Undefined: the index lacks the field, or lacks it in this form. */
-  field(name: string, form: FieldForm): FieldSearch | undefined {
+  /**
+   * The field's terms. Undefined: the index lacks the field, or lacks it in this form. `within`: what is found need not
+   * have other entries than these.
+   */
+  field(name: string, form: FieldForm, within: EntrySet | null = null): FieldSearch | undefined {
     const column = this.column(name, form);
     if (column === undefined) return undefined;
-    return new FieldSearch(this.view, column, this.#index.keepsCase(name, form), this.budget);
+    const keepsCase = this.#index.keepsCase(name, form);
+    return new FieldSearch(this.view, column, keepsCase, this.budget, within);
   }
 
   column(name: string, form: FieldForm): FieldColumn | undefined {

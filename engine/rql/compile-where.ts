@@ -38,7 +38,9 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
     default:
   }
   if (!("field" in condition)) {
-    return yield* compositeMeaningOf(condition).find(condition, context, findEntries);
+    // What it finds may depend on more entries than those that are needed, as on the base of moreLikeThis().
+    const { within: _, ...whole } = context;
+    return yield* compositeMeaningOf(condition).find(condition, whole, findEntries);
   }
   const meaning = meaningOf(condition);
   return yield* isId(condition.field)
@@ -49,9 +51,10 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
 function* findAll(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
   let result: EntrySet | null = null;
   const [plain, nearest] = parted(operands);
-  for (const operand of plain) {
+  for (const operand of plain.length > 1 ? bySelectivity(plain) : plain) {
     if (result !== null && result.count === 0) return result;
-    const found: EntrySet = yield* findEntries(operand, context);
+    const joined: WhereContext = result === null ? context : { ...context, within: result };
+    const found: EntrySet = yield* findEntries(operand, joined);
     spendOnSets(context);
     result = result === null ? found : intersection(result, found);
   }
@@ -61,6 +64,16 @@ function* findAll(operands: readonly Condition[], context: WhereContext): Work<E
     result = yield* (findWithin as NonNullable<typeof findWithin>)(operand, result, context);
   }
   return result ?? context.reader.all();
+}
+
+/** Conditions that most likely find little first: the others then look at these entries only. */
+function bySelectivity(operands: readonly Condition[]): readonly Condition[] {
+  const rankOf = (operand: Condition) => {
+    if (operand.kind === "comparison") return operand.operator === "=" ? 0 : 3;
+    if (operand.kind === "in") return 1;
+    return operand.kind === "between" ? 3 : 2;
+  };
+  return operands.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** The operands of an `and`, with those of nested ones, and those of them that take the best of what the others find. */

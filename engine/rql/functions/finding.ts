@@ -24,7 +24,7 @@ export function fieldOf(
   form: "lower" | "exact" | "words",
   context: WhereContext,
 ): FieldSearch | undefined {
-  const found = context.reader.field(field.name, form);
+  const found = context.reader.field(field.name, form, context.within ?? null);
   if (found === undefined && form !== "lower") return fieldOf(field, "lower", context);
   return found;
 }

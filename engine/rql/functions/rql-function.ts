@@ -130,6 +130,8 @@ export interface OperandsMeaning<Made extends AnyMade> extends AnyMeaning<Made> 
 /** What evaluating conditions needs besides the index. */
 export interface WhereContext {
   readonly reader: IndexReader;
+  /** What is found is joined with these entries: others need not be found, and may be. */
+  readonly within?: EntrySet;
   findDocument(id: string): number;
   /** The JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
