@@ -139,8 +139,8 @@ export abstract class Exchange {
     if (this.abortController === undefined) {
       const controller = new AbortController();
       this.abortController = controller;
-      if (this.wasAborted || this.isClosed) controller.abort();
-      else this.whenClosed(() => controller.abort());
+      if (this.wasAborted || this.isClosed) controller.abort(endedReason);
+      else this.whenClosed(() => controller.abort(endedReason));
     }
     return this.abortController.signal;
   }
@@ -149,7 +149,7 @@ export abstract class Exchange {
   abort(): void {
     this.wasAborted = true;
     this.hasReplied = true;
-    this.abortController?.abort();
+    this.abortController?.abort(endedReason);
     this.destroy();
   }
 
@@ -332,6 +332,9 @@ export abstract class Exchange {
     return true;
   }
 }
+
+/** One for all, since it is given at the end of nearly every query, and making one with its stack costs 10 µs. */
+const endedReason = new DOMException("The exchange has ended.", "AbortError");
 
 /** Bodies up to this size are sent in one write, without watching whether the client reads them. */
 export const unwatchedBytesMax = 64 * 1024;
