@@ -10,9 +10,9 @@
  * Hot: bench/query.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
+import { dateTicks } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
-import { dateTicks } from "./date-terms.ts";
 import { dateKind, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
 import type { OrderKind } from "./term-order.ts";
 
@@ -49,8 +49,7 @@ export function* fieldSortKeys(
   const keys = new Uint32Array(entries.length);
   if (column !== undefined) yield* fillRanks(column, entries, sort.form, keys, budget);
   const isTied = !sort.isOnly || sort.form === "alphaNumeric" || column?.hasSeveral === true;
-  if (isTied)
-    for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
+  if (isTied) for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
 
@@ -138,8 +137,7 @@ function* fillRanks(
   }
   budget.spend(entries.length * 2);
   if (budget.isDue) yield;
-  const isByValue =
-    form === "long" || form === "double" || (form === null && dictionary.hasDates);
+  const isByValue = form === "long" || form === "double" || (form === null && dictionary.hasDates);
   const isMixed = isByValue && dictionary.textCount > 0;
   const all = yield* withOthers(sought, several, entries, column, budget);
   const ranks =

@@ -35,7 +35,9 @@ export function analyzePaging(
     throw invalid(scope, `FilterLimit cannot be negative or zero, but was ${filterTake}.`);
   }
   return {
-    skip: isStream ? Math.min((skip ?? 0) + start, Number.MAX_SAFE_INTEGER) : Math.max(skip ?? 0, start),
+    skip: isStream
+      ? Math.min((skip ?? 0) + start, Number.MAX_SAFE_INTEGER)
+      : Math.max(skip ?? 0, start),
     take: Math.min(take ?? Number.MAX_SAFE_INTEGER, pageSize),
     filterTake,
     // `limit null` sets no limit, but still counts as paging.

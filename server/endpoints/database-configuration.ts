@@ -103,7 +103,7 @@ async function putSettings(
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation */
+/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation, invalid-format */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
 /** GET …/config: 404 until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
@@ -143,7 +143,9 @@ function routesOf(path: string, key: string, check: Check): Route[] {
 function revisionsOf(body: JsonObject): JsonObject {
   const seen = new Set<string>();
   const collections: JsonObject = {};
-  for (const [name, rule] of Object.entries((body["Collections"] as object | null) ?? {})) {
+  const sent = body["Collections"] ?? {};
+  if (typeof sent !== "object" || Array.isArray(sent)) throw unreadable();
+  for (const [name, rule] of Object.entries(sent)) {
     if (seen.has(name.toLowerCase())) {
       throw new EngineError(
         "invalid-operation",
@@ -193,6 +195,9 @@ function binOf(body: JsonObject): JsonObject {
 /** Stored only to be read back by clients: it does not change how documents are stored. */
 function compressionOf(body: JsonObject): JsonObject {
   const { Collections } = body;
+  if (Collections !== undefined && Collections !== null && !Array.isArray(Collections)) {
+    throw unreadable();
+  }
   return {
     Collections: Array.isArray(Collections) ? Collections.map(String) : [],
     CompressAllCollections: booleanOf(body["CompressAllCollections"]),
@@ -239,5 +244,5 @@ function wholeOf(value: unknown): number | null {
 }
 
 function unreadable(): EngineError {
-  return new EngineError("invalid-operation", "The configuration has a value of a wrong type.");
+  return new EngineError("invalid-format", "The configuration has a value of a wrong type.");
 }

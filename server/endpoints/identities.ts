@@ -53,6 +53,12 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   const lastSize = query.long("lastBatchSize", 0);
   const lastMax = Math.max(0, query.long("lastMax", 0));
   const separator = query.get("identityPartsSeparator") || "/";
+  if (separator.length > 1) {
+    throw new EngineError(
+      "invalid-operation",
+      `Query string identityPartsSeparator is expecting single character, but got '${separator}'.`,
+    );
+  }
   const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
   const { low, high, size, at } = await database.identities.nextRange(tag, {
     size: lastSize,
