@@ -277,7 +277,10 @@ class Execution {
   async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
     const { source } = this.#host;
     const startMs = source.monotonicMs();
-    const index = await this.#readyIndex();
+    const index = await this.#readyIndex().catch((error: unknown): never => {
+      if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+      throw new EngineError("summary-index-missing", error.message, { cause: error });
+    });
     const { isStale } = index;
     const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
