@@ -942,9 +942,13 @@ class Execution {
   /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page when it streams. */
   #streamedTotal(total: number): number {
     const { orderBy, where, isDistinct, paging, access } = this.#query;
-    const isWhole = where === null || isDistinct || access.kind === "collection";
-    const isGrouped = this.#index?.outputs !== null;
-    if (orderBy.length === 0 || isWhole || isGrouped) return total;
+    const [key] = orderBy;
+    if (key === undefined || isDistinct || access.kind === "collection") return total;
+    if (this.#index?.outputs !== null) return total;
+    // The entries are found in their order: all of them, or a range of the field that they are sorted by.
+    const isRange = where?.kind === "comparison" || where?.kind === "between";
+    const isOfKey = isRange && key.kind === "field" && where.field.name === key.field.name;
+    if (orderBy.length === 1 && (where === null || isOfKey)) return total;
     return Math.min(total, paging.skip + paging.take);
   }
 

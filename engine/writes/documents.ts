@@ -194,14 +194,11 @@ export function seedIdentity(
   }
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
-  const stored = transaction.entry(identities, key);
-  if (stored === undefined) checkIdentityName(key);
-  // One that was never used is at 0.
-  const current = stored ?? 0;
-  if (stored !== undefined && current >= value && !isForced) return current;
-  const seed = isForced ? value : Math.max(current, value);
-  transaction.putEntry(identities, key, seed);
-  return seed;
+  const current = transaction.entry(identities, key);
+  if (current === undefined) checkIdentityName(key);
+  if (current !== undefined && current >= value && !isForced) return current;
+  transaction.putEntry(identities, key, value);
+  return value;
 }
 
 /** Options for storing a document from a dump. */

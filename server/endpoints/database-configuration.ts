@@ -159,7 +159,16 @@ function revisionsOf(body: JsonObject): JsonObject {
   return { Default: rule === null ? null : ruleOf(rule), Collections: collections };
 }
 
+/** @throws EngineError invalid-operation for a value of a wrong type */
 function ruleOf(sent: unknown): JsonObject {
+  try {
+    return readRule(sent);
+  } catch (cause) {
+    throw new EngineError("invalid-operation", unreadable().message, { cause });
+  }
+}
+
+function readRule(sent: unknown): JsonObject {
   if (typeof sent !== "object" || sent === null || Array.isArray(sent)) throw unreadable();
   const rule = sent as JsonObject;
   const age = rule["MinimumRevisionAgeToKeep"] ?? null;

@@ -98,7 +98,8 @@ async function postSeed(exchange: Exchange, { database }: DatabaseContext): Prom
   const wanted = requiredLong(exchange, "value");
   const isForced = exchange.query.bool("force", false);
   const value = await database.identities.seed(name, wanted, isForced);
-  exchange.replyJson(200, { NewSeedValue: value });
+  // RavenDB 7.2.7 tells no value below zero, but goes on from it.
+  exchange.replyJson(200, { NewSeedValue: Math.max(0, value) });
 }
 
 /** GET debug/identities: `{"users|":2}` */
