@@ -55,6 +55,7 @@ export type ErrorCode =
   | "query-syntax"
   | "query-invalid"
   | "index-missing"
+  | "summary-index-missing" // facets or suggestions of no such index
   | "index-invalid"
   | "index-creation"
   | "index-output" // a collection that an index may not write its reduced objects to

@@ -93,11 +93,13 @@ function textsOf(index: OpenIndex): DefinitionTexts {
     return { ...index.definition, fields: fieldsJson(index.definition) };
   }
   const definition = index instanceof AutomaticIndex ? index.definition : emptyDefinition;
-  const fields = [...definition.fields, ...(definition.groupBy?.keys ?? [])];
+  const { groupBy } = definition;
+  const fields = groupBy === null ? definition.fields : groupBy.keys;
+  const sums = (groupBy?.aggregates ?? []).map(({ name }) => [name, plainRow("Default")]);
   return {
     maps: [mapText(definition)],
-    reduce: definition.groupBy === null ? null : reduceText(definition.groupBy),
-    fields: Object.fromEntries(fields.map((field) => [field.name, fieldRow(field)])),
+    reduce: groupBy === null ? null : reduceText(definition.collection, groupBy.keys),
+    fields: Object.fromEntries([...sums, ...byName(fields).flatMap(fieldRow)].sort(isAnalyzed)),
     configuration: {},
     additionalSources: {},
   };
@@ -111,25 +113,48 @@ function fieldsJson({ fields }: StaticDefinition): object {
 const emptyDefinition: IndexDefinition = { collection: "", fields: [], groupBy: null };
 
 function mapText({ collection, fields, groupBy }: IndexDefinition): string {
-  const names = groupBy === null ? fields : groupBy.aggregates;
-  return `${collection}:[${names.map(({ name }) => `<Name:${name}>`).join(",")}]`;
+  const names =
+    groupBy === null
+      ? byName(fields).map(({ name }) => name)
+      : byName(groupBy.aggregates).map(
+          ({ name, kind }) => `${name}#Operation:${kind === "count" ? "Count" : "Sum"}`,
+        );
+  return `${collection}:[${names.map((name) => `<Name:${name}>`).join(";")}]`;
 }
 
-function reduceText({ keys, aggregates }: NonNullable<IndexDefinition["groupBy"]>): string {
-  const text = (rows: readonly { readonly name: string }[]) =>
-    rows.map(({ name }) => `<Name:${name}>`).join(",");
-  return `[${text(keys)}] => [${text(aggregates)}]`;
+function reduceText(collection: string, keys: readonly { readonly name: string }[]): string {
+  const names = byName(keys).map(({ name }) => `<Name:${name}>`);
+  return `${collection}:[${names.join(";")}]`;
 }
 
-function fieldRow(field: DefinitionField): object {
+function byName<Row extends { readonly name: string }>(rows: readonly Row[]): Row[] {
+  return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The forms of a field for search() and exact() come behind all others. */
+function isAnalyzed([left]: readonly unknown[], [right]: readonly unknown[]): number {
+  const rank = (name: unknown) =>
+    /^exact\(/.test(String(name)) ? 1 : /^search\(/.test(String(name)) ? 2 : 0;
+  return rank(left) - rank(right);
+}
+
+function fieldRow(field: DefinitionField): [string, object][] {
+  const rows: [string, object][] = [[field.name, plainRow("Default", field)]];
+  if (field.hasExact) rows.push([`exact(${field.name})`, plainRow("Exact")]);
+  if (field.hasSearch) rows.push([`search(${field.name})`, plainRow("Search")]);
+  return rows;
+}
+
+function plainRow(indexing: string, options: Partial<DefinitionField> = {}): object {
+  const { hasSuggest = false, hasHighlight = false, spatial, vector } = options;
   return {
     Analyzer: null,
-    Indexing: field.hasSearch ? "Search" : field.hasExact ? "Exact" : "Default",
+    Indexing: indexing,
     Storage: "No",
-    Suggestions: field.hasSuggest,
-    TermVector: field.hasHighlight ? "WithPositionsAndOffsets" : "No",
-    Spatial: field.spatial === undefined ? null : spatialRow(globe),
-    Vector: field.vector === undefined ? null : formRow(field.vector.form),
+    Suggestions: hasSuggest,
+    TermVector: hasHighlight ? "WithPositionsAndOffsets" : "No",
+    Spatial: spatial === undefined ? null : spatialRow(globe),
+    Vector: vector === undefined ? null : formRow(vector.form),
   };
 }
 

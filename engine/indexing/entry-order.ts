@@ -279,15 +279,15 @@ function* valueRanks(
   const date = column.emptyOrder("date");
   const { values } = dictionary;
   const isDate = (term: number) => dictionary.kindOf(term) === dateKind;
-  const valueOf = (term: number) => {
+  const numberOf = (term: number) => {
     const value = values[term] as number;
     if (isDate(term)) return Number(dateTicks(value, dictionary.ticksOf(term)));
     return isWhole ? Math.max(-longEnd, Math.min(longEnd, Math.trunc(value))) : value;
   };
   const compare = (left: number, right: number) => {
     if (isDate(left) && isDate(right)) return date.compare(left, right);
-    const a = valueOf(left);
-    const b = valueOf(right);
+    const a = numberOf(left);
+    const b = numberOf(right);
     if (a !== b) return a - b;
     if (Number.isSafeInteger(a) || isDate(left) || isDate(right)) return 0;
     return number.compare(left, right);

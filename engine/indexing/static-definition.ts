@@ -21,6 +21,11 @@ import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index
 import { isSameOutput, parseReduceOutput, type ReduceOutput } from "./reduce-output.ts";
 import { type EmbeddingType, embeddingTypes, plainForm, type VectorForm } from "./vector-form.ts";
 
+/** Characters of an index's name. */
+const indexNameLengthMax = 206;
+/** Characters of a name in messages. */
+const shownNameLength = 64;
+
 export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
 export const termVectors = [
   "No",
@@ -183,6 +188,8 @@ export function hasSuggestions({ fields }: StaticDefinition, name: string): bool
  */
 export function parseStaticDefinition(json: Json): StaticDefinition {
   const name = nameOf(json["Name"]);
+  for (const [key, words] of Object.entries(unusedOptions))
+    optionOf(json[key], words, `Index${key}`);
   refuseUnsupported(name, json);
   const definition: StaticDefinition = {
     name,
@@ -190,7 +197,7 @@ export function parseStaticDefinition(json: Json): StaticDefinition {
     reduce: textOrNull(json["Reduce"]),
     fields: fieldsOf(name, json["Fields"]),
     additionalSources: textsOf(json["AdditionalSources"]),
-    configuration: textsOf(json["Configuration"]),
+    configuration: configurationOf(name, json["Configuration"]),
     output: parseReduceOutput(json),
   };
   const length = [...definition.maps, definition.reduce ?? ""].reduce(
@@ -248,11 +255,26 @@ export function checkStaticIndexName(name: string): void {
       `Index name '${name}' is not permitted. Only letters, digits and characters ('_', '-', '.', '/') are allowed.`,
     );
   }
+  if (name.includes("//")) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name}' is not permitted. Index name cannot contain // (double slashes)`,
+    );
+  }
+  if (name.length > indexNameLengthMax) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name.slice(0, shownNameLength)}…' is not permitted. Index name cannot exceed ${indexNameLengthMax} characters.`,
+    );
+  }
   checkIndexName(name);
 }
 
 function mapsOf(value: unknown): string[] {
-  const maps = Array.isArray(value) ? value : [];
+  if (value !== undefined && value !== null && !Array.isArray(value)) {
+    throw unconvertible(value, "BlittableJsonReaderArray");
+  }
+  const maps = value ?? [];
   if (maps.length === 0) {
     throw new EngineError("invalid-argument", "Index must have a 'Maps' fields");
   }
@@ -281,15 +303,16 @@ function refuseUnsupported(name: string, json: Json): void {
 }
 
 function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {
-  if (typeof value !== "object" || value === null) return {};
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw unconvertible(value, "BlittableJsonReaderObject");
+  }
   const names = Object.keys(value);
   if (names.length > indexFieldsMax) {
     throw new EngineError("too-large", `Index '${index}' has more than ${indexFieldsMax} fields.`);
   }
-  const entries = Object.entries(value).map(([name, options]) => [
-    name,
-    fieldOptions(index, name, (options ?? {}) as Json),
-  ]);
+  const set = Object.entries(value).filter(([, options]) => options !== null);
+  const entries = set.map(([name, options]) => [name, fieldOptions(index, name, options as Json)]);
   return Object.fromEntries(entries) as Record<string, FieldOptions>;
 }
 
@@ -361,6 +384,35 @@ function spatialOptions(index: string, field: string, json: Json): Space {
     "invalid-argument",
     `Index '${index}', field '${field}': the bounds of Spatial are empty.`,
   );
+}
+
+/** Options without effect here, whose values are checked. */
+const unusedOptions = {
+  Type: [
+    ...["None", "AutoMap", "AutoMapReduce", "Map", "MapReduce", "Faulty"],
+    ...["JavaScriptMap", "JavaScriptMapReduce"],
+  ],
+  SourceType: ["None", "Documents", "TimeSeries", "Counters"],
+  DeploymentMode: ["Parallel", "Rolling"],
+  ArchivedDataProcessingBehavior: ["ExcludeArchived", "IncludeArchived", "ArchivedOnly"],
+} as const;
+
+function unconvertible(value: unknown, type: string): EngineError {
+  const shown = typeof value === "string" ? value : JSON.stringify(value);
+  return new EngineError("invalid-format", `Could not convert '${shown}' to ${type}`);
+}
+
+/** The settings of an index. @throws EngineError index-creation for one that no index has */
+function configurationOf(index: string, value: unknown): Record<string, string> {
+  const settings = textsOf(value);
+  for (const key of Object.keys(settings)) {
+    if (/^(?:Indexing|Query)\./i.test(key)) continue;
+    throw new EngineError(
+      "index-creation",
+      `Could not create index '${index}' because the configuration option key '${key}' is not recognized`,
+    );
+  }
+  return settings;
 }
 
 function textOrNull(value: unknown): string | null {

@@ -156,7 +156,7 @@ function projectedField(
     case "parameter": {
       // One that was not given among others is null.
       const { values } = scope.parameters ?? {};
-      const isGiven = values === undefined || values.size === 0 || values.has(expression.name);
+      const isGiven = values === undefined || values.has(expression.name);
       const value = isGiven ? resolveValue(scope, expression) : noValue;
       return { key: alias ?? expression.name, value: { kind: "constant", value } };
     }

@@ -1,7 +1,8 @@
 /**
  * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: case-sensitive, `=`
  * without conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
- * `[]` are never true; a path through a missing or null object is null; a `null` written in a list equals nothing.
+ * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a list
+ * equals nothing.
  *
  * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
  *
@@ -224,12 +225,10 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
   const isNull = (value: Value) => value.kind === "literal" && value.type === "null";
-  const isAll = expression.isAll;
-  if (isAll && expression.values.some(isNull)) return () => false;
   // A parameter that is an array is not expanded, and so equals nothing.
   const sought = expression.values.filter((value) => !isNull(value));
   const values = new Set(sought.map((value) => seenValueOf(value, context)));
-  if (values.size === 0 || (isAll && values.size > 1)) return () => false;
+  if (values.size === 0) return () => false;
   return function filterIn(row, body) {
     return values.has(read(row, body));
   };

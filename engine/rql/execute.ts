@@ -276,7 +276,10 @@ class Execution {
   async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
     const { source } = this.#host;
     const startMs = source.monotonicMs();
-    const index = await this.#readyIndex();
+    const index = await this.#readyIndex().catch((error: unknown): never => {
+      if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+      throw new EngineError("summary-index-missing", error.message, { cause: error });
+    });
     const { isStale } = index;
     const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
@@ -943,9 +946,13 @@ class Execution {
   /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page when it streams. */
   #streamedTotal(total: number): number {
     const { orderBy, where, isDistinct, paging, access } = this.#query;
-    const isWhole = where === null || isDistinct || access.kind === "collection";
-    const isGrouped = this.#index?.outputs !== null;
-    if (orderBy.length === 0 || isWhole || isGrouped) return total;
+    const [key] = orderBy;
+    if (key === undefined || isDistinct || access.kind === "collection") return total;
+    if (this.#index?.outputs !== null) return total;
+    // The entries are found in their order: all of them, or a range of the field that they are sorted by.
+    const isRange = where?.kind === "comparison" || where?.kind === "between";
+    const isOfKey = isRange && key.kind === "field" && where.field.name === key.field.name;
+    if (orderBy.length === 1 && (where === null || isOfKey)) return total;
     return Math.min(total, paging.skip + paging.take);
   }
 

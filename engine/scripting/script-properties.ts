@@ -334,6 +334,11 @@ export function callMethod(run: Run, base: Value, key: Value, args: Value[]): Va
     return callee.native(run, base, args);
   }
   if (isEmpty(base)) return undefined;
+  // Objects of documents have this method only.
+  const name = toKey(run, key);
+  const plain =
+    isReference(base) && name === "toString" ? methodTables.object.get(name) : undefined;
+  if (callee === undefined && plain !== undefined) return plain.native(run, base, args);
   return throwError("TypeError", `Property '${toKey(run, key)}' of object is not a function`);
 }
 

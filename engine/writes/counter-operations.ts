@@ -20,6 +20,8 @@ import type { Transaction } from "../store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
+/** The types by number, as RavenDB 7.2.7 also takes them. */
+const numberedTypes = ["None", "Increment", "Delete", "Get", "GetAll", "Put"] as const;
 
 export interface CounterOperation {
   readonly type: (typeof types)[number];
@@ -141,6 +143,12 @@ export function* applyCounters(
         break;
       case "Increment": {
         const wanted = required(name);
+        // RavenDB 7.2.7 keeps none of this name.
+        if (wanted === "") {
+          requireDocument(transaction, documentId);
+          slots.push(null);
+          break;
+        }
         if (counterIn(transaction, documentId, wanted) === undefined) isListChanged = true;
         const value = incrementCounter(transaction, documentId, wanted, delta ?? 1n);
         slots.push({ documentId, name: wanted, value: value.toString() });
@@ -181,8 +189,15 @@ function required(name: string | null): string {
 }
 
 function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined): CounterOperation {
-  const sent = stringMember(text, at, typeKey) ?? "None";
-  const type = types.find((known) => known === sent);
+  const number = new ValueSpan();
+  const isNumber =
+    findMember(text, at, typeKey, number) && valueKind(text, number.from) === "number";
+  const sent = isNumber
+    ? text.latin1Slice(number.from, number.to)
+    : (stringMember(text, at, typeKey) ?? "None");
+  const type = isNumber
+    ? numberedTypes[Number(sent)]
+    : types.find((known) => known.toLowerCase() === sent.toLowerCase());
   if (type === undefined) {
     throw new EngineError("invalid-format", `'${sent}' is not a type of counter operation`);
   }

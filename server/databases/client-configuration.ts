@@ -23,14 +23,22 @@ export interface EffectiveClientConfiguration {
   readonly configuration: JsonObject | null;
 }
 
-/** The configuration to store for one that was sent. @throws EngineError invalid-argument */
+/** The configuration to store for one that was sent. @throws EngineError invalid-operation, invalid-format */
 export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObject {
   const separator = sent["IdentityPartsSeparator"] ?? null;
-  if (separator !== null && (typeof separator !== "string" || !/^[^|]$/.test(separator))) {
-    throw new EngineError(
-      "invalid-argument",
-      "IdentityPartsSeparator must be one character, not '|'",
-    );
+  if (separator === "|") {
+    throw new EngineError("invalid-operation", "Cannot set identity parts separator to '|'.");
+  }
+  if (separator !== null && (typeof separator !== "string" || separator.length !== 1)) {
+    throw unconvertible(separator, "System.Char");
+  }
+  const requests = sent["MaxNumberOfRequestsPerSession"] ?? null;
+  if (requests !== null && !Number.isInteger(requests))
+    throw unconvertible(requests, "System.Int32");
+  for (const [key, words] of Object.entries(behaviors)) {
+    const behavior = sent[key] ?? null;
+    const isKnown = words.some((word) => word.toLowerCase() === String(behavior).toLowerCase());
+    if (behavior !== null && !isKnown) throw unconvertible(behavior, `Raven.Client.Http.${key}`);
   }
   return {
     Disabled: sent["Disabled"] === true,
@@ -41,6 +49,16 @@ export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObj
     LoadBalancerContextSeed: sent["LoadBalancerContextSeed"] ?? null,
     IdentityPartsSeparator: separator,
   };
+}
+
+const behaviors = {
+  ReadBalanceBehavior: ["None", "RoundRobin", "FastestNode"],
+  LoadBalanceBehavior: ["None", "UseSessionContext"],
+};
+
+function unconvertible(value: unknown, type: string): EngineError {
+  const shown = typeof value === "string" ? value : JSON.stringify(value);
+  return new EngineError("invalid-format", `Could not convert '${shown}' to ${type}`);
 }
 
 /** Caches the newest parsed configuration: every client request needs it. */

@@ -69,7 +69,7 @@ function replyResult(
 
 function requiredText({ query }: Exchange, name: string): string {
   const text = query.get(name);
-  if (text === undefined) {
+  if (text === undefined || text.trim() === "") {
     throw new EngineError(
       "invalid-argument",
       `Query string ${name} is mandatory, but wasn't specified.`,

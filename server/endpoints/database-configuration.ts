@@ -109,7 +109,7 @@ async function putSettings(
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation */
+/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation, invalid-format */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
 /** GET …/config: 404, or `unset`, until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
@@ -153,7 +153,9 @@ function routesOf(
 function revisionsOf(body: JsonObject): JsonObject {
   const seen = new Set<string>();
   const collections: JsonObject = {};
-  for (const [name, rule] of Object.entries((body["Collections"] as object | null) ?? {})) {
+  const sent = body["Collections"] ?? {};
+  if (typeof sent !== "object" || Array.isArray(sent)) throw unreadable();
+  for (const [name, rule] of Object.entries(sent)) {
     if (seen.has(name.toLowerCase())) {
       throw new EngineError(
         "invalid-operation",
@@ -167,7 +169,16 @@ function revisionsOf(body: JsonObject): JsonObject {
   return { Default: rule === null ? null : ruleOf(rule), Collections: collections };
 }
 
+/** @throws EngineError invalid-operation for a value of a wrong type */
 function ruleOf(sent: unknown): JsonObject {
+  try {
+    return readRule(sent);
+  } catch (cause) {
+    throw new EngineError("invalid-operation", unreadable().message, { cause });
+  }
+}
+
+function readRule(sent: unknown): JsonObject {
   if (typeof sent !== "object" || sent === null || Array.isArray(sent)) throw unreadable();
   const rule = sent as JsonObject;
   const age = rule["MinimumRevisionAgeToKeep"] ?? null;
@@ -203,6 +214,9 @@ function binOf(body: JsonObject): JsonObject {
 /** Stored only to be read back by clients: it does not change how documents are stored. */
 function compressionOf(body: JsonObject): JsonObject {
   const { Collections } = body;
+  if (Collections !== undefined && Collections !== null && !Array.isArray(Collections)) {
+    throw unreadable();
+  }
   return {
     Collections: Array.isArray(Collections) ? Collections.map(String) : [],
     CompressAllCollections: booleanOf(body["CompressAllCollections"]),
@@ -249,5 +263,5 @@ function wholeOf(value: unknown): number | null {
 }
 
 function unreadable(): EngineError {
-  return new EngineError("invalid-operation", "The configuration has a value of a wrong type.");
+  return new EngineError("invalid-format", "The configuration has a value of a wrong type.");
 }

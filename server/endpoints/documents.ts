@@ -130,5 +130,5 @@ function getCollectionDocuments(
   exchange: Exchange,
   { database }: DatabaseContext,
 ): Promise<void> | void {
-  return listDocuments(exchange, database, exchange.query.required("name"));
+  return listDocuments(exchange, database, exchange.query.requiredFirst("name"));
 }

@@ -53,6 +53,12 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   const lastSize = query.long("lastBatchSize", 0);
   const lastMax = Math.max(0, query.long("lastMax", 0));
   const separator = query.get("identityPartsSeparator") || "/";
+  if (separator.length > 1) {
+    throw new EngineError(
+      "invalid-operation",
+      `Query string identityPartsSeparator is expecting single character, but got '${separator}'.`,
+    );
+  }
   const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
   const { low, high, size, at } = await database.identities.nextRange(tag, {
     size: lastSize,
@@ -92,7 +98,8 @@ async function postSeed(exchange: Exchange, { database }: DatabaseContext): Prom
   const wanted = requiredLong(exchange, "value");
   const isForced = exchange.query.bool("force", false);
   const value = await database.identities.seed(name, wanted, isForced);
-  exchange.replyJson(200, { NewSeedValue: value });
+  // RavenDB 7.2.7 tells no value below zero, but goes on from it.
+  exchange.replyJson(200, { NewSeedValue: Math.max(0, value) });
 }
 
 /** GET debug/identities: `{"users|":2}` */

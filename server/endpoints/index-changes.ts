@@ -54,6 +54,12 @@ async function deploy(
 ): Promise<void> {
   const body = await jsonBody(exchange);
   const definitions = body["Indexes"];
+  if (typeof definitions === "object" && definitions !== null && !Array.isArray(definitions)) {
+    throw new EngineError(
+      "invalid-format",
+      "Could not convert 'Indexes' to BlittableJsonReaderArray",
+    );
+  }
   if (!Array.isArray(definitions)) {
     throw new EngineError(
       "invalid-argument",
@@ -90,7 +96,12 @@ async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): P
 
 /** RESET indexes?name=…: rebuilds the index */
 function resetIndex(exchange: Exchange, { database }: DatabaseContext): void {
-  database.indexes.reset(exchange.query.required("name"));
+  const name = exchange.query.required("name");
+  const mode = exchange.query.get("mode") ?? "InPlace";
+  if (!/^(?:InPlace|SideBySide)$/i.test(mode)) {
+    throw new EngineError("invalid-argument", `Requested value '${mode}' was not found.`);
+  }
+  database.indexes.reset(name);
   exchange.reply(204);
 }
 
@@ -159,13 +170,21 @@ async function setDisabled(
 /** @throws EngineError invalid-argument */
 function namesOf(body: Readonly<Record<string, unknown>>): string[] {
   const names = body["IndexNames"];
-  if (Array.isArray(names)) return names.map(String);
-  throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'IndexNames')");
+  if (Array.isArray(names) && names.length > 0) return names.map(String);
+  if (names === undefined || names === null || Array.isArray(names)) {
+    throw new EngineError("argument-null", "Value cannot be null. (Parameter 'IndexNames')");
+  }
+  throw new EngineError(
+    "invalid-format",
+    "Could not convert 'IndexNames' to Sparrow.Json.BlittableJsonReaderArray",
+  );
 }
 
-/** @throws EngineError invalid-format */
+/** A word, or its number; missing or null: the first. @throws EngineError invalid-format */
 function oneOf(value: unknown, allowed: readonly string[], type: string): string {
-  if (typeof value === "string" && allowed.includes(value)) return value;
+  if (value === undefined || value === null) return allowed[0] as string;
+  const found = allowed.find((word, i) => word === value || value === i);
+  if (found !== undefined) return found;
   throw new EngineError(
     "invalid-format",
     `Could not convert Sparrow.Json.LazyStringValue ('${String(value)}') to Raven.Client.Documents.Indexes.${type}`,

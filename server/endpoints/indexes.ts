@@ -41,14 +41,17 @@ function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
   const { query } = exchange;
   const { indexes } = database;
   const name = query.get("name");
-  if (name !== undefined && name !== "") {
+  const isNamesOnly = query.bool("namesOnly", false);
+  if (name !== undefined) {
     if (!indexes.has(name)) exchange.reply(404, { "content-type": jsonContentType });
+    else if (isNamesOnly) replyResults(exchange, database, [indexes.definition(name)["Name"]]);
     else exchange.replyJson(200, { Results: [indexes.definition(name)] });
     return;
   }
-  const start = query.int("start", 0);
-  const page = indexes.names().slice(start, start + query.int("pageSize", 2_147_483_647));
-  if (query.bool("namesOnly", false)) replyResults(exchange, database, page);
+  const start = Math.max(0, query.int("start", 0));
+  const pageSize = Math.max(0, query.int("pageSize", 2_147_483_647));
+  const page = indexes.names().slice(start, start + pageSize);
+  if (isNamesOnly) replyResults(exchange, database, page);
   else exchange.replyJson(200, { Results: page.map((one) => indexes.definition(one)) });
 }
 

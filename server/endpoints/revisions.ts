@@ -188,6 +188,7 @@ function getConflicts(exchange: Exchange): void {
 
 /** GET revisions/resolved: resolved conflicts between nodes; with one node, none */
 function getResolved(exchange: Exchange): void {
+  momentOf(exchange.query.get("since") || undefined);
   exchange.replyJson(200, { Results: [] });
 }
 
@@ -197,7 +198,7 @@ async function removeRevisions(exchange: Exchange, { database }: DatabaseContext
   const ids = stringsOf(body["DocumentIds"]);
   if (ids.length === 0) {
     throw new EngineError(
-      "invalid-argument",
+      "argument-null",
       "request 'DocumentIds' cannot be null or empty. (Parameter 'DocumentIds')",
     );
   }
@@ -307,8 +308,7 @@ function momentOf(value: unknown): number | undefined {
 }
 
 function requiredId({ query }: Exchange): string {
-  const id = query.get("id");
-  if (id) return id;
+  if (query.get("id")) return query.required("id");
   throw new EngineError("invalid-argument", "Query string value 'id' must have a non empty value");
 }
 

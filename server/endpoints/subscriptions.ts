@@ -96,7 +96,7 @@ async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Pr
 
 /** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7 gives no reason) */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
-  const name = exchange.query.required("name");
+  const name = exchange.query.requiredFirst("name");
   exchange.replyJson(200, stateOf(database, database.subscriptions.get({ name })));
 }
 

@@ -90,6 +90,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Indexes.IndexDoesNotExistException`,
   },
+  "summary-index-missing": {
+    status: 400,
+    type: `${client}.Documents.Indexes.IndexDoesNotExistException`,
+  },
   "sorter-missing": {
     status: 400,
     type: `${client}.Documents.Sorters.SorterDoesNotExistException`,

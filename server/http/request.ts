@@ -56,6 +56,12 @@ export class QueryString {
     return value;
   }
 
+  /** The first value of a name that may be repeated. @throws EngineError invalid-argument as `required` */
+  requiredFirst(name: string): string {
+    const [value] = this.all(name);
+    return value === undefined || value.trim() === "" ? this.required(name) : value;
+  }
+
   /** A 32-bit integer; `fallback` when absent or empty. @throws EngineError invalid-argument */
   int<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();

@@ -107,9 +107,9 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
       parametersText: parametersText === "null" ? null : parametersText,
       start: integer(member("Start"), "Start"),
       pageSize: integer(member("PageSize"), "PageSize"),
-      waitForNonStale: member("WaitForNonStaleResults") === true,
+      waitForNonStale: boolean(member("WaitForNonStaleResults"), "WaitForNonStaleResults"),
       timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
-      skipDuplicateChecking: member("SkipDuplicateChecking") === true,
+      skipDuplicateChecking: boolean(member("SkipDuplicateChecking"), "SkipDuplicateChecking"),
       projectionBehavior: behavior(member("ProjectionBehavior")),
     },
   };
@@ -121,8 +121,18 @@ function noQuery(): EngineError {
 
 function integer(value: unknown, name: string): number | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "number" && Number.isInteger(value)) return value;
+  // RavenDB 7.2.7 converts other numbers, texts and booleans.
+  const number = typeof value === "object" || value === "" ? Number.NaN : Math.trunc(Number(value));
+  if (Number.isFinite(number)) return number;
   throw new EngineError("invalid-format", `'${name}' is not a whole number.`);
+}
+
+/** @throws EngineError invalid-format */
+function boolean(value: unknown, name: string): boolean {
+  if (typeof value === "boolean" || typeof value === "number") return Boolean(value);
+  const word = String(value ?? false).toLowerCase();
+  if (word === "true" || word === "false") return word === "true";
+  throw new EngineError("invalid-format", `Could not convert '${name}' to System.Boolean`);
 }
 
 /** @throws EngineError invalid-format */
@@ -136,5 +146,8 @@ function behavior(value: unknown): ProjectionBehavior | undefined {
 /** Clients send milliseconds or the text of a time span. */
 function milliseconds(value: unknown): number | undefined {
   if (typeof value === "number") return value;
-  return typeof value === "string" ? parseTimeSpanMs(value) : undefined;
+  if (typeof value !== "string") return undefined;
+  const parsed = parseTimeSpanMs(value);
+  if (parsed !== undefined && !Number.isNaN(parsed)) return parsed;
+  throw new EngineError("invalid-format", `Could not convert '${value}' to System.TimeSpan`);
 }

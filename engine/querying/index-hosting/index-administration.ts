@@ -263,7 +263,10 @@ export class IndexAdministration {
       throw new EngineError("index-creation", `Failed to create index '${name}'. ${reason}`);
     };
     if (name.toLowerCase().startsWith(replacementPrefix.toLowerCase())) {
-      refuse(`Names that begin with '${replacementPrefix}' are the server's.`);
+      throw new EngineError(
+        "invalid-argument",
+        `Index name must not start with '${replacementPrefix}'. Provided index name: '${name}'`,
+      );
     }
     const known = this.indexes.byName(name);
     if (known === undefined) {

@@ -71,6 +71,9 @@ function includedSeries(scope: QueryScope, call: Call): AnalyzedInclude["series"
 }
 
 function unexpected(scope: QueryScope, call: Call): Error {
+  if (call.args.some((argument) => isCallOf(argument, "first"))) {
+    return new EngineError("not-supported", "Method 'first' is not supported.");
+  }
   const text = `${call.name}(${call.args.map(describeArgument).join(", ")})`;
   const isField = call.args[0]?.kind === "field";
   // Two spellings, as RavenDB has them.

@@ -299,3 +299,47 @@ test("a query that comes while snapshots are read waits for them", async () => {
   expect(reply.outcome?.isStale).toBe(false);
   expect(reply.outcome?.totalResults).toBeGreaterThan(100);
 });
+
+test("mixed values keep their order and their comparisons over a clean stop and a crash", async () => {
+  const folder = await newTestFolder();
+  const database = await open(folder);
+  const values = [
+    "2024-01-02",
+    "2023-05-06T07:08:09",
+    null,
+    5,
+    18.5,
+    "abc",
+    ["b", "a"],
+    [null, 9],
+    { X: 1 },
+    1000,
+    "",
+  ];
+  for (const [i, V] of values.entries()) {
+    await database.put(`mixed/${i}`, { V, "@metadata": { "@collection": "Mixed" } });
+  }
+  await database.put("mixed/none", { "@metadata": { "@collection": "Mixed" } });
+  const questions = [
+    "order by V",
+    "order by V as string",
+    "order by V as long desc",
+    "order by V as alphaNumeric",
+  ]
+    .concat(["where V > 6", "where V < '2024-01-02'", "where V >= 'a'", "where V = 1000"])
+    .map((rest) => `from Mixed ${rest}`);
+  const answers = async (of: OpenDatabase) => {
+    const found: (readonly string[])[] = [];
+    for (const question of questions) found.push((await query(of, question)).ids);
+    return found;
+  };
+  const before = await answers(database);
+  expect(before[4]).toEqual(["mixed/0", "mixed/1", "mixed/4", "mixed/7", "mixed/9"]);
+  expect(await answers(await crashed(folder))).toEqual(before);
+  await database.close();
+  const again = await open(folder);
+  expect(await answers(again)).toEqual(before);
+  await again.put("mixed/late", { V: "zz", "@metadata": { "@collection": "Mixed" } });
+  await again.delete("mixed/late");
+  expect(await answers(again)).toEqual(before);
+});
