@@ -18,16 +18,19 @@ import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
+import { attachmentKey } from "../keyspaces/attachments.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
+import { seriesKey } from "../keyspaces/time-series.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
-import { bindAttachment } from "../writes/attachments.ts";
+import { bindAttachment, removeAttachment } from "../writes/attachments.ts";
 import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
 import { nextIndex } from "../writes/compare-exchange.ts";
-import { setCounter } from "../writes/counters.ts";
+import { deleteCounter, setCounter } from "../writes/counters.ts";
 import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../writes/documents.ts";
 import {
   type DocumentText,
@@ -70,6 +73,9 @@ export interface DumpedMetadata {
   /** Bits of `documentFlags`. */
   readonly flags: number;
   readonly attachments: readonly ImportedAttachment[];
+  /** Names in its lists of counters and time series. */
+  readonly counters: readonly string[];
+  readonly timeSeries: readonly string[];
   /** Microseconds since 1970; undefined: never. */
   readonly expires: number | undefined;
   readonly isArchived: boolean;
@@ -112,6 +118,8 @@ export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
     lastModified: timeOf(known, "@last-modified", id),
     flags: flagsOf(textOf("@flags")),
     attachments: attachmentsOf(known["@attachments"]),
+    counters: namesOf(known["@counters"]),
+    timeSeries: namesOf(known["@timeseries"]),
     expires: expiryOf(known["@expires"]),
     isArchived: known["@archived"] === true,
     exportType,
@@ -159,6 +167,10 @@ function attachmentsOf(value: unknown): ImportedAttachment[] {
   }));
 }
 
+function namesOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
+}
+
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -171,6 +183,8 @@ export interface DocumentFate {
   /** It has an atomic guard, as it was written by a cluster-wide session. */
   readonly isGuarded: boolean;
   readonly attachments: readonly ImportedAttachment[];
+  /** What an existing document has besides these is removed; null: it is kept. */
+  readonly replaces: Pick<DumpedMetadata, "attachments" | "counters" | "timeSeries"> | null;
 }
 
 export class DocumentItem implements ImportItem {
@@ -202,17 +216,49 @@ export class DocumentItem implements ImportItem {
   }
 
   apply(transaction: Transaction): void {
-    const { id, options, isGuarded, attachments } = this.#fate;
+    const { id, collection, options, isGuarded, attachments, replaces } = this.#fate;
     const { state, keyspaces } = transaction;
     const { collections } = keyspaces;
     checkDocumentId(id);
+    if (replaces !== null) removeOtherParts(transaction, id, collection, replaces);
     for (const attachment of attachments) {
       checkAttachmentName(attachment.name);
-      bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
+      bindAttachment(transaction, id, attachment, collections.intern(collection));
     }
     const parsed = parsedOf(state, this.#text, this.#prepared);
     if (isGuarded) putGuarded(transaction, id, parsed, options);
     else putParsed(transaction, id, parsed, undefined, undefined, options);
+  }
+}
+
+/** Removes what an existing document has and its newer version has not; all of it when that is in another collection. */
+function removeOtherParts(
+  transaction: Transaction,
+  id: string,
+  collection: string,
+  kept: Pick<DumpedMetadata, "attachments" | "counters" | "timeSeries">,
+): void {
+  const document = transaction.find(id);
+  if (document < 0) return;
+  const { attachments, collections, counters, timeSeries } = transaction.keyspaces;
+  const collectionId = transaction.collectionOf(document);
+  if (collections.nameOf(collectionId).toLowerCase() !== collection.toLowerCase()) {
+    deleteDocument(transaction, id, undefined, undefined, false);
+    return;
+  }
+  const lowered = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
+  const keptAttachments = lowered(kept.attachments.map(({ name }) => name));
+  for (const [, one] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
+    if (keptAttachments.has(one.name.toLowerCase())) continue;
+    removeAttachment(transaction, id, one, collectionId);
+  }
+  const keptCounters = lowered(kept.counters);
+  for (const [, { name }] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
+    if (!keptCounters.has(name.toLowerCase())) deleteCounter(transaction, id, name);
+  }
+  const keptSeries = lowered(kept.timeSeries);
+  for (const [, { name }] of transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""))) {
+    if (!keptSeries.has(name.toLowerCase())) deleteFromSeries(transaction, id, name);
   }
 }
 
@@ -267,10 +313,13 @@ export class TombstoneItem implements ImportItem {
   readonly sizeBytes = 128;
   readonly counts: ItemCounts;
   readonly #id: string;
+  readonly #keepsRevision: boolean;
 
-  constructor(counts: ItemCounts, id: string) {
+  /** `keepsRevision`: the deletion leaves revisions as any other does; else the dump has them. */
+  constructor(counts: ItemCounts, id: string, keepsRevision: boolean) {
     this.counts = counts;
     this.#id = id;
+    this.#keepsRevision = keepsRevision;
   }
 
   get name(): string {
@@ -278,7 +327,7 @@ export class TombstoneItem implements ImportItem {
   }
 
   apply(transaction: Transaction): void {
-    deleteDocument(transaction, this.#id);
+    deleteDocument(transaction, this.#id, undefined, undefined, this.#keepsRevision);
   }
 }
 

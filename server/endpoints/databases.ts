@@ -184,6 +184,7 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
     if (database === undefined) throw databaseMissing(name);
     await replaceRecord(database, sent, Number(expected), index);
   }
+  await server.backups.periodic.recordChanged(database);
   exchange.replyJson(201, {
     RaftCommandIndex: index,
     Name: database.name,

@@ -66,6 +66,14 @@ export function databaseDisabled(name: string): RequestError {
   );
 }
 
+export function databaseRestoring(name: string): RequestError {
+  return new RequestError(
+    503,
+    `${client}.Database.DatabaseRestoringException`,
+    `The database '${name}' is being restored. It serves nobody before that is done.`,
+  );
+}
+
 export function bodyTooLarge(bytesMax: number): RequestError {
   return new RequestError(
     413,
