@@ -43,8 +43,12 @@ export function deletionsBackedUp(store: MarkedStore): number {
   const tasks = store.settings["PeriodicBackups"];
   if (!Array.isArray(tasks) || tasks.length === 0) return Number.POSITIVE_INFINITY;
   let needed = Number.POSITIVE_INFINITY;
-  for (const task of tasks as readonly JsonObject[]) {
-    if (task["Disabled"] === true || typeof task["IncrementalBackupFrequency"] !== "string") {
+  for (const task of tasks as readonly (JsonObject | null)[]) {
+    if (
+      task === null ||
+      task["Disabled"] === true ||
+      typeof task["IncrementalBackupFrequency"] !== "string"
+    ) {
       continue;
     }
     const etag = backupMark(store, Number(task["TaskId"]))?.etag ?? 0;
