@@ -170,7 +170,7 @@ export class Restores {
         const tell = (figures: OperationFigures) =>
           progress({ ...figures, ...restoredFiles(false, name, i + 1, names.length) });
         await database.smuggler.restore(
-          dumpText(readBackupFile(files, join(folder, name))),
+          dumpText(readBackupFile(files, join(folder, name)), true),
           { hasSuccessor, skipsIndexes },
           () => this.#host.nextIndex(),
           result,
