@@ -18,19 +18,16 @@ import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
-import { attachmentKey } from "../keyspaces/attachments.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
-import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
-import { seriesKey } from "../keyspaces/time-series.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
-import { bindAttachment, removeAttachment } from "../writes/attachments.ts";
+import { bindAttachment } from "../writes/attachments.ts";
 import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
 import { nextIndex } from "../writes/compare-exchange.ts";
-import { deleteCounter, setCounter } from "../writes/counters.ts";
+import { setCounter } from "../writes/counters.ts";
 import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../writes/documents.ts";
 import {
   type DocumentText,
@@ -40,6 +37,7 @@ import {
 } from "../writes/prepared-document.ts";
 import { importRevision } from "../writes/revisions.ts";
 import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
+import { type DocumentParts, removeOtherParts } from "./replaced-parts.ts";
 import type { ItemCounts } from "./smuggler-result.ts";
 
 /** One item that an import writes. */
@@ -184,7 +182,7 @@ export interface DocumentFate {
   readonly isGuarded: boolean;
   readonly attachments: readonly ImportedAttachment[];
   /** What an existing document has besides these is removed; null: it is kept. */
-  readonly replaces: Pick<DumpedMetadata, "attachments" | "counters" | "timeSeries"> | null;
+  readonly replaces: DocumentParts | null;
 }
 
 export class DocumentItem implements ImportItem {
@@ -228,37 +226,6 @@ export class DocumentItem implements ImportItem {
     const parsed = parsedOf(state, this.#text, this.#prepared);
     if (isGuarded) putGuarded(transaction, id, parsed, options);
     else putParsed(transaction, id, parsed, undefined, undefined, options);
-  }
-}
-
-/** Removes what an existing document has and its newer version has not; all of it when that is in another collection. */
-function removeOtherParts(
-  transaction: Transaction,
-  id: string,
-  collection: string,
-  kept: Pick<DumpedMetadata, "attachments" | "counters" | "timeSeries">,
-): void {
-  const document = transaction.find(id);
-  if (document < 0) return;
-  const { attachments, collections, counters, timeSeries } = transaction.keyspaces;
-  const collectionId = transaction.collectionOf(document);
-  if (collections.nameOf(collectionId).toLowerCase() !== collection.toLowerCase()) {
-    deleteDocument(transaction, id, undefined, undefined, false);
-    return;
-  }
-  const lowered = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
-  const keptAttachments = lowered(kept.attachments.map(({ name }) => name));
-  for (const [, one] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
-    if (keptAttachments.has(one.name.toLowerCase())) continue;
-    removeAttachment(transaction, id, one, collectionId);
-  }
-  const keptCounters = lowered(kept.counters);
-  for (const [, { name }] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
-    if (!keptCounters.has(name.toLowerCase())) deleteCounter(transaction, id, name);
-  }
-  const keptSeries = lowered(kept.timeSeries);
-  for (const [, { name }] of transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""))) {
-    if (!keptSeries.has(name.toLowerCase())) deleteFromSeries(transaction, id, name);
   }
 }
 

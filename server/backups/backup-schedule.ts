@@ -21,7 +21,9 @@ export function nextRun(
   const last = Math.max(lastFullMs ?? 0, lastIncrementalMs ?? 0);
   const incrementalMs = nextMs(task.IncrementalBackupFrequency, after(last === 0 ? null : last));
   if (fullMs === null && incrementalMs === null) return null;
-  const isFull = incrementalMs === null || (fullMs !== null && fullMs <= incrementalMs);
+  // Where both are due, the full one has what the incremental one would.
+  const isFullFirst = fullMs !== null && (fullMs <= nowMs || fullMs <= (incrementalMs ?? fullMs));
+  const isFull = incrementalMs === null || isFullFirst;
   const atMs = isFull ? fullMs : incrementalMs;
   if (atMs === null) return null;
   return { atMs, isFull: isFull || lastFullMs === null };

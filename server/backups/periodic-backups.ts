@@ -66,7 +66,7 @@ export class PeriodicBackups {
   readonly #running = new Map<string, RunningBackup>();
   readonly #failures = new Map<string, Failures>();
   #timer: NodeJS.Timeout | undefined;
-  #isChecking = false;
+  #checking: Promise<void> | null = null;
   #isClosed = false;
 
   constructor(host: PeriodicHost) {
@@ -288,24 +288,25 @@ export class PeriodicBackups {
   #checkIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#isClosed || this.#watched.size === 0) return;
-    this.#timer = setTimeout(() => void this.#check(), Math.min(ms, checkMsMax));
+    this.#timer = setTimeout(() => void this.check(), Math.min(ms, checkMsMax));
     this.#timer.unref();
   }
 
-  /** Starts what is due, one at a time, and waits for what is due next. */
-  async #check(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
+  /** Starts what is due, one at a time; resolves when it has looked at all databases. */
+  check(): Promise<void> {
+    this.#checking ??= this.#checkAll().finally(() => {
+      this.#checking = null;
+    });
+    return this.#checking;
+  }
+
+  async #checkAll(): Promise<void> {
     let waitMs = checkMsMax;
-    try {
-      for (const name of [...this.#watched.values()]) {
-        if (this.#isClosed) return;
-        waitMs = Math.min(waitMs, await this.#checkDatabase(name));
-      }
-    } finally {
-      this.#isChecking = false;
-      this.#checkIn(waitMs);
+    for (const name of [...this.#watched.values()]) {
+      if (this.#isClosed) return;
+      waitMs = Math.min(waitMs, await this.#checkDatabase(name));
     }
+    this.#checkIn(waitMs);
   }
 
   /** @returns milliseconds until a task of it may be due */

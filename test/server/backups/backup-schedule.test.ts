@@ -50,6 +50,13 @@ test("one that was missed is due at once, and once", () => {
   expect(nextRun(daily, { ...none, lastFullMs: at(9, 12) }, at(9, 12, 1))?.atMs).toBe(at(10, 2));
 });
 
+test("where both were missed, the full one is made", () => {
+  const daily = task("0 2 * * *", "0 * * * *");
+  const full = { ...none, lastFullMs: at(2, 2) };
+  expect(nextRun(daily, full, at(2, 23))).toEqual({ atMs: at(2, 3), isFull: false });
+  expect(nextRun(daily, full, at(4, 1))).toEqual({ atMs: at(3, 2), isFull: true });
+});
+
 test("a clock that was set back stops nothing", () => {
   const daily = task("0 2 * * *", null);
   expect(nextRun(daily, { ...none, lastFullMs: at(20, 2) }, at(9, 12))?.atMs).toBe(at(10, 2));
