@@ -51,6 +51,14 @@ export function operationStateReply({ kind, state }: OperationInfo): OperationFi
   });
 }
 
+/**
+ * The text of replies about operations. RavenDB writes rates, which are doubles, with a decimal; none of ours is another
+ * number than 0, and within a string the quotes would be escaped.
+ */
+export function operationText(reply: unknown): string {
+  return JSON.stringify(reply).replaceAll('"BytesPutsPerSec":0,', '"BytesPutsPerSec":0.0,');
+}
+
 /** An item of the list of operations. */
 export function operationReply(info: OperationInfo): OperationFigures {
   return {

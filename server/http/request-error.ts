@@ -70,7 +70,7 @@ export function databaseRestoring(name: string): RequestError {
   return new RequestError(
     503,
     `${client}.Database.DatabaseRestoringException`,
-    `The database '${name}' is being restored. It serves nobody before that is done.`,
+    `${name} is currently being restored`,
   );
 }
 

@@ -157,6 +157,11 @@ test("while a database is restored, it serves nobody", async () => {
   const reply = await client.send("GET /databases/half/docs?id=a");
   expect(reply.status).toBe(503);
   expect(reply.json).toMatchObject({ Type: expect.stringContaining("DatabaseRestoringException") });
+  const deletion = { DatabaseNames: ["half"], HardDelete: true };
+  expect(await client.json("DELETE /admin/databases", deletion)).toMatchObject({
+    Type: "System.InvalidOperationException",
+    Message: expect.stringContaining("while the restore process is in progress"),
+  });
   await databases.delete("half");
 });
 
