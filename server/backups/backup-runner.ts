@@ -131,7 +131,7 @@ export class BackupRunner {
 
 function busy(taskName: string, database: string, current: string): RequestError {
   return new RequestError(
-    500,
+    400,
     "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
     `Failed to start Backup Task: '${taskName}' of database '${database}': one backup is made at a time, and the one that is being made is ${current}. Try again when it has ended.`,
   );

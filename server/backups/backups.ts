@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
-import { EngineError } from "../../engine/base/errors.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import type { Database, Operations, StartedOperation } from "../../engine/engine.ts";
 import { unzonedDateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -112,7 +112,12 @@ export class Backups {
       throw new EngineError("invalid-operation", `Path '${path}' doesn't exist`);
     }
     const points: JsonObject[] = [];
-    for (const one of await backupFoldersIn(folder)) points.push(...(await pointsIn(one)));
+    try {
+      for (const one of await backupFoldersIn(folder)) points.push(...(await pointsIn(one)));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw invalidArgument(`The backup folder cannot be read: ${path} (${code})`);
+    }
     if (points.length === 0) {
       throw new EngineError("invalid-operation", "Couldn't locate any backup files.");
     }

@@ -192,7 +192,7 @@ export class PeriodicBackups {
     if (task.Disabled) {
       throw new EngineError("invalid-operation", `Backup task id: ${taskId} is disabled`);
     }
-    return await this.#run(database, task, isFull, operationId);
+    return await this.#run(database, task, isFull, operationId, false);
   }
 
   async #change(
@@ -208,11 +208,13 @@ export class PeriodicBackups {
     await this.recordChanged(database);
   }
 
+  /** `isDue`: nobody waits for it, so that the operator is told when it fails. */
   async #run(
     database: Database,
     task: PeriodicBackup,
     wantsFull: boolean,
     operationId: number | undefined,
+    isDue: boolean,
   ): Promise<StartedOperation> {
     const { runner, rules } = this.#host;
     const taskId = task.TaskId;
@@ -250,7 +252,7 @@ export class PeriodicBackups {
     void started.ended.then(async ({ error }) => {
       this.#running.delete(key);
       if (error === undefined) this.#failures.delete(key);
-      else await this.#failed(database, ended(id), error);
+      else await this.#failed(database, ended(id), error, isDue);
       this.#checkIn(0);
     });
     return started;
@@ -271,13 +273,13 @@ export class PeriodicBackups {
   }
 
   /** Remembers a failure, and when to try again. */
-  async #failed(database: Database, run: EndedRun, error: unknown): Promise<void> {
+  async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
     const key = keyOf(database, run.taskId);
     const count = (this.#failures.get(key)?.count ?? 0) + 1;
     const waitMs = Math.min(retryMsMax, retryMsMin * 2 ** (count - 1));
     this.#failures.set(key, { count, retryMs: this.#host.nowMs() + waitMs });
     const message = error instanceof Error ? error.message : String(error);
-    this.#host.report(`A backup of database '${database.name}' failed`, error);
+    if (isTold) this.#host.report(`A backup of database '${database.name}' failed`, error);
     if (this.find(database, run.taskId) === undefined) return;
     const previous = database.smuggler.backupMark(run.taskId);
     await database.smuggler
@@ -338,7 +340,7 @@ export class PeriodicBackups {
 
   async #runDue(database: Database, task: PeriodicBackup, isFull: boolean): Promise<void> {
     try {
-      await this.#run(database, task, isFull, undefined);
+      await this.#run(database, task, isFull, undefined, true);
     } catch (error) {
       const nowMs = this.#host.nowMs();
       const run = {
@@ -350,7 +352,7 @@ export class PeriodicBackups {
         isFull,
         changeVector: database.changeVector,
       };
-      await this.#failed(database, run, error);
+      await this.#failed(database, run, error, true);
     }
   }
 }

@@ -25,7 +25,7 @@ import { dumpText } from "../databases/dump-body.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { readBackupFile } from "./backup-file.ts";
+import { fileError, readBackupFile } from "./backup-file.ts";
 import {
   type BackupFileName,
   backupFilesIn,
@@ -263,7 +263,9 @@ async function filesToRestore(
   folder: string,
   { location, lastFile }: RestoreRequest,
 ): Promise<readonly string[]> {
-  let found: readonly BackupFileName[] = await backupFilesIn(folder);
+  let found: readonly BackupFileName[] = await backupFilesIn(folder).catch((error: unknown) => {
+    throw fileError(error, location);
+  });
   if (found.length === 0) {
     throw invalidArgument(`No files to restore from the backup location, path: ${location}`);
   }
