@@ -244,7 +244,11 @@ export class PeriodicBackups {
       // A task that was deleted meanwhile is not remembered again.
       if (this.find(database, taskId) === undefined) return;
       await database.smuggler.putBackupMark(taskId, markAfter(previous, ended(id), backup));
-      if (isFull) await removeOldBackups(folder, database, task, this.#host.nowMs());
+      if (!isFull) return;
+      // The backup is made, whatever becomes of the old ones.
+      await removeOldBackups(folder, database, task, this.#host.nowMs()).catch((error: unknown) =>
+        this.#host.report(`Old backups of database '${database.name}' could not be removed`, error),
+      );
     };
     id = operationId ?? (await database.operations.nextId());
     const started = await runner.start(database, plan, id, finished);
