@@ -140,10 +140,13 @@ export {
   type WatchedPatch,
 } from "./api/set-operations.ts";
 export {
+  type BackupMark,
+  type BackupRun,
   type DumpItemType,
   type DumpOptions,
   type ImportSettings,
   Smuggler,
+  type SmugglerResult,
 } from "./api/smuggler.ts";
 export {
   type CollectionCounts,
@@ -215,6 +218,7 @@ export {
 } from "./rql/results.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
 export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
+export { hasCompleteSections } from "./smuggler/dump-record.ts";
 export { encodeSeriesBlob } from "./smuggler/series-blob.ts";
 export { checkTransform } from "./smuggler/transform.ts";
 export type {

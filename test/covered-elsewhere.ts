@@ -467,4 +467,14 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/store/turns.test.ts": ["engine/writes/batch-records.ts"],
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
+  "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
+  "test/server/backups/periodic-backups.test.ts": [
+    "server/backups/backup-status.ts",
+    "server/backups/retention.ts",
+  ],
+  "test/server/backups/restores.test.ts": [
+    "server/backups/backup-result.ts",
+    "server/backups/backup-runner.ts",
+    "server/backups/backups.ts",
+  ],
 };

@@ -1,12 +1,34 @@
-/** Exports and imports of whole databases as dumps, in the format of RavenDB. */
+/** Exports, imports, backups and restores of whole databases as dumps, in the format of RavenDB. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { DumpItemType, DumpOptions } from "../smuggler/dump-options.ts";
+import {
+  type BackupMark,
+  backupMark,
+  hasDeletionsSince,
+  putBackupMark,
+} from "../smuggler/backup-marks.ts";
+import {
+  backupOptions,
+  type DumpItemType,
+  type DumpOptions,
+  restoreOptions,
+} from "../smuggler/dump-options.ts";
 import { exportDump } from "../smuggler/export.ts";
 import { type ImportSettings, importDump } from "../smuggler/import.ts";
 import { SmugglerResult } from "../smuggler/smuggler-result.ts";
 import type { OperationFigures, StartedOperation } from "../store/operations.ts";
 
-export type { DumpItemType, DumpOptions, ImportSettings };
+export type { BackupMark, DumpItemType, DumpOptions, ImportSettings, SmugglerResult };
+
+/** A backup under way: the text of its dump, and what is known of it. */
+export interface BackupRun {
+  /** Of the state at the moment of the first piece. */
+  readonly dump: AsyncGenerator<Buffer>;
+  /** Counts so far, and messages. */
+  readonly result: SmugglerResult;
+  /** Reports progress to those who watch the operation. */
+  readonly progress: (figures: OperationFigures) => void;
+  readonly signal: AbortSignal;
+}
 
 export class Smuggler {
   readonly #database: OpenDatabase;
@@ -17,7 +39,7 @@ export class Smuggler {
 
   /** The text of a dump of the database as it is now. @throws EngineError script-failed, record-damaged */
   export(options: DumpOptions): AsyncGenerator<Buffer> {
-    return exportDump(this.#database, options, this.#newResult());
+    return exportDump(this.#database, options, this.newResult());
   }
 
   /**
@@ -31,7 +53,7 @@ export class Smuggler {
     send: (dump: AsyncGenerator<Buffer>) => Promise<void>,
   ): StartedOperation {
     const database = this.#database;
-    const result = this.#newResult();
+    const result = this.newResult();
     return database.operations.startWithId(
       operationId,
       "DatabaseExport",
@@ -54,7 +76,7 @@ export class Smuggler {
     settings: ImportSettings,
   ): StartedOperation {
     const database = this.#database;
-    const result = this.#newResult();
+    const result = this.newResult();
     return database.operations.startWithId(
       operationId,
       "DatabaseImport",
@@ -67,6 +89,64 @@ export class Smuggler {
   }
 
   /**
+   * Starts an operation that makes a backup: `send` takes the text, and returns the result of the operation.
+   * @param since an incremental backup has only what changed after this etag; 0: everything
+   * @param id a new one when undefined
+   */
+  async startBackup(
+    id: number | undefined,
+    description: string,
+    since: number,
+    send: (run: BackupRun) => Promise<OperationFigures>,
+  ): Promise<StartedOperation> {
+    const database = this.#database;
+    const work = async (progress: BackupRun["progress"], signal: AbortSignal) => {
+      const result = this.newResult();
+      const dump = exportDump(database, backupOptions({ since }), result, progress, signal);
+      return await send({ dump, result, progress, signal });
+    };
+    return await database.operations.start("DatabaseBackup", description, work, { id });
+  }
+
+  /**
+   * Imports one file of a backup into a database that has what the files before it had. Counts are added to `result`.
+   * @param hasSuccessor a later file of the backup has its complete sections
+   * @throws as `import`
+   */
+  async restore(
+    dump: AsyncIterable<Buffer>,
+    { hasSuccessor, skipsIndexes }: { hasSuccessor: boolean; skipsIndexes: boolean },
+    nextIndex: () => Promise<number>,
+    result: SmugglerResult,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const settings = { mayChangeRecord: true, mayDeployCSharp: true, isRestore: true, nextIndex };
+    const options = restoreOptions(hasSuccessor, skipsIndexes);
+    await importDump(this.#database, dump, options, settings, result, progress, signal);
+  }
+
+  /** What is remembered of the backups of a task; undefined: nothing. */
+  backupMark(taskId: number): BackupMark | undefined {
+    return backupMark(this.#database, taskId);
+  }
+
+  /** Undefined: forgets it. Resolves when that is durable. */
+  putBackupMark(taskId: number, mark: BackupMark | undefined): Promise<void> {
+    return putBackupMark(this.#database, taskId, mark);
+  }
+
+  /** Can a backup of what changed after this etag say what was deleted since? */
+  hasDeletionsSince(etag: number): boolean {
+    return hasDeletionsSince(this.#database, etag);
+  }
+
+  /** Counts of nothing yet. */
+  newResult(): SmugglerResult {
+    return new SmugglerResult(() => this.#database.state.nowMicros());
+  }
+
+  /**
    * Imports the text of a dump. @returns the counts, once all of it is durable
    * @throws EngineError json-…, invalid-operation for a truncated dump, script-failed, disk-full, and others from storing
    */
@@ -75,12 +155,8 @@ export class Smuggler {
     options: DumpOptions,
     settings: ImportSettings,
   ): Promise<OperationFigures> {
-    const result = this.#newResult();
+    const result = this.newResult();
     await importDump(this.#database, dump, options, settings, result);
     return result.toJson(true);
-  }
-
-  #newResult(): SmugglerResult {
-    return new SmugglerResult(() => this.#database.state.nowMicros());
   }
 }

@@ -47,6 +47,7 @@ export type ErrorCode =
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "record-damaged" // one record's checksum is wrong; the message names the document
+  | "file-failed" // a file outside of the data folder cannot be read or written
   | "read-failed" // a transient read error: the content is unknown, and a retry may succeed
   // work
   | "work-limit" // the request exceeds its limit of work or memory; the message names the setting

@@ -15,6 +15,7 @@ import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
 import { DatabaseQueries, type QueryOptions } from "../querying/query-host.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
+import { deletionsBackedUp } from "../smuggler/backup-marks.ts";
 import { type DatabaseParts, openParts, type StoreOptions } from "../store/database-opening.ts";
 import { Operations } from "../store/operations.ts";
 import { Store } from "../store/store.ts";
@@ -98,6 +99,7 @@ export class OpenDatabase extends Store {
     this.revisionBin = new RevisionBin(this, clock, taskFailed);
     this.settingsChanged();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
+    this.maintenance.follow(() => deletionsBackedUp(this));
   }
 
   /**

@@ -43,6 +43,19 @@ const defaultTypes: readonly DumpItemType[] = [
   "TimeSeriesDeletedRanges",
 ];
 
+/** Types that a backup has besides those of an export. */
+const backupOnlyTypes: readonly DumpItemType[] = ["Tombstones", "CompareExchangeTombstones"];
+
+/** Types that are complete in every file of a backup. */
+const completeTypes: readonly DumpItemType[] = [
+  "DatabaseRecord",
+  "Indexes",
+  "Identities",
+  "CompareExchange",
+  "CompareExchangeTombstones",
+  "Subscriptions",
+];
+
 /** Script steps per document: the default and the maximum. */
 const usualStepsMax = 10_000;
 const stepsLimit = 10_000_000;
@@ -66,6 +79,16 @@ export interface DumpOptions {
   readonly transformScript: string | null;
   /** Maximum steps of the script per document. */
   readonly scriptStepsMax: number;
+  /** The dump is a backup; null: an export. */
+  readonly backup: BackupScope | null;
+}
+
+export interface BackupScope {
+  /**
+   * The backup contains only what changed after this etag; 0: everything. Compare-exchange values, identities,
+   * indexes, subscriptions and the record are always complete.
+   */
+  readonly since: number;
 }
 
 /**
@@ -99,11 +122,30 @@ export function parseDumpOptions(sent: JsonObject): DumpOptions {
     skipsRevisionCreation: flagOf("SkipRevisionCreation", option("SkipRevisionCreation"), false),
     transformScript: script === null || script.trim() === "" ? null : script,
     scriptStepsMax: stepsOf(option("MaxStepsForTransformScript")),
+    backup: null,
   };
 }
 
 /** Everything that a dump contains by default. */
 export const wholeDump: DumpOptions = parseDumpOptions({});
+
+/** The options of a backup. */
+export function backupOptions(scope: BackupScope): DumpOptions {
+  const types = new Set([...wholeDump.types, ...backupOnlyTypes]);
+  return { ...wholeDump, types, backup: scope };
+}
+
+/**
+ * The options for restoring one file of a backup.
+ * @param hasSuccessor a later file of the same backup has the complete sections, which are then left out here
+ */
+export function restoreOptions(hasSuccessor: boolean, skipsIndexes: boolean): DumpOptions {
+  const types = new Set(backupOptions({ since: 0 }).types);
+  if (hasSuccessor) for (const type of completeTypes) types.delete(type);
+  if (skipsIndexes) types.delete("Indexes");
+  // Restored documents have the revisions of the backup and no others.
+  return { ...wholeDump, types, skipsRevisionCreation: true };
+}
 
 function typesOf(sent: unknown): readonly DumpItemType[] {
   if (sent === undefined) return defaultTypes;

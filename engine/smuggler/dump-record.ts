@@ -55,15 +55,32 @@ const importedParts = [
   { key: "LockMode", type: "lockmode", name: "LockMode" },
 ] as const;
 
+/** In the record of a backup of ours: its sections other than documents and what belongs to them are complete. */
+const completeMark = "HasCompleteSections";
+
+/** Does this beginning of a dump's text say that it is one of our backups? */
+export function hasCompleteSections(head: string): boolean {
+  return /^\{"BuildVersion":\d+,"DatabaseRecord":\{"HasCompleteSections":true,/.test(head);
+}
+
 /** @param record the database's settings record. */
-export function exportedRecord(name: string, record: JsonObject): JsonObject {
-  const exported: Record<string, unknown> = { DatabaseName: name, Encrypted: false };
+export function exportedRecord(name: string, record: JsonObject, isBackup: boolean): JsonObject {
+  const exported: Record<string, unknown> = {
+    ...(isBackup ? { [completeMark]: true } : {}),
+    DatabaseName: name,
+    Encrypted: false,
+  };
   for (const [key, value] of Object.entries(defaults)) exported[key] = record[key] ?? value;
   exported["Settings"] = Object.entries((record["Settings"] ?? {}) as JsonObject).map(
     ([key, value]) => ({ [key]: value }),
   );
   return exported;
 }
+
+/** Keys that a restored database has as they were: all but what its engine derives. */
+const restoredKeys = Object.keys(defaults).filter(
+  (key) => key !== "IndexesHistory" && !importedParts.some((part) => part.key === key),
+);
 
 /** The changes that an import makes to a record. */
 export interface RecordChange {
@@ -74,8 +91,13 @@ export interface RecordChange {
 
 /**
  * @param dumped the dump's record. @param types lower-cased words of `OperateOnDatabaseRecordType`; null: all.
+ * @param isRestore all parts are taken over, also those that an import leaves out
  */
-export function recordChange(dumped: JsonObject, types: ReadonlySet<string> | null): RecordChange {
+export function recordChange(
+  dumped: JsonObject,
+  types: ReadonlySet<string> | null,
+  isRestore: boolean,
+): RecordChange {
   const parts: Record<string, unknown> = {};
   const names: string[] = [];
   for (const { key, type, name } of importedParts) {
@@ -86,6 +108,12 @@ export function recordChange(dumped: JsonObject, types: ReadonlySet<string> | nu
     if (!isUsable) continue;
     parts[key] = taken;
     names.push(name);
+  }
+  if (isRestore) {
+    for (const key of restoredKeys) {
+      const value = dumped[key];
+      if (typeof value === "object" && value !== null) parts[key] = value;
+    }
   }
   return { parts, names };
 }

@@ -37,8 +37,8 @@ import type { Entry } from "../keyspaces/entry-keyspace.ts";
 import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { DumpSection } from "../keyspaces/state-kinds.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
-import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
-import type { Tombstone } from "../keyspaces/tombstones.ts";
+import { seriesTimeText, type TimeSeries, timeMax, timeMin } from "../keyspaces/time-series.ts";
+import { type Tombstone, tombstoneKey } from "../keyspaces/tombstones.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
 import type { OperationFigures } from "../store/operations.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
@@ -60,12 +60,8 @@ const noBytes = Buffer.alloc(0);
 const countersPerItem = 1024;
 
 /** Sections of RavenDB's dumps that have nothing of ours. */
-type EmptySection =
-  | "Conflicts"
-  | "CompareExchangeTombstones"
-  | "TimeSeriesDeletedRanges"
-  | "ReplicationHubCertificates";
-type WrittenSection = DumpSection | EmptySection;
+type EmptySection = "Conflicts" | "CompareExchangeTombstones" | "ReplicationHubCertificates";
+type WrittenSection = DumpSection | EmptySection | "TimeSeriesDeletedRanges";
 type SectionWriter = (
   run: DumpExport,
   counts: ItemCounts,
@@ -99,6 +95,8 @@ function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
 
 /** The state at one point in time. Release it. */
 class DumpSource {
+  /** Of the newest change in it. */
+  readonly etag: number;
   readonly view: DatabaseView;
   readonly revisions: readonly RevisionPlace[];
   readonly attachments: Tree<Attachment>;
@@ -113,9 +111,10 @@ class DumpSource {
   readonly #hold: NumberHold;
   readonly #database: ExportedStore;
 
-  constructor(database: ExportedStore, { types }: DumpOptions) {
+  constructor(database: ExportedStore, { types, backup }: DumpOptions) {
     this.#database = database;
     const { keyspaces } = database.state;
+    this.etag = database.state.committedEtag;
     this.view = database.view();
     this.#hold = database.state.documents.hold();
     this.attachments = keyspaces.attachments.view();
@@ -128,7 +127,7 @@ class DumpSource {
     this.tombstones = keyspaces.tombstones.records.view();
     const { revisions } = keyspaces;
     this.revisions = types.has("RevisionDocuments")
-      ? revisions.rowsFrom(0).map((row) => ({
+      ? revisions.rowsFrom((backup?.since ?? 0) + 1).map((row) => ({
           document: revisions.documentOf(row),
           etag: revisions.etagOf(row),
           position: revisions.positionOfRow(row),
@@ -137,7 +136,9 @@ class DumpSource {
         }))
       : [];
     if (!types.has("Attachments")) return;
-    for (const [, { value }] of this.attachments.entries()) this.#hashes.add(value.hash);
+    for (const [, { value, etag }] of this.attachments.entries()) {
+      if (etag > (backup?.since ?? 0)) this.#hashes.add(value.hash);
+    }
     for (const hash of this.#hashes) database.blobs.retain(hash);
   }
 
@@ -162,6 +163,7 @@ export async function* exportDump(
 ): AsyncGenerator<Buffer> {
   database.assertServing();
   const source = new DumpSource(database, options);
+  result.asOfEtag = source.etag;
   try {
     yield* new DumpExport(database, source, options, result, progress, signal).text();
   } finally {
@@ -181,6 +183,8 @@ class DumpExport {
   /** Hashes of the contents already written. */
   readonly #written = new Set<string>();
   readonly #reader: RecordReader;
+  /** Changes up to this etag are left out. */
+  readonly #since: number;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   #toldAtMs: number;
   #hasItem = false;
@@ -197,6 +201,7 @@ class DumpExport {
     this.#reader = new RecordReader(database);
     this.#source = source;
     this.#options = options;
+    this.#since = options.backup?.since ?? 0;
     this.#result = result;
     this.#progress = progress;
     this.#signal = signal;
@@ -229,7 +234,7 @@ class DumpExport {
     CompareExchangeTombstones: none,
     CounterGroups: (run, counts) => run.#counters(counts),
     Subscriptions: (run, counts) => run.#subscriptions(counts),
-    TimeSeriesDeletedRanges: none,
+    TimeSeriesDeletedRanges: (run, counts) => run.#deletedRanges(counts),
     TimeSeries: (run, counts) => run.#series(counts),
     ReplicationHubCertificates: none,
   };
@@ -259,14 +264,16 @@ class DumpExport {
 
   #record(): Iterable<Buffer> {
     const { name, settings } = this.#database;
-    this.#text.addText(JSON.stringify(exportedRecord(name, settings)));
+    this.#text.addText(
+      JSON.stringify(exportedRecord(name, settings, this.#options.backup !== null)),
+    );
     this.#result.of("DatabaseRecord").readCount++;
     return none();
   }
 
   async *#documents(counts: ItemCounts): AsyncGenerator<Buffer> {
     const { documents } = this.#source.view;
-    const cursor = documents.byEtag(allCollections, 0);
+    const cursor = documents.byEtag(allCollections, this.#since + 1);
     const { documentAttachments } = this.#result;
     if (this.#options.types.has("Attachments")) documentAttachments.isSkipped = false;
     const batch = new Uint32Array(documentsPerBatch);
@@ -334,9 +341,12 @@ class DumpExport {
       counts.skippedCount++;
       return;
     }
-    const hasContents =
-      this.#options.types.has("Attachments") &&
-      (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
+    const hasAttachments = (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
+    const hasContents = hasAttachments && this.#options.types.has("Attachments");
+    // RavenDB counts attachments even where their contents are not exported.
+    if (hasAttachments && !hasContents) {
+      attachmentCounts.readCount += [...this.#attachmentsOf(record, revisionEtag)].length;
+    }
     const pieces = this.#rewriter.inPieces(record, revisionEtag !== 0);
     if (pieces !== null) {
       if (hasContents) yield* this.#contents(record, revisionEtag, attachmentCounts);
@@ -382,11 +392,11 @@ class DumpExport {
   /** Writes the attachment contents that were not written before. */
   async *#contents(record: Buffer, etag: number, counts: ItemCounts): AsyncGenerator<Buffer> {
     const id = idOf(record, 0);
-    const prefix = etag === 0 ? attachmentKey(id, "") : revisionAttachmentKey(id, etag, "");
-    for (const [, { value }] of entriesUnder(this.#source.attachments, prefix)) {
+    for (const [, { value, etag: attachedAt }] of this.#attachmentsOf(record, etag)) {
       const { hash, name, contentType, size } = value;
       counts.readCount++;
-      if (this.#written.has(hash)) continue;
+      // An earlier file of the backup has the content of an older attachment.
+      if (attachedAt <= this.#since || this.#written.has(hash)) continue;
       this.#written.add(hash);
       const owner = etag === 0 ? "d" : `r|${storedChangeVectorOf(record, 0)}`;
       const tag = `${id.toLowerCase()}|${owner}|${name.toLowerCase()}|${hash}|${contentType}`;
@@ -407,10 +417,20 @@ class DumpExport {
     }
   }
 
+  #attachmentsOf(record: Buffer, etag: number): Iterable<[string, Readonly<Entry<Attachment>>]> {
+    const id = idOf(record, 0);
+    const prefix = etag === 0 ? attachmentKey(id, "") : revisionAttachmentKey(id, etag, "");
+    return entriesUnder(this.#source.attachments, prefix);
+  }
+
   *#tombstones(counts: ItemCounts): Generator<Buffer> {
-    for (const [, { value }] of this.#source.tombstones.entries()) {
-      const { id, type, collection, etag, changeVector, lastModified } = value;
+    const cursor = this.#source.tombstones.cursor({ lower: tombstoneKey(this.#since + 1) });
+    while (cursor.next()) {
+      const { id, type, collection, etag, changeVector, lastModified } = cursor.value.value;
+      const { value } = cursor.value;
       if (!this.#isNamedCollection(collection)) continue;
+      // Stored again, in another collection: the dump has it in a section before this one.
+      if (type === "document" && this.#source.view.documents.find(id) >= 0) continue;
       counts.readCount++;
       counts.lastEtag = etag;
       this.#addItem({
@@ -462,6 +482,7 @@ class DumpExport {
     let id = "";
     let group: [string, Readonly<Entry<Counter>>][] = [];
     for (const [key, entry] of this.#source.counters.entries()) {
+      if (entry.etag <= this.#since) continue;
       const end = key.indexOf("\u0000");
       const lowerId = key.slice(0, end);
       if (lowerId !== id || group.length === countersPerItem) {
@@ -517,8 +538,32 @@ class DumpExport {
     );
   }
 
+  /**
+   * In incremental backups: series that were created, or entries of which were deleted, are cleared before the section
+   * of the series fills them again.
+   */
+  *#deletedRanges(counts: ItemCounts): Generator<Buffer> {
+    if (this.#since === 0) return;
+    for (const [key, { value, etag }] of this.#source.series.entries()) {
+      const id = key.slice(0, key.indexOf("\u0000"));
+      if (etag <= this.#since || !this.#isOfDocument(id)) continue;
+      counts.readCount++;
+      counts.lastEtag = Math.max(counts.lastEtag, etag);
+      this.#addItem({
+        DocId: id,
+        Name: value.name,
+        Collection: this.#collectionOf(id),
+        ChangeVector: this.#database.state.changeVectorAt(etag),
+        Etag: etag,
+        From: seriesTimeText(timeMin),
+        To: seriesTimeText(timeMax),
+      });
+      yield* this.#pieces();
+    }
+  }
+
   *#series(counts: ItemCounts): Generator<Buffer> {
-    for (const [key, { value }] of this.#source.series.entries()) {
+    for (const [key, { value, etag: changedAt }] of this.#source.series.entries()) {
       const id = key.slice(0, key.indexOf("\u0000"));
       if (!this.#isOfDocument(id)) continue;
       const collection = this.#collectionOf(id);
@@ -526,6 +571,7 @@ class DumpExport {
         this.#source.segments,
         `${key}\u0000`,
       )) {
+        if (Math.max(changedAt, etag) <= this.#since) continue;
         const entries = segment.toEntries();
         counts.readCount += entries.length;
         counts.lastEtag = Math.max(counts.lastEtag, etag);

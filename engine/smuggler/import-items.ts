@@ -37,6 +37,7 @@ import {
 } from "../writes/prepared-document.ts";
 import { importRevision } from "../writes/revisions.ts";
 import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
+import { type DocumentParts, removeOtherParts } from "./replaced-parts.ts";
 import type { ItemCounts } from "./smuggler-result.ts";
 
 /** One item that an import writes. */
@@ -70,6 +71,9 @@ export interface DumpedMetadata {
   /** Bits of `documentFlags`. */
   readonly flags: number;
   readonly attachments: readonly ImportedAttachment[];
+  /** Names in its lists of counters and time series. */
+  readonly counters: readonly string[];
+  readonly timeSeries: readonly string[];
   /** Microseconds since 1970; undefined: never. */
   readonly expires: number | undefined;
   readonly isArchived: boolean;
@@ -112,6 +116,8 @@ export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
     lastModified: timeOf(known, "@last-modified", id),
     flags: flagsOf(textOf("@flags")),
     attachments: attachmentsOf(known["@attachments"]),
+    counters: namesOf(known["@counters"]),
+    timeSeries: namesOf(known["@timeseries"]),
     expires: expiryOf(known["@expires"]),
     isArchived: known["@archived"] === true,
     exportType,
@@ -159,6 +165,10 @@ function attachmentsOf(value: unknown): ImportedAttachment[] {
   }));
 }
 
+function namesOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
+}
+
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -171,6 +181,8 @@ export interface DocumentFate {
   /** It has an atomic guard, as it was written by a cluster-wide session. */
   readonly isGuarded: boolean;
   readonly attachments: readonly ImportedAttachment[];
+  /** What an existing document has besides these is removed; null: it is kept. */
+  readonly replaces: DocumentParts | null;
 }
 
 export class DocumentItem implements ImportItem {
@@ -202,13 +214,14 @@ export class DocumentItem implements ImportItem {
   }
 
   apply(transaction: Transaction): void {
-    const { id, options, isGuarded, attachments } = this.#fate;
+    const { id, collection, options, isGuarded, attachments, replaces } = this.#fate;
     const { state, keyspaces } = transaction;
     const { collections } = keyspaces;
     checkDocumentId(id);
+    if (replaces !== null) removeOtherParts(transaction, id, collection, replaces);
     for (const attachment of attachments) {
       checkAttachmentName(attachment.name);
-      bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
+      bindAttachment(transaction, id, attachment, collections.intern(collection));
     }
     const parsed = parsedOf(state, this.#text, this.#prepared);
     if (isGuarded) putGuarded(transaction, id, parsed, options);
@@ -267,10 +280,13 @@ export class TombstoneItem implements ImportItem {
   readonly sizeBytes = 128;
   readonly counts: ItemCounts;
   readonly #id: string;
+  readonly #keepsRevision: boolean;
 
-  constructor(counts: ItemCounts, id: string) {
+  /** `keepsRevision`: the deletion leaves revisions as any other does; else the dump has them. */
+  constructor(counts: ItemCounts, id: string, keepsRevision: boolean) {
     this.counts = counts;
     this.#id = id;
+    this.#keepsRevision = keepsRevision;
   }
 
   get name(): string {
@@ -278,7 +294,7 @@ export class TombstoneItem implements ImportItem {
   }
 
   apply(transaction: Transaction): void {
-    deleteDocument(transaction, this.#id);
+    deleteDocument(transaction, this.#id, undefined, undefined, this.#keepsRevision);
   }
 }
 

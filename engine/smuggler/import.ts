@@ -63,6 +63,11 @@ export interface ImportSettings {
   readonly mayChangeRecord: boolean;
   /** May indexes in C# be deployed? */
   readonly mayDeployCSharp: boolean;
+  /**
+   * The dump is a file of a backup, and the database has what the files before it had: documents replace what is
+   * there, with all that belongs to them, and the whole record is taken over.
+   */
+  readonly isRestore?: boolean;
   /** The index of the next command that changes the record or defines something. */
   nextIndex(): Promise<number>;
 }
@@ -265,7 +270,9 @@ class DumpImport {
     const { type, kind, read } = section;
     if (!this.#isWanted(type)) {
       const readCount = await this.#pass(key);
-      this.#result.of(kind).readCount += readCount;
+      const counts = this.#result.of(kind);
+      counts.readCount += readCount;
+      counts.skippedCount += readCount;
       this.#result.skip(type, readCount);
       return;
     }
@@ -327,13 +334,17 @@ class DumpImport {
     counts.readCount++;
     const dumped = dumpValue(bytes);
     if (!isObject(dumped)) throw new EngineError("json-not-object", "DatabaseRecord is no object.");
-    const change = recordChange(dumped, this.#options.recordTypes);
+    const change = recordChange(
+      dumped,
+      this.#options.recordTypes,
+      this.#settings.isRestore === true,
+    );
     if (!this.#settings.mayChangeRecord) {
       this.#result.add(
         "WARNING",
         "The database's record is not imported: that needs the rights of an administrator of the database.",
       );
-    } else if (change.names.length > 0) {
+    } else if (Object.keys(change.parts).length > 0) {
       const ChangedIndex = await this.#settings.nextIndex();
       await this.#database.changeSettings((record) => ({
         ...record,
@@ -355,6 +366,11 @@ class DumpImport {
         await this.#content(bytes, metadata, documentAttachments);
         continue;
       }
+      // RavenDB does not count documents of other collections as read.
+      if (!this.#isOfCollection(metadata)) {
+        counts.skippedCount++;
+        continue;
+      }
       counts.readCount++;
       counts.sizeBytes += bytes.length;
       if (!this.#isTaken(metadata)) counts.skippedCount++;
@@ -362,9 +378,13 @@ class DumpImport {
     }
   }
 
-  #isTaken({ collection, expires, flags, isArchived }: DumpedMetadata): boolean {
-    const { collections, includesExpired, includesArtificial, includesArchived } = this.#options;
-    if (collections.size > 0 && !collections.has(collection.toLowerCase())) return false;
+  #isOfCollection({ collection }: DumpedMetadata): boolean {
+    const { collections } = this.#options;
+    return collections.size === 0 || collections.has(collection.toLowerCase());
+  }
+
+  #isTaken({ expires, flags, isArchived }: DumpedMetadata): boolean {
+    const { includesExpired, includesArtificial, includesArchived } = this.#options;
     if (!includesArtificial && (flags & documentFlags.Artificial) !== 0) return false;
     if (!includesArchived && isArchived) return false;
     return includesExpired || expires === undefined || expires > this.#database.state.nowMicros();
@@ -394,6 +414,7 @@ class DumpImport {
         },
         isGuarded: /(?:^|,)\s*TRXN:\d+-/.test(changeVector),
         attachments,
+        replaces: this.#settings.isRestore === true ? metadata : null,
       }),
     );
   }
@@ -465,13 +486,13 @@ class DumpImport {
         await this.#content(bytes, metadata, revisionAttachments);
         continue;
       }
+      if (!this.#isOfCollection(metadata)) {
+        counts.skippedCount++;
+        continue;
+      }
       counts.readCount++;
       counts.sizeBytes += bytes.length;
-      const { collections } = this.#options;
-      const isWanted = collections.size === 0 || collections.has(metadata.collection.toLowerCase());
-      if (!isWanted) {
-        counts.skippedCount++;
-      } else if (!isChangeVector(metadata.changeVector)) {
+      if (!isChangeVector(metadata.changeVector)) {
         counts.erroredCount++;
         this.#result.add(
           "ERROR",
@@ -489,7 +510,8 @@ class DumpImport {
       const { Key: key, Type: type } = item;
       // Everything that belongs to a document is deleted with it.
       if (type === "Document" && typeof key === "string" && key !== "") {
-        await this.#add(new TombstoneItem(counts, key));
+        const keepsRevision = this.#settings.isRestore !== true;
+        await this.#add(new TombstoneItem(counts, key, keepsRevision));
       }
     }
   }

@@ -65,6 +65,8 @@ export class SmugglerResult {
   readonly revisionAttachments = new ItemCounts();
   /** Parts of the record that an import changed, by their names in the reply. */
   readonly updatedParts: string[] = [];
+  /** Of an export: the etag of the newest change before it. */
+  asOfEtag = 0;
   readonly #messages: string[] = [];
   #droppedMessages = 0;
   readonly #nowMicros: () => number;

@@ -778,7 +778,8 @@ export abstract class Store implements LogListener {
 
   /** Is it configured to refuse requests? */
   get isDisabled(): boolean {
-    return this.settings["Disabled"] === true;
+    const { Disabled, DatabaseState } = this.settings;
+    return Disabled === true || DatabaseState === "RestoreInProgress";
   }
 
   /** The database's settings record, as last put. */

@@ -367,6 +367,7 @@ export function isUnchanged(transaction: Transaction, id: string, parsed: Parsed
 /**
  * Deletes a document with its attachments, counters and time series.
  * @param clusterVector as for `putParsed`.
+ * @param keepsRevision false: no revision is made of it, whatever the configuration says
  * @returns false when it did not exist. @throws EngineError concurrency
  */
 export function deleteDocument(
@@ -374,6 +375,7 @@ export function deleteDocument(
   id: string,
   expected?: string,
   clusterVector?: string,
+  keepsRevision = true,
 ): boolean {
   const { state } = transaction;
   const document = transaction.find(id);
@@ -386,8 +388,9 @@ export function deleteDocument(
   const added = transaction.isTouched(document) ? listFlags : 0;
   const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
-  const rule = transaction.keyspaces.revisionRules.of(collectionId);
-  const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
+  const rule = keepsRevision ? transaction.keyspaces.revisionRules.of(collectionId) : null;
+  const isVersioned =
+    keepsRevision && (rule !== null || (flags & documentFlags.HasRevisions) !== 0);
   const old = isVersioned ? copyOfRecord(transaction, document) : null;
   if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
   removeParts(transaction, storedId, flags, collectionId);

@@ -134,10 +134,10 @@ export function deleteFromSeries(
   if (etag === 0) return 0;
   const stored = transaction.entry(timeSeries, seriesKey(documentId, name));
   assert(stored !== undefined, "a series with segments has a name");
-  if (lastSegment(source, prefix) === undefined) {
-    transaction.putEntry(timeSeries, seriesKey(documentId, name), undefined, etag);
-    transaction.touch(document);
-  }
+  // Where entries remain, the etag of the name shows incremental backups that some were deleted.
+  const isEmpty = lastSegment(source, prefix) === undefined;
+  transaction.putEntry(timeSeries, seriesKey(documentId, name), isEmpty ? undefined : stored, etag);
+  if (isEmpty) transaction.touch(document);
   tell(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
   return etag;
 }

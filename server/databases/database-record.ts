@@ -23,6 +23,9 @@ export interface KeptRecord extends JsonObject {
   CreatedAt: string;
 }
 
+/** `DatabaseState` of a database that is being restored: it serves nobody yet. */
+export const restoringState = "RestoreInProgress";
+
 /** Keys that clients cannot set, because they are derived from the database. */
 const derivedKeys: ReadonlySet<string> = new Set([
   "DatabaseName",
@@ -100,6 +103,8 @@ export function keptRecord(
     ChangedIndex: index,
     CreatedAt: previous?.CreatedAt ?? now,
   };
+  const state = previous?.["DatabaseState"];
+  if (state !== undefined) kept["DatabaseState"] = state;
   for (const [key, value] of Object.entries(sent)) {
     if (derivedKeys.has(key) || value === null) continue;
     kept[key] = value;
@@ -160,7 +165,7 @@ export function fullRecord(database: Database): JsonObject {
     EtagForBackup: 0,
     DeletionInProgress: {},
     RollingIndexes: {},
-    DatabaseState: "Normal",
+    DatabaseState: kept["DatabaseState"] ?? "Normal",
     LockMode: kept["LockMode"] ?? "Unlock",
     Topology: databaseTopology(database, true),
   };

@@ -11,8 +11,14 @@ import { RequestError } from "../http/request-error.ts";
 
 const magicBytes = 4;
 
-/** @throws (while iterating) EngineError json-invalid, too-large, and what `source` throws */
-export async function* dumpText(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/**
+ * @param mustEnd a compressed dump without its end is damaged, even if its text is complete
+ * @throws (while iterating) EngineError json-invalid, too-large, and what `source` throws
+ */
+export async function* dumpText(
+  source: AsyncIterable<Buffer>,
+  mustEnd = false,
+): AsyncGenerator<Buffer> {
   const iterator = source[Symbol.asyncIterator]();
   let head: Buffer = Buffer.alloc(0);
   while (head.length < magicBytes) {
@@ -29,7 +35,7 @@ export async function* dumpText(source: AsyncIterable<Buffer>): AsyncGenerator<B
   }
   let unfolded = 0;
   try {
-    for await (const chunk of unfoldStream(whole, encoding, Number.POSITIVE_INFINITY)) {
+    for await (const chunk of unfoldStream(whole, encoding, Number.POSITIVE_INFINITY, mustEnd)) {
       unfolded += chunk.length;
       if (unfolded > dumpUnfoldedBytesFree + received.bytes * dumpUnfoldFactorMax) {
         throw new EngineError(

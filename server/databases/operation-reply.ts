@@ -23,6 +23,8 @@ const resultTypes: Readonly<Record<string, string>> = {
   AdoptOrphanedRevisions: "Operations.Revisions.AdoptOrphanedRevisionsResult",
   DatabaseExport: "Smuggler.SmugglerResult",
   DatabaseImport: "Smuggler.SmugglerResult",
+  DatabaseBackup: "Operations.Backups.BackupResult",
+  DatabaseRestore: "Raven.Client.ServerWide.Operations.RestoreResult",
 };
 
 /** Progress types by kind of operation; all others are `Operations.DeterminateProgress`. */
@@ -30,6 +32,8 @@ const progressTypes: Readonly<Record<string, string>> = {
   BulkInsert: "Operations.BulkInsertProgress",
   DatabaseExport: "Smuggler.SmugglerResult+SmugglerProgress",
   DatabaseImport: "Smuggler.SmugglerResult+SmugglerProgress",
+  DatabaseBackup: "Operations.Backups.BackupProgress",
+  DatabaseRestore: "Raven.Client.ServerWide.Operations.RestoreProgress",
 };
 
 /** `{"$type","Progress","Result","Status"}` */
@@ -45,6 +49,14 @@ export function operationStateReply({ kind, state }: OperationInfo): OperationFi
     Result: result,
     Status: statusNames[state.status],
   });
+}
+
+/**
+ * The text of replies about operations. RavenDB writes rates, which are doubles, with a decimal; none of ours is another
+ * number than 0, and within a string the quotes would be escaped.
+ */
+export function operationText(reply: unknown): string {
+  return JSON.stringify(reply).replaceAll('"BytesPutsPerSec":0,', '"BytesPutsPerSec":0.0,');
 }
 
 /** An item of the list of operations. */
@@ -79,7 +91,8 @@ function failureReply({ code, message }: OperationFailure): OperationFigures {
   });
 }
 
-/** Adds the .NET type; `type` is relative to the namespace that they share. */
+/** Adds the .NET type; `type` is relative to the namespace that most of them share, or complete. */
 export function typed(type: string, figures: OperationFigures): OperationFigures {
-  return { $type: `Raven.Client.Documents.${type}, Raven.Client`, ...figures };
+  const name = type.startsWith("Raven.") ? type : `Raven.Client.Documents.${type}`;
+  return { $type: `${name}, Raven.Client`, ...figures };
 }

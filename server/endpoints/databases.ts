@@ -10,6 +10,7 @@ import {
   type KeptRecord,
   keptRecord,
   recordOf,
+  restoringState,
 } from "../databases/database-record.ts";
 import { dateText, humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -189,6 +190,7 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
     if (database === undefined) throw databaseMissing(name);
     await replaceRecord(database, sent, Number(expected), index);
   }
+  await server.backups.periodic.recordChanged(database);
   exchange.replyJson(201, {
     RaftCommandIndex: index,
     Name: database.name,
@@ -224,7 +226,13 @@ async function deleteDatabases(exchange: Exchange, { server }: Context): Promise
   const found = await Promise.all(names.map((name) => server.databases.find(name)));
   for (const database of found) {
     if (database === undefined) continue;
-    const lock = recordOf(database)["LockMode"];
+    const { LockMode: lock, DatabaseState: state } = recordOf(database);
+    if (state === restoringState) {
+      throw new EngineError(
+        "invalid-operation",
+        `Can't delete database '${database.name}' while the restore process is in progress. In order to delete the database, you need cancel the restore task first`,
+      );
+    }
     if (lock === "PreventDeletesError") {
       throw new EngineError(
         "invalid-operation",

@@ -2,7 +2,11 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Operations } from "../../engine/engine.ts";
-import { operationReply, operationStateReply } from "../databases/operation-reply.ts";
+import {
+  operationReply,
+  operationStateReply,
+  operationText,
+} from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
@@ -49,7 +53,7 @@ function getOperations(exchange: Exchange, { database }: DatabaseContext): void 
   const known = database.operations.list();
   const wanted = id === undefined ? known : known.filter((info) => info.id === id);
   if (id !== undefined && wanted.length === 0) replyMissing(exchange);
-  else exchange.replyJson(200, { Results: wanted.map(operationReply) });
+  else exchange.replyJson(200, operationText({ Results: wanted.map(operationReply) }));
 }
 
 /** GET operations/next-operation-id: `{"Id":n,"NodeTag":"A"}` */
@@ -87,7 +91,7 @@ function postServerKill(exchange: Exchange, { server }: Context): void {
 function replyState(exchange: Exchange, operations: Operations): void {
   const info = operations.get(requiredId(exchange));
   if (info === undefined) replyMissing(exchange);
-  else exchange.replyJson(200, operationStateReply(info));
+  else exchange.replyJson(200, operationText(operationStateReply(info)));
 }
 
 function replyMissing(exchange: Exchange): void {

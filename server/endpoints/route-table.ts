@@ -2,6 +2,7 @@
 
 import type { Route } from "../routing/route.ts";
 import { attachmentRoutes } from "./attachments.ts";
+import { backupRoutes } from "./backups.ts";
 import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
@@ -68,6 +69,7 @@ export const routes: readonly Route[] = [
   ...sorterAndAnalyzerRoutes,
   ...setOperationRoutes,
   ...smugglerRoutes,
+  ...backupRoutes,
   ...sampleDataRoutes,
   ...studioRoutes,
   ...subscriptionRoutes,

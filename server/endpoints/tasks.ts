@@ -1,5 +1,5 @@
 /**
- * Ongoing tasks of a database: list, get, enable and disable, delete. Subscriptions run here; ETL and queue sinks are
+ * Ongoing tasks of a database: list, get, enable and disable, delete. Subscriptions and backups run here; ETL and queue sinks are
  * definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
 
@@ -18,6 +18,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
+import { backupInfo } from "./backups.ts";
 import { replyMetadata } from "./server-info.ts";
 import { timeOf } from "./subscriptions.ts";
 
@@ -56,6 +57,9 @@ function getTasks(exchange: Exchange, { database, server }: DatabaseContext): vo
     "@metadata": replyMetadata(server),
     OngoingTasks: [
       ...tasks.map((task) => infoOf(exchange, database, task)),
+      ...server.backups.periodic
+        .list(database)
+        .map((task) => backupInfo(exchange, server, database, task)),
       ...allDefinitions(database.settings).map(([kind, definition]) =>
         definitionInfo(database, exchange.baseUrl, kind, definition),
       ),
@@ -72,6 +76,15 @@ function getTask(exchange: Exchange, { database, server }: DatabaseContext): voi
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
   const name = id === undefined ? query.required("taskName") : query.get("taskName");
+  if (isBackup(type)) {
+    const task = server.backups.periodic.find(database, id, name);
+    if (task === undefined) exchange.reply(404, { "content-type": jsonContentType });
+    else {
+      const info = backupInfo(exchange, server, database, task);
+      exchange.replyJson(200, { "@metadata": replyMetadata(server), ...info });
+    }
+    return;
+  }
   const kind = taskKindOf(type);
   const definition = kind === undefined ? undefined : findDefinition(database, kind, id, name);
   if (kind !== undefined && definition !== undefined) {
@@ -99,6 +112,11 @@ async function postState(exchange: Exchange, { database, server }: DatabaseConte
   if (type === "") throw missingValue("type");
   if (!query.has("disable")) query.required("disable");
   const isDisabled = query.bool("disable", false);
+  if (isBackup(type)) {
+    const index = await server.backups.periodic.setDisabled(database, id ?? 0, isDisabled);
+    exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
+    return;
+  }
   const kind = taskKindOf(type);
   if (kind !== undefined) {
     await changeDefinition(exchange, { database, server }, (record) => {
@@ -133,6 +151,11 @@ async function deleteTask(
   const id = idOf(exchange, "id");
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
+  if (isBackup(type)) {
+    const index = await server.backups.periodic.delete(database, id ?? 0);
+    exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
+    return;
+  }
   const kind = taskKindOf(type);
   if (kind !== undefined) {
     await changeDefinition(exchange, { database, server }, (record) =>
@@ -200,11 +223,15 @@ function isSubscription(type: string): boolean {
   return type.toLowerCase() === "subscription";
 }
 
+function isBackup(type: string): boolean {
+  return type.toLowerCase() === "backup";
+}
+
 function requireKind(type: string): void {
   if (isSubscription(type)) return;
   throw new EngineError(
     "invalid-argument",
-    `Unknown task type: ${type} (this server has subscriptions, and definitions of ETL and queue sinks)`,
+    `Unknown task type: ${type} (this server has subscriptions, backups, and definitions of ETL and queue sinks)`,
   );
 }
 

@@ -377,12 +377,13 @@ function orIdle<T>(promise: Promise<T>, idleMs: number): Promise<T> {
 
 /**
  * Decodes a compressed stream. Only zstd enforces `bytesMax`; the other decoders yield small chunks, so their reader
- * can stop in time. @throws RequestError 400, 413
+ * can stop in time. `mustEnd`: a stream without its end is an error, also of gzip. @throws RequestError 400, 413
  */
 export async function* unfoldStream(
   source: AsyncIterable<Buffer>,
   encoding: Exclude<Encoding, "identity">,
   bytesMax: number,
+  mustEnd = false,
 ): AsyncGenerator<Buffer> {
   if (encoding === "zstd") {
     yield* unfoldZstd(source, bytesMax);
@@ -391,7 +392,7 @@ export async function* unfoldStream(
   const iterator = source[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done) return;
-  const decoder = makeDecoder(encoding, first.value);
+  const decoder = makeDecoder(encoding, first.value, mustEnd);
   void feed(decoder, first.value, iterator); // errors surface through the decoder
   try {
     for await (const chunk of decoder) {
@@ -407,8 +408,13 @@ export async function* unfoldStream(
   }
 }
 
-function makeDecoder(encoding: "gzip" | "br" | "deflate", first: Buffer): Transform {
+function makeDecoder(
+  encoding: "gzip" | "br" | "deflate",
+  first: Buffer,
+  mustEnd: boolean,
+): Transform {
   if (encoding === "gzip") {
+    if (mustEnd) return zlib.createGunzip();
     // Bulk-insert clients flush without ever ending the compressed stream, so truncated input counts as complete.
     return zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH });
   }

@@ -76,6 +76,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "database-stopped": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "disk-full": { status: 503, type: "Sparrow.Server.Exceptions.DiskFullException" },
   "record-damaged": { status: 500, type: "System.IO.InvalidDataException" },
+  "file-failed": { status: 500, type: "System.IO.IOException" },
   "read-failed": { status: 503, type: "System.IO.IOException" },
 
   "work-limit": { status: 400, type: `${client}.RavenException` },

@@ -66,6 +66,14 @@ export function databaseDisabled(name: string): RequestError {
   );
 }
 
+export function databaseRestoring(name: string): RequestError {
+  return new RequestError(
+    503,
+    `${client}.Database.DatabaseRestoringException`,
+    `${name} is currently being restored`,
+  );
+}
+
 export function bodyTooLarge(bytesMax: number): RequestError {
   return new RequestError(
     413,

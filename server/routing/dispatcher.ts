@@ -13,11 +13,12 @@ import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
-import { recordOf } from "../databases/database-record.ts";
+import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
 import {
   databaseDisabled,
   databaseMissing,
+  databaseRestoring,
   forbidden,
   methodNotAllowed,
   overloaded,
@@ -229,8 +230,9 @@ export class Dispatcher {
 function usable(database: Database | undefined, name: string, route: Route): Database {
   if (database === undefined) throw databaseMissing(name);
   const mayBeDisabled = route.kind === "database" && route.whenDisabled === true;
-  if (database.isDisabled && !mayBeDisabled) throw databaseDisabled(database.name);
-  return database;
+  if (!database.isDisabled || mayBeDisabled) return database;
+  if (database.settings["DatabaseState"] === restoringState) throw databaseRestoring(database.name);
+  throw databaseDisabled(database.name);
 }
 
 /** An etag sent by the client, bare or quoted: official clients send both. Undefined: none, or not a number. */

@@ -3,6 +3,7 @@
  * Handlers reach them through `context.server`.
  */
 import type { Database, Operations } from "../../engine/engine.ts";
+import type { Backups } from "../backups/backups.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
@@ -36,6 +37,7 @@ export interface ServerServices {
   /** The server's own operations; each database has its own too. */
   readonly operations: Operations;
   readonly commandIndex: CommandIndex;
+  readonly backups: Backups;
   readonly certificates: CertificateStore;
   /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;

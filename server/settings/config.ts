@@ -73,6 +73,7 @@ export const settingTable = {
   "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
   "Databases.FrequencyToCheckForIdleInSec": { kind: "seconds", fallback: "30" },
   "Tombstones.CleanupIntervalInMin": { kind: "seconds", fallback: "5" },
+  "Backup.LocalRootPath": { kind: "text", fallback: undefined },
   "Patching.MaxStepsForScript": { kind: "count", fallback: `${scriptStepsMax}` },
   "Patching.MaxTimeForScriptInMs": { kind: "count", fallback: `${scriptMsMax}` },
   "Patching.MaxMemoryForScriptInMb": {
@@ -103,6 +104,7 @@ const withoutEffect: Readonly<Record<string, string>> = {
   "memory.": "memory has limits of its own",
   "storage.": "the storage is another one",
   [auditPrefix]: "no audit log is kept",
+  "backup.": "backups have no other settings",
   "updates.": "nothing is updated by itself",
 };
 
@@ -136,6 +138,8 @@ export interface Config {
   readonly databaseIdleMs: number;
   readonly databaseIdleCheckMs: number;
   readonly tombstoneCleanupIntervalMs: number;
+  /** The folder that all backups must be in; undefined: any. */
+  readonly backupRoot: string | undefined;
   /** The process's memory budget (engine/base/memory-budget.ts); undefined: derived from the machine. */
   readonly memoryBytesMax: number | undefined;
   /** Every setting that was given, under its known or given name, including those without a meaning in server/. */
@@ -382,6 +386,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     databaseIdleMs: number("Databases.MaxIdleTimeInSec") * 1000,
     databaseIdleCheckMs: Math.max(100, number("Databases.FrequencyToCheckForIdleInSec") * 1000),
     tombstoneCleanupIntervalMs: number("Tombstones.CleanupIntervalInMin") * 60_000,
+    backupRoot: text("Backup.LocalRootPath") || undefined,
     memoryBytesMax: readMemoryLimit(text("Memory.LimitInMb")),
     given,
   };

@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
+import { resolve } from "node:path";
 import { bareHost } from "../../certs/hosts.ts";
 import { setWorkLimits } from "../../engine/base/work-budget.ts";
-import { setScriptLimits } from "../../engine/engine.ts";
+import { nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
+import { Backups } from "../backups/backups.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -81,6 +83,19 @@ async function serve(
   const certificate = shownCertificate?.current;
   if (certificate !== undefined) await registerOwn(certificates, certificate);
   let address: ServerAddress | undefined;
+  const commandIndex = new CommandIndex(storage.values);
+  const backups = new Backups({
+    databases: storage.databases,
+    operations: () => storage.operations,
+    values: storage.values,
+    files: nodeEnvironment().files,
+    rules: {
+      root: config.backupRoot,
+      dataFolder: config.runInMemory ? undefined : resolve(config.dataFolder),
+    },
+    report: storage.report,
+    nextIndex: () => commandIndex.next(),
+  });
   const services: ServerServices = {
     config,
     values: storage.values,
@@ -88,7 +103,8 @@ async function serve(
     get operations() {
       return storage.operations;
     },
-    commandIndex: new CommandIndex(storage.values),
+    commandIndex,
+    backups,
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
@@ -106,8 +122,10 @@ async function serve(
   const server = new HttpServer(services, dispatcher, webSockets);
   const tcpServer = new TcpServer(services, logError);
   try {
+    await backups.start();
     address = await listen(server, tcpServer, config, certificate);
   } catch (error) {
+    backups.close();
     tcpServer.close();
     await server.close(0);
     throw error;
@@ -133,6 +151,7 @@ async function serve(
     },
     stop: async () => {
       shownCertificate?.close();
+      backups.close();
       tcpServer.close();
       await server.close(config.shutdownTimeoutMs);
       await storage.close();

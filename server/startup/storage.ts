@@ -31,6 +31,8 @@ export interface Storage {
   readonly operations: Operations;
   /** Resolves when another process has taken the data folder. Nothing is written to it after that. */
   readonly lost: Promise<Error>;
+  /** Receives errors that belong to no request. */
+  readonly report: Report;
   close(): Promise<void>;
 }
 
@@ -49,6 +51,7 @@ export async function openStorage(config: Config, report?: Report): Promise<Stor
       return engine.operations;
     },
     lost: engine.lost,
+    report: report ?? (() => undefined),
     close: () => engine.close(),
   };
 }

@@ -22,7 +22,7 @@ import { type RunningServer, startServer } from "../../server/startup/run.ts";
 import { openStorage } from "../../server/startup/storage.ts";
 import { pictureOf } from "../support/database-picture.ts";
 import { describeRequest, type FuzzRequest, plainRequest, requestOf } from "./request-maker.ts";
-import { databaseName, writtenSeeds } from "./seeds.ts";
+import { backupRoot, databaseName, writtenSeeds } from "./seeds.ts";
 import { conversationOf, converse } from "./socket-maker.ts";
 
 export interface FuzzOptions {
@@ -122,6 +122,7 @@ class FuzzRun {
         "--ServerUrl=http://127.0.0.1:0",
         `--DataDir=${this.#folder}`,
         "--Server.ShutdownTimeoutInSec=1",
+        `--Backup.LocalRootPath=${backupRoot}`,
       ],
       environment: {},
       readFile: () => "",

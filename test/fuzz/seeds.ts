@@ -2,6 +2,8 @@
  * Valid requests as seeds for mutations: at least one for each route of the table, several for those with many inputs.
  * Paths are relative to the database unless they begin with a slash.
  */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { routes } from "../../server/endpoints/route-table.ts";
 
 /** A body before it is text. */
@@ -24,6 +26,8 @@ export interface Seed {
 }
 
 export const databaseName = "fuzz";
+/** The folder that backups are confined to. */
+export const backupRoot = join(tmpdir(), "jackdaw-fuzz-backups");
 const at = "2020-01-01T00:00:00.0000000Z";
 const later = "2021-06-01T00:00:00.0000000Z";
 const vector = "A:1-AAAAAAAAAAAAAAAAAAAAAA";
@@ -500,6 +504,45 @@ const written: readonly (readonly [what: string, body?: SeedBody])[] = [
     }),
   ],
   ["PUT admin/etl", json({ ...etl, EtlType: "Raven" })],
+  [
+    "POST admin/backup",
+    json({
+      BackupType: "Backup",
+      LocalSettings: { FolderPath: `${backupRoot}/one`, Disabled: false },
+    }),
+  ],
+  [
+    "POST admin/periodic-backup",
+    json({
+      Name: "nightly",
+      TaskId: 0,
+      Disabled: false,
+      BackupType: "Backup",
+      FullBackupFrequency: "0 2 * * *",
+      IncrementalBackupFrequency: "*/10 * * * *",
+      LocalSettings: { FolderPath: `${backupRoot}/nightly` },
+      S3Settings: null,
+      RetentionPolicy: { Disabled: false, MinimumBackupAgeToKeep: "2.00:00:00" },
+    }),
+  ],
+  ["POST admin/backup/database?taskId=1&isFullBackup=false&operationId=901"],
+  ["GET /periodic-backup?name=fuzz&taskId=1"],
+  ["GET /periodic-backup/status?name=fuzz&taskId=1"],
+  ["POST /admin/restore/points?type=Local", json({ FolderPath: `${backupRoot}/one` })],
+  [
+    "POST /admin/restore/database",
+    json({
+      Type: "Local",
+      DatabaseName: "restored",
+      BackupLocation: `${backupRoot}/one`,
+      LastFileNameToRestore: null,
+      DisableOngoingTasks: true,
+      SkipIndexes: false,
+    }),
+  ],
+  ["POST admin/tasks/state?key=1&type=Backup&disable=false"],
+  ["DELETE admin/tasks?id=1&type=Backup"],
+  ["GET task?key=1&type=Backup"],
   ["GET operations/state?id=900"],
   ["POST operations/kill?id=900"],
   [

@@ -14,12 +14,15 @@ import {
 import { exportDump } from "../../../engine/smuggler/export.ts";
 import { importDump } from "../../../engine/smuggler/import.ts";
 import { SmugglerResult } from "../../../engine/smuggler/smuggler-result.ts";
-import { putAttachment } from "../../../engine/writes/attachments.ts";
-import { putCompareExchange } from "../../../engine/writes/compare-exchange.ts";
-import { deleteCounter, incrementCounter } from "../../../engine/writes/counters.ts";
-import { deleteDocument, seedIdentity } from "../../../engine/writes/documents.ts";
-import { appendToSeries } from "../../../engine/writes/time-series.ts";
+import { incrementCounter } from "../../../engine/writes/counters.ts";
 import { describeDatabase } from "../../support/database-picture.ts";
+import {
+  dumpedContents,
+  expectEngineError,
+  play,
+  type Step,
+  step,
+} from "../../support/dump-steps.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
@@ -60,85 +63,6 @@ async function imported(
   return { database, result };
 }
 
-const id = fc.constantFrom<string>("a", "b", "Users/1", "é");
-const name = fc.constantFrom<string>("n", "Other", "ü|x");
-const body = fc.constantFrom<string>(
-  "{}",
-  '{"x":1.50}',
-  '{"a":{"b":[1,"}]\\"\\\\"]},"@metadata":{"@collection":"Users"}}',
-  `{"long":"${"é".repeat(900)}","@metadata":{"@collection":"Users","mine":[1,{"k":null}]}}`,
-);
-const step = fc.oneof(
-  fc.record({ kind: fc.constant("put" as const), id, body }),
-  fc.record({ kind: fc.constant("delete" as const), id }),
-  fc.record({
-    kind: fc.constant("attach" as const),
-    id,
-    name,
-    content: fc.constantFrom<string>("", "one", '{"@raven-blob-size":5}', "x".repeat(3000)),
-  }),
-  fc.record({
-    kind: fc.constant("count" as const),
-    id,
-    name,
-    by: fc.bigInt(-(2n ** 62n), 2n ** 61n),
-  }),
-  fc.record({ kind: fc.constant("uncount" as const), id, name }),
-  fc.record({
-    kind: fc.constant("append" as const),
-    id,
-    name,
-    times: fc.uniqueArray(fc.nat(100_000), { minLength: 1, maxLength: 20 }),
-    tag: fc.constantFrom<(string | null)[]>(null, "t", "watch"),
-  }),
-  fc.record({ kind: fc.constant("identity" as const), name, value: fc.nat(99) }),
-  fc.record({ kind: fc.constant("exchange" as const), name, value: fc.jsonValue() }),
-);
-type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
-
-async function play(database: OpenDatabase, one: Step): Promise<void> {
-  switch (one.kind) {
-    case "put":
-      await database.put(one.id, one.body).catch(expectEngineError);
-      return;
-    case "attach": {
-      const content = await database.blobs.store([Buffer.from(one.content)]);
-      const { hash, size } = content;
-      await database
-        .write((transaction) =>
-          putAttachment(transaction, one.id, { name: one.name, contentType: "x/y", hash, size }),
-        )
-        .catch(expectEngineError);
-      content.release();
-      return;
-    }
-    default:
-      await database
-        .write((transaction) => {
-          if (one.kind === "delete") deleteDocument(transaction, one.id);
-          else if (one.kind === "count") incrementCounter(transaction, one.id, one.name, one.by);
-          else if (one.kind === "uncount") deleteCounter(transaction, one.id, one.name);
-          else if (one.kind === "identity") seedIdentity(transaction, one.name, one.value, false);
-          else if (one.kind === "exchange") {
-            const text = JSON.stringify({ Object: one.value });
-            putCompareExchange(transaction, one.name, 0, text);
-          } else {
-            const entries = one.times.map((time) => ({
-              time,
-              values: [time, -time],
-              tag: one.tag,
-            }));
-            appendToSeries(transaction, one.id, one.name, entries);
-          }
-        })
-        .catch(expectEngineError);
-  }
-}
-
-function expectEngineError(error: unknown): void {
-  expect(error).toBeInstanceOf(EngineError);
-}
-
 /** A database with some of everything. */
 async function shop(): Promise<OpenDatabase> {
   const database = await openTestDatabase({ isInMemory: true });
@@ -170,7 +94,7 @@ describe("a dump", () => {
           const source = await openTestDatabase({ isInMemory: true });
           for (const one of steps) await play(source, one);
           const { database, result } = await imported(await exported(source), pieceBytes);
-          expect(await describeDatabase(database)).toBe(await describeDatabase(source));
+          expect(await dumpedContents(database)).toBe(await dumpedContents(source));
           expect(JSON.stringify(result.toJson(true))).not.toContain("ERROR");
         },
       ),

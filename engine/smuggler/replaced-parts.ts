@@ -1,0 +1,50 @@
+/**
+ * What a document of an incremental backup replaces: the dump lists what belongs to it, and what is not listed was
+ * removed since the backup before.
+ */
+import { attachmentKey } from "../keyspaces/attachments.ts";
+import { counterKey } from "../keyspaces/counters.ts";
+import { seriesKey } from "../keyspaces/time-series.ts";
+import type { Transaction } from "../store/transaction.ts";
+import { removeAttachment } from "../writes/attachments.ts";
+import { deleteCounter } from "../writes/counters.ts";
+import { deleteDocument } from "../writes/documents.ts";
+import { deleteFromSeries } from "../writes/time-series.ts";
+
+/** The names of what belongs to a document. */
+export interface DocumentParts {
+  readonly attachments: readonly { readonly name: string }[];
+  readonly counters: readonly string[];
+  readonly timeSeries: readonly string[];
+}
+
+/** Removes what an existing document has and its newer version has not; all of it when that is in another collection. */
+export function removeOtherParts(
+  transaction: Transaction,
+  id: string,
+  collection: string,
+  kept: DocumentParts,
+): void {
+  const document = transaction.find(id);
+  if (document < 0) return;
+  const { attachments, collections, counters, timeSeries } = transaction.keyspaces;
+  const collectionId = transaction.collectionOf(document);
+  if (collections.nameOf(collectionId).toLowerCase() !== collection.toLowerCase()) {
+    deleteDocument(transaction, id, undefined, undefined, false);
+    return;
+  }
+  const lowered = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
+  const keptAttachments = lowered(kept.attachments.map(({ name }) => name));
+  for (const [, one] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
+    if (keptAttachments.has(one.name.toLowerCase())) continue;
+    removeAttachment(transaction, id, one, collectionId);
+  }
+  const keptCounters = lowered(kept.counters);
+  for (const [, { name }] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
+    if (!keptCounters.has(name.toLowerCase())) deleteCounter(transaction, id, name);
+  }
+  const keptSeries = lowered(kept.timeSeries);
+  for (const [, { name }] of transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""))) {
+    if (!keptSeries.has(name.toLowerCase())) deleteFromSeries(transaction, id, name);
+  }
+}

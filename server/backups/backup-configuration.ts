@@ -1,0 +1,209 @@
+/**
+ * What clients ask of a backup: the configuration of one, or of a periodic task. Keys, their order, types and texts are
+ * those of RavenDB 7.2.7. Destinations other than a folder, encryption, snapshots and scripts are refused.
+ */
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { dateText } from "../http/dates.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { parseTimeSpanMs } from "../http/request.ts";
+import { CronSchedule } from "./cron-schedule.ts";
+
+const dayMs = 86_400_000;
+
+/** A destination that is understood, and refused. */
+const remoteDestinations = {
+  S3Settings: "S3",
+  GlacierSettings: "Glacier",
+  AzureSettings: "Azure",
+  GoogleCloudSettings: "Google Cloud",
+  FtpSettings: "FTP",
+} as const;
+
+/** The stored definition of a periodic backup: every key of RavenDB's, with its value or null. */
+export interface PeriodicBackup extends JsonObject {
+  readonly Name: string;
+  readonly TaskId: number;
+  readonly Disabled: boolean;
+  readonly LocalSettings: JsonObject | null;
+  readonly FullBackupFrequency: string | null;
+  readonly IncrementalBackupFrequency: string | null;
+  readonly RetentionPolicy: JsonObject | null;
+  readonly CreatedAt: string;
+}
+
+/** The folder of a one-time backup. @throws EngineError, RequestError for what cannot be done */
+export function oneTimeFolder(sent: JsonObject): string {
+  refuseUnsupported(sent);
+  const local = localSettings(sent);
+  if (local === null) {
+    throw new EngineError("invalid-operation", "The backup configuration target no destinations");
+  }
+  return folderOf(local);
+}
+
+/**
+ * The definition to store for one that was sent. @throws EngineError, RequestError
+ * @param taskId its id. @param now when it is created
+ */
+export function periodicBackup(sent: JsonObject, taskId: number, now: Date): PeriodicBackup {
+  refuseUnsupported(sent);
+  const Disabled = sent["Disabled"] === true;
+  const local = localSettings(sent);
+  const full = textOf(sent, "FullBackupFrequency");
+  const incremental = textOf(sent, "IncrementalBackupFrequency");
+  for (const expression of [full, incremental]) {
+    if (expression !== null) void new CronSchedule(expression);
+  }
+  if (full === null && incremental === null) {
+    throw invalidArgument(
+      "Couldn't parse the cron expressions for both full and incremental backups. full backup cron expression: , incremental backup cron expression: ",
+    );
+  }
+  const retention = retentionOf(sent["RetentionPolicy"]);
+  if (local === null && !Disabled) {
+    throw new EngineError(
+      "invalid-operation",
+      "The backup configuration is enabled without target any destinations",
+    );
+  }
+  if (local !== null) folderOf(local);
+  return {
+    BackupType: "Backup",
+    BackupUploadMode: "Default",
+    SnapshotSettings: null,
+    BackupEncryptionSettings: null,
+    MaxReadOpsPerSecond: null,
+    LocalSettings: local,
+    S3Settings: null,
+    GlacierSettings: null,
+    AzureSettings: null,
+    GoogleCloudSettings: null,
+    FtpSettings: null,
+    Name: textOf(sent, "Name") ?? (local === null ? "Backup w/o destinations" : "Backup to Local"),
+    TaskId: taskId,
+    Disabled,
+    MentorNode: textOf(sent, "MentorNode"),
+    PinToMentorNode: sent["PinToMentorNode"] === true,
+    FullBackupFrequency: full,
+    IncrementalBackupFrequency: incremental,
+    RetentionPolicy: retention,
+    CreatedAt: dateText(now),
+  };
+}
+
+/**
+ * The periodic backups in a database's record. Records come from clients and dumps, too: what this server would not
+ * have stored is left out.
+ */
+export function periodicBackupsOf(record: JsonObject): PeriodicBackup[] {
+  const stored = record["PeriodicBackups"];
+  if (!Array.isArray(stored)) return [];
+  return (stored as readonly unknown[]).flatMap((one) => {
+    if (!isObject(one) || !Number.isSafeInteger(one["TaskId"])) return [];
+    try {
+      const kept = periodicBackup(one, Number(one["TaskId"]), new Date(0));
+      return [{ ...kept, CreatedAt: String(one["CreatedAt"] ?? kept.CreatedAt) }];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The folder of a periodic backup; null: it has no destination. */
+export function periodicFolder({ LocalSettings }: PeriodicBackup): string | null {
+  return LocalSettings === null ? null : folderOf(LocalSettings);
+}
+
+/** Age in milliseconds from which on a backup may be removed; null: all are kept. */
+export function retentionMs({ RetentionPolicy }: PeriodicBackup): number | null {
+  if (RetentionPolicy === null || RetentionPolicy["Disabled"] === true) return null;
+  const age = RetentionPolicy["MinimumBackupAgeToKeep"];
+  return typeof age === "string" ? (parseTimeSpanMs(age) ?? null) : null;
+}
+
+function refuseUnsupported(sent: JsonObject): void {
+  const type = sent["BackupType"] ?? "Backup";
+  if (typeof type !== "string" || !/^(backup|snapshot)$/i.test(type)) {
+    throw new EngineError(
+      "invalid-format",
+      `Could not convert '${String(type)}' to Raven.Client.Documents.Operations.Backups.BackupType`,
+    );
+  }
+  if (type.toLowerCase() === "snapshot") {
+    throw new EngineError(
+      "not-supported",
+      "Snapshots are not supported: use the BackupType 'Backup'.",
+    );
+  }
+  for (const [key, name] of Object.entries(remoteDestinations)) {
+    const destination = sent[key];
+    if (!isObject(destination) || destination["Disabled"] === true) continue;
+    throw new EngineError(
+      "not-supported",
+      `Backups to ${name} are not supported: only those to a folder (LocalSettings) are.`,
+    );
+  }
+  const encryption = sent["BackupEncryptionSettings"];
+  const mode = isObject(encryption) ? (encryption["EncryptionMode"] ?? "None") : "None";
+  if (mode !== "None" || (isObject(encryption) && typeof encryption["Key"] === "string")) {
+    throw new EngineError(
+      "not-supported",
+      "Encrypted backups are not supported. Encrypt the disk that they are on.",
+    );
+  }
+}
+
+/** Null: there is no folder, or it is disabled. */
+function localSettings(sent: JsonObject): JsonObject | null {
+  const local = sent["LocalSettings"];
+  if (!isObject(local) || local["Disabled"] === true) return null;
+  if (hasScript(local)) {
+    throw new EngineError(
+      "not-supported",
+      "GetBackupConfigurationScript is not supported: no programs are run for clients.",
+    );
+  }
+  return {
+    Disabled: false,
+    GetBackupConfigurationScript: null,
+    FolderPath: local["FolderPath"] ?? null,
+    ShardNumber: null,
+  };
+}
+
+function hasScript({ GetBackupConfigurationScript: script }: JsonObject): boolean {
+  return isObject(script) || (typeof script === "string" && script !== "");
+}
+
+function folderOf({ FolderPath: path }: JsonObject): string {
+  if (typeof path === "string" && path.trim() !== "") return path;
+  throw invalidArgument("FolderPath and GetBackupConfigurationScript cannot be both null or empty");
+}
+
+function retentionOf(sent: unknown): JsonObject | null {
+  if (!isObject(sent)) return null;
+  const age = sent["MinimumBackupAgeToKeep"] ?? null;
+  if (age !== null) {
+    const ms = typeof age === "string" ? parseTimeSpanMs(age) : undefined;
+    if (ms === undefined) {
+      throw new EngineError(
+        "invalid-format",
+        `Could not convert '${String(age)}' to a time span, as 7.00:00:00 is for a week.`,
+      );
+    }
+    if (ms < dayMs) throw invalidArgument("MinimumBackupAgeToKeep must be bigger than one day");
+  }
+  return { Disabled: sent["Disabled"] === true, MinimumBackupAgeToKeep: age };
+}
+
+/** @throws EngineError invalid-format for anything but text */
+function textOf(sent: JsonObject, key: string): string | null {
+  const value = sent[key] ?? null;
+  if (value === null || value === "") return null;
+  if (typeof value === "string") return value;
+  throw new EngineError("invalid-format", `'${key}' must be text.`);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,169 @@
+/**
+ * Where backups may be on disk, and what is there.
+ *
+ *   <folder>/<stamp>.ravendb-<database>-<node>-backup/<stamp>.ravendb-full-backup
+ *                                                    /<stamp>.ravendb-incremental-backup
+ *
+ * A stamp is `yyyy-MM-dd-HH-mm-ss`, in UTC, so that names sort by time. Names are those of RavenDB 7.2.7.
+ *
+ * Invariants:
+ * - Whoever may make backups reaches no folder outside of `Backup.LocalRootPath`, when that is set, not by symbolic
+ *   links either, and never the data folder.
+ */
+import { constants } from "node:fs";
+import { access, readdir, realpath, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import { invalidArgument } from "../../engine/base/errors.ts";
+
+export const fullExtension = ".ravendb-full-backup";
+export const incrementalExtension = ".ravendb-incremental-backup";
+
+const pathLengthMax = 2048;
+const folderPattern = /^(\d{4}(?:-\d\d){5})\.ravendb-(.+)-([A-Za-z]{1,4})-(?:backup|snapshot)$/;
+const filePattern =
+  /^(\d{4}(?:-\d\d){5})(?:-\d+)?\.ravendb-(encrypted-)?(full-backup|incremental-backup|full-snapshot|snapshot)$/;
+
+/** A file of a backup. */
+export interface BackupFileName {
+  readonly name: string;
+  readonly stamp: string;
+  readonly isIncremental: boolean;
+  readonly isSnapshot: boolean;
+  readonly isEncrypted: boolean;
+}
+
+/** A folder of one full backup and the incremental ones that continue it. */
+export interface BackupFolderName {
+  readonly path: string;
+  /** Null: the name of the folder does not say. */
+  readonly stamp: string | null;
+  readonly database: string | null;
+  readonly nodeTag: string | null;
+}
+
+/** `yyyy-MM-dd-HH-mm-ss` */
+export function stampOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace(/[T:]/g, "-");
+}
+
+/** Milliseconds since 1970. */
+export function timeOfStamp(stamp: string): number {
+  return Date.parse(`${stamp.slice(0, 10)}T${stamp.slice(11).replaceAll("-", ":")}Z`);
+}
+
+export function folderName(stamp: string, database: string, nodeTag: string): string {
+  return `${stamp}.ravendb-${database}-${nodeTag}-backup`;
+}
+
+/** The files of a backup in `folder`, in the order of time. @throws as node:fs does */
+export async function backupFilesIn(folder: string): Promise<BackupFileName[]> {
+  const names = (await readdir(folder)).sort();
+  return names.flatMap((name) => {
+    const found = filePattern.exec(name);
+    if (found === null) return [];
+    const [, stamp = "", encrypted, kind = ""] = found;
+    return [
+      {
+        name,
+        stamp,
+        isIncremental: kind === "incremental-backup",
+        isSnapshot: kind.endsWith("snapshot"),
+        isEncrypted: encrypted !== undefined,
+      },
+    ];
+  });
+}
+
+/** `folder` itself, and those in it that are named as backups are. @throws as node:fs does */
+export async function backupFoldersIn(folder: string): Promise<BackupFolderName[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const inside = entries
+    .filter((entry) => entry.isDirectory() && folderPattern.test(entry.name))
+    .map((entry) => describedFolder(join(folder, entry.name)));
+  return [describedFolder(folder), ...inside];
+}
+
+function describedFolder(path: string): BackupFolderName {
+  const found = folderPattern.exec(path.slice(path.lastIndexOf(sep) + 1));
+  const [, stamp = null, database = null, nodeTag = null] = found ?? [];
+  return { path, stamp, database, nodeTag };
+}
+
+/** Which folders may be used. */
+export interface FolderRules {
+  /** `Backup.LocalRootPath`; undefined: any folder. */
+  readonly root: string | undefined;
+  /** No backups are in it. Undefined: databases are in memory. */
+  readonly dataFolder: string | undefined;
+}
+
+/**
+ * A path that was sent, with its symbolic links resolved; it need not exist.
+ * @throws EngineError invalid-argument
+ */
+export async function checkedFolder(path: string, rules: FolderRules): Promise<string> {
+  if (path.length > pathLengthMax || path.includes("\0")) {
+    throw invalidArgument("The path of the backup folder is too long, or has a zero character.");
+  }
+  if (!isAbsolute(path)) {
+    throw invalidArgument(`The backup folder must be an absolute path, but is: ${path}`);
+  }
+  if (path.split(/[\\/]/).includes("..")) {
+    throw invalidArgument(`The path of a backup folder must not contain '..', but is: ${path}`);
+  }
+  const real = await resolved(path);
+  if (rules.root !== undefined) {
+    const root = await resolved(rules.root);
+    if (!isWithin(root, real)) {
+      throw invalidArgument(
+        `The backup folder must be within ${rules.root} (Backup.LocalRootPath), but is: ${path}`,
+      );
+    }
+  }
+  if (rules.dataFolder !== undefined && isWithin(await resolved(rules.dataFolder), real)) {
+    throw invalidArgument(`The backup folder must not be within the data folder, but is: ${path}`);
+  }
+  return real;
+}
+
+/** @throws EngineError invalid-argument when nothing can be written to the existing folder */
+export async function requireWritable(folder: string, path: string): Promise<void> {
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw unwritable(path, cause);
+  }
+}
+
+export function unwritable(path: string, cause: unknown): Error {
+  const { code } = cause as NodeJS.ErrnoException;
+  return invalidArgument(`Cannot write to directory path: ${path} (${code ?? String(cause)})`);
+}
+
+export async function isFolder(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+}
+
+/** Resolves the links of the part that exists. @throws EngineError invalid-argument for a file on the way */
+async function resolved(path: string): Promise<string> {
+  try {
+    const real = await realpath(path);
+    if (await isFolder(real)) return real;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" && dirname(path) !== path) {
+      const parent = await resolved(dirname(path));
+      return join(parent, path.slice(dirname(path).length));
+    }
+    throw unwritable(path, error);
+  }
+  throw invalidArgument(`The backup folder is a file: ${path}`);
+}
+
+function isWithin(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}

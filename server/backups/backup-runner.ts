@@ -1,0 +1,138 @@
+/**
+ * Makes backups: one at a time in the whole server, since each reads a whole database.
+ *
+ * Invariants:
+ * - A backup is the state of its database at one moment; writes go on meanwhile.
+ * - It is an operation of its database: it reports progress, and can be cancelled.
+ */
+import { basename, join } from "node:path";
+import type { FileSystem } from "../../engine/base/environment.ts";
+import type {
+  BackupRun,
+  Database,
+  OperationFigures,
+  StartedOperation,
+} from "../../engine/engine.ts";
+import { RequestError } from "../http/request-error.ts";
+import { writeBackupFile } from "./backup-file.ts";
+import {
+  backupFilesIn,
+  folderName,
+  fullExtension,
+  incrementalExtension,
+  stampOf,
+  timeOfStamp,
+} from "./backup-folder.ts";
+import { backupPlaces } from "./backup-result.ts";
+
+/** What a backup is to contain, and where it goes. */
+export interface BackupPlan {
+  /** For people: what the operation does. */
+  readonly description: string;
+  readonly taskName: string;
+  /** The folder in which backups get folders of their own. */
+  readonly folder: string;
+  /** The earlier backup that it continues; null: a full one. */
+  readonly continued: { readonly folder: string; readonly etag: number } | null;
+}
+
+/** A finished backup. */
+export interface FinishedBackup {
+  readonly isFull: boolean;
+  /** Name of its folder, and of its file in it. */
+  readonly folderName: string;
+  readonly fileName: string;
+  /** It has every change up to this etag. */
+  readonly etag: number;
+}
+
+export class BackupRunner {
+  readonly #files: FileSystem;
+  #current: string | null = null;
+
+  constructor(files: FileSystem) {
+    this.#files = files;
+  }
+
+  get isBusy(): boolean {
+    return this.#current !== null;
+  }
+
+  /**
+   * Starts an operation of the database. `finished` is called with the backup before the operation ends.
+   * @param operationId a new one when undefined. @throws RequestError while another one is made
+   */
+  async start(
+    database: Database,
+    plan: BackupPlan,
+    operationId: number | undefined,
+    finished: (backup: FinishedBackup) => Promise<void>,
+  ): Promise<StartedOperation> {
+    if (this.#current !== null) throw busy(plan.taskName, database.name, this.#current);
+    this.#current = `'${plan.taskName}' of database '${database.name}'`;
+    try {
+      const started = await database.smuggler.startBackup(
+        operationId,
+        plan.description,
+        plan.continued?.etag ?? 0,
+        async (run) => {
+          const { backup, result } = await this.#write(database, plan, run);
+          await finished(backup);
+          return result;
+        },
+      );
+      void started.ended.then(() => {
+        this.#current = null;
+      });
+      return started;
+    } catch (error) {
+      this.#current = null;
+      throw error;
+    }
+  }
+
+  async #write(
+    database: Database,
+    plan: BackupPlan,
+    { dump, result }: BackupRun,
+  ): Promise<{ readonly backup: FinishedBackup; readonly result: OperationFigures }> {
+    const isFull = plan.continued === null;
+    result.add("INFO", `Started task: '${plan.taskName}'`);
+    result.add("INFO", `Started ${isFull ? "a full" : "an incremental"} backup`);
+    const { folder, stamp } = await this.#place(database, plan);
+    const fileName = `${stamp}${isFull ? fullExtension : incrementalExtension}`;
+    await writeBackupFile(this.#files, folder, fileName, dump);
+    const backup = { isFull, folderName: basename(folder), fileName, etag: result.asOfEtag };
+    return {
+      backup,
+      result: { ...result.toJson(true), ...backupPlaces(backup.folderName, fileName) },
+    };
+  }
+
+  /** A folder and a stamp that no other backup has; within a folder, stamps grow. */
+  async #place(
+    database: Database,
+    { folder, continued }: BackupPlan,
+  ): Promise<{ readonly folder: string; readonly stamp: string }> {
+    let ms = Math.floor(database.nowMicros() / 1000);
+    if (continued !== null) {
+      const last = (await backupFilesIn(continued.folder)).at(-1);
+      if (last !== undefined) ms = Math.max(ms, timeOfStamp(last.stamp) + 1000);
+      return { folder: continued.folder, stamp: stampOf(ms) };
+    }
+    for (;;) {
+      const stamp = stampOf(ms);
+      const own = join(folder, folderName(stamp, database.name, database.nodeTag));
+      if (!(await this.#files.exists(own))) return { folder: own, stamp };
+      ms += 1000;
+    }
+  }
+}
+
+function busy(taskName: string, database: string, current: string): RequestError {
+  return new RequestError(
+    400,
+    "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
+    `Failed to start Backup Task: '${taskName}' of database '${database}': one backup is made at a time, and the one that is being made is ${current}. Try again when it has ended.`,
+  );
+}

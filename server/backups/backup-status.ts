@@ -1,0 +1,128 @@
+/**
+ * The status of a periodic backup: what its last runs were. Keys are those of RavenDB. It is kept in the database, with
+ * the etag up to which the backups have everything (engine/smuggler/backup-marks.ts).
+ */
+import type { BackupMark } from "../../engine/engine.ts";
+import { dateText } from "../http/dates.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { FinishedBackup } from "./backup-runner.ts";
+
+/** What schedules and replies need of a status. Times are in milliseconds since 1970; null: never. */
+export interface BackupHistory {
+  readonly lastFullMs: number | null;
+  readonly lastIncrementalMs: number | null;
+  /** Name of the folder of the last full backup. */
+  readonly folderName: string | null;
+  readonly etag: number;
+  readonly error: string | null;
+}
+
+export function historyOf(mark: BackupMark | undefined): BackupHistory {
+  const status = mark?.status ?? {};
+  const error = status["Error"] as JsonObject | null | undefined;
+  return {
+    lastFullMs: timeOf(status["LastFullBackup"]),
+    lastIncrementalMs: timeOf(status["LastIncrementalBackup"]),
+    folderName: typeof status["FolderName"] === "string" ? status["FolderName"] : null,
+    etag: mark?.etag ?? 0,
+    error: typeof error?.["Exception"] === "string" ? error["Exception"] : null,
+  };
+}
+
+/** A run of a task that has ended. */
+export interface EndedRun {
+  readonly taskId: number;
+  readonly nodeTag: string;
+  readonly operationId: number;
+  readonly startedMs: number;
+  readonly endedMs: number;
+  readonly isFull: boolean;
+  readonly changeVector: string;
+}
+
+/** The mark after a backup. */
+export function markAfter(
+  previous: BackupMark | undefined,
+  run: EndedRun,
+  backup: FinishedBackup,
+): BackupMark {
+  const started = dateText(new Date(run.startedMs));
+  const before = previous?.status ?? {};
+  const duration = run.endedMs - run.startedMs;
+  const lastFull = backup.isFull ? started : (before["LastFullBackup"] ?? null);
+  const lastIncremental = backup.isFull ? (before["LastIncrementalBackup"] ?? null) : started;
+  const status = {
+    TaskId: run.taskId,
+    BackupType: "Backup",
+    IsFull: backup.isFull,
+    NodeTag: run.nodeTag,
+    LastFullBackup: lastFull,
+    LastIncrementalBackup: lastIncremental,
+    LastFullBackupInternal: lastFull,
+    LastIncrementalBackupInternal: lastIncremental,
+    LocalBackup: {
+      LastFullBackup: lastFull,
+      LastIncrementalBackup: lastIncremental,
+      FullBackupDurationInMs: backup.isFull ? duration : null,
+      IncrementalBackupDurationInMs: backup.isFull ? null : duration,
+      Exception: null,
+      BackupDirectory: backup.folderName,
+      FileName: backup.fileName,
+      TempFolderUsed: false,
+    },
+    UploadToS3: null,
+    UploadToGlacier: null,
+    UploadToAzure: null,
+    UploadToGoogleCloud: null,
+    UploadToFtp: null,
+    LastEtag: backup.etag,
+    LastDatabaseChangeVector: run.changeVector,
+    LastRaftIndex: { LastEtag: null },
+    FolderName: backup.folderName,
+    DurationInMs: duration,
+    LocalRetentionDurationInMs: null,
+    Version: versionOf(before) + 1,
+    Error: null,
+    LastOperationId: run.operationId,
+    IsEncrypted: false,
+    DelayUntil: null,
+    OriginalBackupTime: null,
+  };
+  return { etag: backup.etag, status };
+}
+
+/** The mark after a run that failed: what earlier ones have made stays. */
+export function markAfterFailure(
+  previous: BackupMark | undefined,
+  run: EndedRun,
+  message: string,
+): BackupMark {
+  const before = previous?.status ?? {
+    TaskId: run.taskId,
+    BackupType: "Backup",
+    IsFull: run.isFull,
+    NodeTag: run.nodeTag,
+    LastFullBackup: null,
+    LastIncrementalBackup: null,
+  };
+  const failure = { Exception: message, At: dateText(new Date(run.endedMs)) };
+  return {
+    etag: previous?.etag ?? 0,
+    status: {
+      ...before,
+      DurationInMs: run.endedMs - run.startedMs,
+      Version: versionOf(before) + 1,
+      Error: failure,
+      LastOperationId: run.operationId,
+    },
+  };
+}
+
+function versionOf(status: JsonObject): number {
+  return typeof status["Version"] === "number" ? status["Version"] : 0;
+}
+
+function timeOf(text: unknown): number | null {
+  const ms = typeof text === "string" ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,0 +1,145 @@
+/** Backups of the server's databases: at once, by schedule, and restoring them. */
+
+import { join } from "node:path";
+import type { FileSystem, Report } from "../../engine/base/environment.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import type { Database, Operations, StartedOperation } from "../../engine/engine.ts";
+import { unzonedDateText } from "../http/dates.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import { oneTimeFolder } from "./backup-configuration.ts";
+import {
+  type BackupFolderName,
+  backupFilesIn,
+  backupFoldersIn,
+  checkedFolder,
+  type FolderRules,
+  isFolder,
+  requireWritable,
+  timeOfStamp,
+  unwritable,
+} from "./backup-folder.ts";
+import { BackupRunner } from "./backup-runner.ts";
+import { PeriodicBackups } from "./periodic-backups.ts";
+import { type RestoredDatabases, Restores } from "./restores.ts";
+
+/** What backups need of the server. */
+export interface BackupHost {
+  readonly databases: RestoredDatabases;
+  /** The server's own operations. */
+  readonly operations: () => Operations;
+  readonly values: ValueStore;
+  readonly files: FileSystem;
+  readonly rules: FolderRules;
+  readonly report: Report;
+  nextIndex(): Promise<number>;
+}
+
+export class Backups {
+  readonly periodic: PeriodicBackups;
+  readonly restores: Restores;
+  readonly #runner: BackupRunner;
+  readonly #host: BackupHost;
+  #oneTimeCount = 0;
+
+  constructor(host: BackupHost) {
+    this.#host = host;
+    this.#runner = new BackupRunner(host.files);
+    const { values, databases, rules, files, report } = host;
+    const nextIndex = () => host.nextIndex();
+    this.periodic = new PeriodicBackups({
+      databases,
+      values,
+      rules,
+      report,
+      runner: this.#runner,
+      nextIndex,
+      nowMs: () => Date.now(),
+    });
+    this.restores = new Restores({
+      databases,
+      get operations() {
+        return host.operations();
+      },
+      values,
+      files,
+      rules,
+      nextIndex,
+      recordChanged: (database) => this.periodic.recordChanged(database),
+    });
+  }
+
+  /** Cleans up after a crash, then begins to make backups by schedule. Before any request is served. */
+  async start(): Promise<void> {
+    await this.restores.removeInterrupted();
+    this.periodic.start();
+  }
+
+  close(): void {
+    this.periodic.close();
+  }
+
+  /**
+   * Starts a one-time backup, which is an operation of the database.
+   * @throws EngineError, RequestError for what cannot be done, or while another backup is made
+   */
+  async makeOne(database: Database, sent: JsonObject): Promise<StartedOperation> {
+    const path = oneTimeFolder(sent);
+    const { files, rules } = this.#host;
+    const folder = await checkedFolder(path, rules);
+    try {
+      await files.makeDirectory(folder);
+    } catch (error) {
+      throw unwritable(path, error);
+    }
+    await requireWritable(folder, path);
+    const plan = {
+      description: `Manual backup for database: ${database.name}`,
+      taskName: `One Time Backup #${++this.#oneTimeCount}`,
+      folder,
+      continued: null,
+    };
+    return await this.#runner.start(database, plan, undefined, async () => undefined);
+  }
+
+  /**
+   * The points in time that the backups in a folder can restore, newest first.
+   * @throws EngineError invalid-operation when there is none
+   */
+  async restorePoints(path: string): Promise<JsonObject[]> {
+    const folder = await checkedFolder(path, this.#host.rules);
+    if (!(await isFolder(folder))) {
+      throw new EngineError("invalid-operation", `Path '${path}' doesn't exist`);
+    }
+    const points: JsonObject[] = [];
+    try {
+      for (const one of await backupFoldersIn(folder)) points.push(...(await pointsIn(one)));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw invalidArgument(`The backup folder cannot be read: ${path} (${code})`);
+    }
+    if (points.length === 0) {
+      throw new EngineError("invalid-operation", "Couldn't locate any backup files.");
+    }
+    return points.sort((a, b) => (String(a["DateTime"]) < String(b["DateTime"]) ? 1 : -1));
+  }
+}
+
+async function pointsIn({ path, database, nodeTag }: BackupFolderName): Promise<JsonObject[]> {
+  const files = await backupFilesIn(path);
+  let count = 0;
+  return files.map(({ name, stamp, isIncremental, isSnapshot, isEncrypted }) => {
+    count = isIncremental ? count + 1 : 1;
+    return {
+      DateTime: unzonedDateText(new Date(timeOfStamp(stamp))),
+      Location: path,
+      FileName: join(path, name),
+      IsSnapshotRestore: isSnapshot,
+      IsEncrypted: isEncrypted,
+      IsIncremental: isIncremental,
+      FilesToRestore: count,
+      DatabaseName: database,
+      NodeTag: nodeTag,
+    };
+  });
+}

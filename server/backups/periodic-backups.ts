@@ -1,0 +1,366 @@
+/**
+ * Periodic backups: definitions in the records of databases, and a clock that makes those that are due.
+ *
+ *   values["server/periodic-backups/<name>"]   the name of a database that has enabled definitions, so that a start
+ *                                              knows which databases it must look into
+ *
+ * Invariants:
+ * - A backup is due once for each time of its schedule, at once if the server was not running then. A run that fails is
+ *   tried again after a minute, then less and less often.
+ * - An incremental backup continues the last full one of its task; where it cannot, a full one is made.
+ */
+import { join } from "node:path";
+import type { Report } from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database, StartedOperation } from "../../engine/engine.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import {
+  type PeriodicBackup,
+  periodicBackup,
+  periodicBackupsOf,
+  periodicFolder,
+} from "./backup-configuration.ts";
+import { backupFilesIn, checkedFolder, type FolderRules, isFolder } from "./backup-folder.ts";
+import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
+import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
+import { type EndedRun, historyOf, markAfter, markAfterFailure } from "./backup-status.ts";
+import { removeOldBackups } from "./retention.ts";
+
+const prefix = "server/periodic-backups/";
+const checkMsMax = 30_000;
+const retryMsMin = 60_000;
+const retryMsMax = 3_600_000;
+
+/** What periodic backups need of the server. */
+export interface PeriodicHost {
+  readonly databases: {
+    has(name: string): boolean;
+    find(name: string): Database | undefined | Promise<Database | undefined>;
+  };
+  readonly values: ValueStore;
+  readonly rules: FolderRules;
+  readonly report: Report;
+  readonly runner: BackupRunner;
+  nextIndex(): Promise<number>;
+  nowMs(): number;
+}
+
+/** A run of a task under way. */
+export interface RunningBackup {
+  readonly startedMs: number;
+  readonly isFull: boolean;
+  readonly operationId: number;
+}
+
+interface Failures {
+  readonly count: number;
+  readonly retryMs: number;
+}
+
+export class PeriodicBackups {
+  readonly #host: PeriodicHost;
+  /** Names of the databases with enabled definitions. */
+  readonly #watched = new Map<string, string>();
+  readonly #running = new Map<string, RunningBackup>();
+  readonly #failures = new Map<string, Failures>();
+  #timer: NodeJS.Timeout | undefined;
+  #checking: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(host: PeriodicHost) {
+    this.#host = host;
+  }
+
+  /** Begins to make backups when they are due. */
+  start(): void {
+    for (const [, text] of this.#host.values.entries(prefix)) {
+      const name = JSON.parse(text) as string;
+      this.#watched.set(name.toLowerCase(), name);
+    }
+    this.#checkIn(0);
+  }
+
+  /** No backup is started any more. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  list(database: Database): PeriodicBackup[] {
+    return periodicBackupsOf(database.settings);
+  }
+
+  find(database: Database, taskId: number | undefined, name?: string): PeriodicBackup | undefined {
+    return this.list(database).find((task) =>
+      taskId === undefined ? task.Name === name : task.TaskId === taskId,
+    );
+  }
+
+  /** The run of a task under way. */
+  running(database: Database, taskId: number): RunningBackup | undefined {
+    return this.#running.get(keyOf(database, taskId));
+  }
+
+  /** When a task runs next; null: it does not. */
+  next(database: Database, task: PeriodicBackup): ScheduledRun | null {
+    if (task.Disabled || task.LocalSettings === null) return null;
+    const history = historyOf(database.smuggler.backupMark(task.TaskId));
+    const found = nextRun(task, history, this.#host.nowMs());
+    const retryMs = this.#failures.get(keyOf(database, task.TaskId))?.retryMs ?? 0;
+    return found === null ? null : { ...found, atMs: Math.max(found.atMs, retryMs) };
+  }
+
+  /**
+   * Stores a definition: a new one, or in place of the one whose `TaskId` is sent.
+   * @returns the index of the command, and the id of the task. @throws EngineError, RequestError
+   */
+  async put(database: Database, sent: JsonObject): Promise<{ index: number; taskId: number }> {
+    const given = Number(sent["TaskId"] ?? 0);
+    const replaced = Number.isSafeInteger(given) && given > 0 ? given : undefined;
+    const now = new Date(this.#host.nowMs());
+    const folder = periodicFolder(periodicBackup(sent, replaced ?? 1, now));
+    if (folder !== null) await checkedFolder(folder, this.#host.rules);
+    const index = await this.#host.nextIndex();
+    let taskId = replaced ?? index;
+    await this.#change(database, index, (tasks) => {
+      // A restored database may have tasks with ids of another server.
+      while (replaced === undefined && tasks.some(({ TaskId }) => TaskId === taskId)) taskId++;
+      const previous = tasks.find(({ TaskId }) => TaskId === replaced);
+      const task = periodicBackup(sent, taskId, now);
+      const kept = { ...task, CreatedAt: previous?.CreatedAt ?? task.CreatedAt };
+      const others = tasks.filter(({ TaskId }) => TaskId !== taskId);
+      return [...others, kept];
+    });
+    this.#failures.delete(keyOf(database, taskId));
+    return { index, taskId };
+  }
+
+  /** Does nothing for an unknown task, as in RavenDB. @returns the index of the command */
+  async setDisabled(database: Database, taskId: number, isDisabled: boolean): Promise<number> {
+    const index = await this.#host.nextIndex();
+    const task = this.find(database, taskId);
+    if (task !== undefined)
+      void periodicBackup({ ...task, Disabled: isDisabled }, taskId, new Date(0));
+    await this.#change(database, index, (tasks) =>
+      tasks.map((one) => (one.TaskId === taskId ? { ...one, Disabled: isDisabled } : one)),
+    );
+    return index;
+  }
+
+  /** Forgets a task and its status; its backups stay. @returns the index of the command */
+  async delete(database: Database, taskId: number): Promise<number> {
+    const index = await this.#host.nextIndex();
+    await this.#change(database, index, (tasks) => tasks.filter(({ TaskId }) => TaskId !== taskId));
+    await database.smuggler.putBackupMark(taskId, undefined);
+    this.#failures.delete(keyOf(database, taskId));
+    return index;
+  }
+
+  /** To be called when definitions may have changed in another way: the record was replaced, imported or restored. */
+  async recordChanged(database: Database): Promise<void> {
+    const key = database.name.toLowerCase();
+    const isWatched = this.list(database).some(({ Disabled }) => !Disabled);
+    if (isWatched !== this.#watched.has(key)) {
+      if (isWatched) await this.#host.values.put(prefix + key, JSON.stringify(database.name));
+      else await this.#host.values.delete(prefix + key);
+      if (isWatched) this.#watched.set(key, database.name);
+      else this.#watched.delete(key);
+    }
+    this.#checkIn(0);
+  }
+
+  /**
+   * Makes a backup of a task now.
+   * @throws RequestError for an unknown task, or while another backup is made; EngineError invalid-operation
+   */
+  async runNow(
+    database: Database,
+    taskId: number,
+    isFull: boolean,
+    operationId: number | undefined,
+  ): Promise<StartedOperation> {
+    const task = this.find(database, taskId);
+    if (task === undefined) {
+      throw new RequestError(
+        408,
+        "System.TimeoutException",
+        `There is no backup task with the id ${taskId}.`,
+      );
+    }
+    if (task.Disabled) {
+      throw new EngineError("invalid-operation", `Backup task id: ${taskId} is disabled`);
+    }
+    return await this.#run(database, task, isFull, operationId, false);
+  }
+
+  async #change(
+    database: Database,
+    index: number,
+    change: (tasks: readonly PeriodicBackup[]) => readonly PeriodicBackup[],
+  ): Promise<void> {
+    await database.changeSettings((record) => ({
+      ...record,
+      PeriodicBackups: change(periodicBackupsOf(record)),
+      ChangedIndex: index,
+    }));
+    await this.recordChanged(database);
+  }
+
+  /** `isDue`: nobody waits for it, so that the operator is told when it fails. */
+  async #run(
+    database: Database,
+    task: PeriodicBackup,
+    wantsFull: boolean,
+    operationId: number | undefined,
+    isDue: boolean,
+  ): Promise<StartedOperation> {
+    const { runner, rules } = this.#host;
+    const taskId = task.TaskId;
+    const key = keyOf(database, taskId);
+    const folder = await checkedFolder(periodicFolder(task) ?? "", rules);
+    const continued = wantsFull ? null : await this.#continued(database, taskId, folder);
+    const startedMs = this.#host.nowMs();
+    const isFull = continued === null;
+    const plan = {
+      description: `${isFull ? "Full" : "Incremental"} backup task: '${task.Name}'. Database: '${database.name}'`,
+      taskName: task.Name,
+      folder,
+      continued,
+    };
+    const ended = (id: number): EndedRun => ({
+      taskId,
+      nodeTag: database.nodeTag,
+      operationId: id,
+      startedMs,
+      endedMs: this.#host.nowMs(),
+      isFull,
+      changeVector: database.changeVector,
+    });
+    let id = operationId ?? 0;
+    const finished = async (backup: FinishedBackup): Promise<void> => {
+      const previous = database.smuggler.backupMark(taskId);
+      // A task that was deleted meanwhile is not remembered again.
+      if (this.find(database, taskId) === undefined) return;
+      await database.smuggler.putBackupMark(taskId, markAfter(previous, ended(id), backup));
+      if (!isFull) return;
+      // The backup is made, whatever becomes of the old ones.
+      await removeOldBackups(folder, database, task, this.#host.nowMs()).catch((error: unknown) =>
+        this.#host.report(`Old backups of database '${database.name}' could not be removed`, error),
+      );
+    };
+    id = operationId ?? (await database.operations.nextId());
+    const started = await runner.start(database, plan, id, finished);
+    this.#running.set(key, { startedMs, isFull, operationId: started.id });
+    void started.ended.then(async ({ error }) => {
+      this.#running.delete(key);
+      if (error === undefined) this.#failures.delete(key);
+      else await this.#failed(database, ended(id), error, isDue);
+      this.#checkIn(0);
+    });
+    return started;
+  }
+
+  /** The backup that an incremental one continues; null: there is none that it can. */
+  async #continued(
+    database: Database,
+    taskId: number,
+    folder: string,
+  ): Promise<{ readonly folder: string; readonly etag: number } | null> {
+    const { folderName, etag } = historyOf(database.smuggler.backupMark(taskId));
+    if (folderName === null || !database.smuggler.hasDeletionsSince(etag)) return null;
+    const own = join(folder, folderName);
+    if (!(await isFolder(own))) return null;
+    const files = await backupFilesIn(own);
+    return files.some(({ isIncremental }) => !isIncremental) ? { folder: own, etag } : null;
+  }
+
+  /** Remembers a failure, and when to try again. */
+  async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
+    const key = keyOf(database, run.taskId);
+    const count = (this.#failures.get(key)?.count ?? 0) + 1;
+    const waitMs = Math.min(retryMsMax, retryMsMin * 2 ** (count - 1));
+    this.#failures.set(key, { count, retryMs: this.#host.nowMs() + waitMs });
+    const message = error instanceof Error ? error.message : String(error);
+    if (isTold) this.#host.report(`A backup of database '${database.name}' failed`, error);
+    if (this.find(database, run.taskId) === undefined) return;
+    const previous = database.smuggler.backupMark(run.taskId);
+    await database.smuggler
+      .putBackupMark(run.taskId, markAfterFailure(previous, run, message))
+      .catch(() => undefined); // the database is closing, or its disk is full
+  }
+
+  #checkIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed || this.#watched.size === 0) return;
+    this.#timer = setTimeout(() => void this.check(), Math.min(ms, checkMsMax));
+    this.#timer.unref();
+  }
+
+  /** Starts what is due, one at a time; resolves when it has looked at all databases. */
+  check(): Promise<void> {
+    this.#checking ??= this.#checkAll().finally(() => {
+      this.#checking = null;
+    });
+    return this.#checking;
+  }
+
+  async #checkAll(): Promise<void> {
+    let waitMs = checkMsMax;
+    for (const name of [...this.#watched.values()]) {
+      if (this.#isClosed) return;
+      waitMs = Math.min(waitMs, await this.#checkDatabase(name));
+    }
+    this.#checkIn(waitMs);
+  }
+
+  /** @returns milliseconds until a task of it may be due */
+  async #checkDatabase(name: string): Promise<number> {
+    try {
+      const database = this.#host.databases.has(name)
+        ? await this.#host.databases.find(name)
+        : undefined;
+      if (database === undefined) {
+        this.#watched.delete(name.toLowerCase());
+        await this.#host.values.delete(prefix + name.toLowerCase());
+        return checkMsMax;
+      }
+      if (database.isDisabled) return checkMsMax;
+      let waitMs = checkMsMax;
+      for (const task of this.list(database)) {
+        const due = this.next(database, task);
+        if (due === null || this.#running.has(keyOf(database, task.TaskId))) continue;
+        const leftMs = due.atMs - this.#host.nowMs();
+        if (leftMs > 0) waitMs = Math.min(waitMs, leftMs);
+        else if (!this.#host.runner.isBusy) await this.#runDue(database, task, due.isFull);
+      }
+      return waitMs;
+    } catch (error) {
+      this.#host.report(`The backups of database '${name}' could not be looked after`, error);
+      return checkMsMax;
+    }
+  }
+
+  async #runDue(database: Database, task: PeriodicBackup, isFull: boolean): Promise<void> {
+    try {
+      await this.#run(database, task, isFull, undefined, true);
+    } catch (error) {
+      const nowMs = this.#host.nowMs();
+      const run = {
+        taskId: task.TaskId,
+        nodeTag: database.nodeTag,
+        operationId: 0,
+        startedMs: nowMs,
+        endedMs: nowMs,
+        isFull,
+        changeVector: database.changeVector,
+      };
+      await this.#failed(database, run, error, true);
+    }
+  }
+}
+
+function keyOf(database: Database, taskId: number): string {
+  return `${database.name.toLowerCase()}/${taskId}`;
+}

@@ -1,0 +1,83 @@
+/** What is taken of a configuration, and what is refused: destinations, types, frequencies, ages. */
+import { expect, test } from "vitest";
+import {
+  oneTimeFolder,
+  periodicBackup,
+  periodicBackupsOf,
+  periodicFolder,
+  retentionMs,
+} from "../../../server/backups/backup-configuration.ts";
+
+const now = new Date(Date.UTC(2026, 10, 23, 2, 15, 1));
+const local = { FolderPath: "/backups" };
+const sent = { Name: "nightly", FullBackupFrequency: "0 2 * * *", LocalSettings: local };
+
+test("a definition has all keys, in RavenDB's order", () => {
+  const task = periodicBackup({ ...sent, Junk: 1 }, 640, now);
+  expect(JSON.stringify(task)).toBe(
+    '{"BackupType":"Backup","BackupUploadMode":"Default","SnapshotSettings":null,"BackupEncryptionSettings":null,"MaxReadOpsPerSecond":null,"LocalSettings":{"Disabled":false,"GetBackupConfigurationScript":null,"FolderPath":"/backups","ShardNumber":null},"S3Settings":null,"GlacierSettings":null,"AzureSettings":null,"GoogleCloudSettings":null,"FtpSettings":null,"Name":"nightly","TaskId":640,"Disabled":false,"MentorNode":null,"PinToMentorNode":false,"FullBackupFrequency":"0 2 * * *","IncrementalBackupFrequency":null,"RetentionPolicy":null,"CreatedAt":"2026-11-23T02:15:01.0000000Z"}',
+  );
+  expect(periodicFolder(task)).toBe("/backups");
+  expect(periodicBackup({ ...sent, Name: "" }, 1, now).Name).toBe("Backup to Local");
+});
+
+test.each([
+  [{ FullBackupFrequency: null }, "Couldn't parse the cron expressions"],
+  [{ IncrementalBackupFrequency: "often" }, "too few parameters"],
+  [{ FullBackupFrequency: 5 }, "'FullBackupFrequency' must be text."],
+  [{ LocalSettings: null }, "The backup configuration is enabled without target any destinations"],
+  [{ LocalSettings: { ...local, Disabled: true } }, "without target any destinations"],
+  [{ LocalSettings: { FolderPath: " " } }, "cannot be both null or empty"],
+  [{ LocalSettings: { FolderPath: ["/a"] } }, "cannot be both null or empty"],
+  [
+    { LocalSettings: { ...local, GetBackupConfigurationScript: { Exec: "sh" } } },
+    "no programs are run",
+  ],
+  [{ S3Settings: { BucketName: "b" } }, "Backups to S3 are not supported"],
+  [{ FtpSettings: { Url: "ftp://x" } }, "Backups to FTP are not supported"],
+  [{ BackupType: "Snapshot" }, "Snapshots are not supported"],
+  [{ BackupType: "None" }, "Could not convert 'None' to Raven.Client"],
+  [{ BackupEncryptionSettings: { EncryptionMode: "UseProvidedKey" } }, "Encrypted backups"],
+  [{ BackupEncryptionSettings: { Key: "x" } }, "Encrypted backups"],
+  [{ RetentionPolicy: { MinimumBackupAgeToKeep: "01:00:00" } }, "must be bigger than one day"],
+  [{ RetentionPolicy: { MinimumBackupAgeToKeep: "-9.00:00:00" } }, "must be bigger than one day"],
+  [{ RetentionPolicy: { MinimumBackupAgeToKeep: "a week" } }, "to a time span"],
+])("%j is refused", (change, message) => {
+  expect(() => periodicBackup({ ...sent, ...change }, 1, now)).toThrow(message);
+});
+
+test("what is disabled or says nothing is not refused", () => {
+  const task = periodicBackup(
+    {
+      ...sent,
+      LocalSettings: null,
+      Disabled: true,
+      S3Settings: { Disabled: true },
+      BackupEncryptionSettings: { EncryptionMode: "None", Key: null },
+      RetentionPolicy: { MinimumBackupAgeToKeep: "2.00:00:00" },
+    },
+    1,
+    now,
+  );
+  expect(periodicFolder(task)).toBeNull();
+  expect(task.Name).toBe("nightly");
+  expect(retentionMs(task)).toBe(2 * 86_400_000);
+  const off = { RetentionPolicy: { Disabled: true, MinimumBackupAgeToKeep: "2.00:00:00" } };
+  expect(retentionMs(periodicBackup({ ...sent, ...off }, 1, now))).toBeNull();
+});
+
+test("a one-time backup needs a folder", () => {
+  expect(oneTimeFolder({ LocalSettings: local })).toBe("/backups");
+  const refused = "The backup configuration target no destinations";
+  expect(() => oneTimeFolder({ BackupType: "Backup" })).toThrow(refused);
+  expect(() => oneTimeFolder({ LocalSettings: { ...local, Disabled: true } })).toThrow(refused);
+});
+
+test("of a record, what this server would not have stored is left out", () => {
+  const kept = periodicBackup(sent, 7, now);
+  const bad = [null, 1, [], {}, { ...kept, TaskId: "x" }, { ...kept, FullBackupFrequency: "x" }];
+  expect(periodicBackupsOf({ PeriodicBackups: [...bad, kept] })).toEqual([kept]);
+  for (const PeriodicBackups of [undefined, null, {}, "x"]) {
+    expect(periodicBackupsOf({ PeriodicBackups })).toEqual([]);
+  }
+});

@@ -1,0 +1,249 @@
+/** Periodic backups: when they run, what they continue, what is kept of them, and what a failure and a restart do. */
+import { mkdtempSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
+import { BackupRunner } from "../../../server/backups/backup-runner.ts";
+import { historyOf } from "../../../server/backups/backup-status.ts";
+import { PeriodicBackups } from "../../../server/backups/periodic-backups.ts";
+import {
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../../support/start-test-server.ts";
+
+const base = realpathSync(mkdtempSync(join(tmpdir(), "jackdaw-periodic-")));
+let server: TestServer;
+let database: Database;
+let periodic: PeriodicBackups;
+let nowMs = 0;
+let reports: string[] = [];
+let count = 0;
+
+beforeAll(async () => {
+  server = await startTestServer({ unsecured: true });
+});
+afterEach(() => periodic.close());
+afterAll(async () => {
+  await stopTestServers();
+  await rm(base, { recursive: true, force: true });
+});
+
+/** The next morning at this time. */
+function clock(hour: number, minute = 0, day = 2): number {
+  return new Date(2026, 2, day, hour, minute).getTime();
+}
+
+function newPeriodic(root?: string): PeriodicBackups {
+  const { databases, values, commandIndex } = server.running.services;
+  return new PeriodicBackups({
+    databases,
+    values,
+    rules: { root, dataFolder: undefined },
+    report: (line) => reports.push(line),
+    runner: new BackupRunner(nodeEnvironment().files),
+    nextIndex: () => commandIndex.next(),
+    nowMs: () => nowMs,
+  });
+}
+
+/** A new database with a task. @returns its id, and its folder */
+async function newTask(change: object = {}): Promise<{ taskId: number; folder: string }> {
+  const name = `periodic-${++count}`;
+  database = await server.running.services.databases.create(name, { DatabaseName: name });
+  await database.documents.put("a", Buffer.from("{}"));
+  reports = [];
+  nowMs = clock(1);
+  periodic = newPeriodic();
+  const folder = join(base, name);
+  const { taskId } = await periodic.put(database, {
+    Name: "nightly",
+    FullBackupFrequency: "0 2 * * *",
+    IncrementalBackupFrequency: "0 * * * *",
+    LocalSettings: { FolderPath: folder },
+    ...change,
+  });
+  return { taskId, folder };
+}
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true })
+      .map(String)
+      .filter((name) => name.endsWith("backup") && name.includes("/"))
+      .map((name) => name.replace(/^.*ravendb-(full|incremental)-backup$/, "$1"))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 400 && !condition(); i++) await sleep(10);
+  expect(condition()).toBe(true);
+}
+
+/** Looks for what is due now, and waits until it is made. */
+async function passTo(ms: number): Promise<void> {
+  nowMs = ms;
+  // The first may have begun before the time was set.
+  await periodic.check();
+  await periodic.check();
+  await until(() => !database.operations.isRunning);
+  await sleep(10);
+}
+
+test("runs when it is due, once, full first and then incremental", async () => {
+  const { taskId, folder } = await newTask();
+  await passTo(clock(1, 59));
+  expect(filesIn(folder)).toEqual([]);
+  await passTo(clock(2));
+  expect(filesIn(folder)).toEqual(["full"]);
+  await passTo(clock(2, 1));
+  expect(filesIn(folder)).toEqual(["full"]);
+  await passTo(clock(3));
+  await passTo(clock(3, 30));
+  expect(filesIn(folder)).toEqual(["full", "incremental"]);
+  await passTo(clock(2, 0, 3));
+  expect(filesIn(folder)).toEqual(["full", "full", "incremental"]);
+  const mark = database.smuggler.backupMark(taskId);
+  expect(mark?.status).toMatchObject({
+    TaskId: taskId,
+    IsFull: true,
+    Version: 3,
+    Error: null,
+    LocalBackup: {
+      BackupDirectory: expect.stringContaining(".ravendb-periodic-"),
+      Exception: null,
+    },
+  });
+  expect(historyOf(mark)).toMatchObject({
+    lastFullMs: clock(2, 0, 3),
+    lastIncrementalMs: clock(3),
+    error: null,
+  });
+  const task = periodic.find(database, taskId);
+  expect(task && periodic.next(database, task)).toEqual({ atMs: clock(3, 0, 3), isFull: false });
+});
+
+test("goes on after a restart, with what was missed made once", async () => {
+  const { folder } = await newTask({ IncrementalBackupFrequency: null });
+  await passTo(clock(2));
+  periodic.close();
+  periodic = newPeriodic();
+  nowMs = clock(12, 0, 9);
+  periodic.start();
+  await until(() => filesIn(folder).length === 2);
+  await passTo(clock(12, 1, 9));
+  expect(filesIn(folder)).toEqual(["full", "full"]);
+});
+
+test("is full where the backup that it would continue is gone, and in another folder", async () => {
+  const { taskId, folder } = await newTask();
+  await passTo(clock(2));
+  await rm(folder, { recursive: true });
+  await passTo(clock(3));
+  expect(filesIn(folder)).toEqual(["full"]);
+  const task = periodic.find(database, taskId);
+  const LocalSettings = { FolderPath: `${folder}-moved` };
+  expect(await periodic.put(database, { ...task, LocalSettings })).toMatchObject({ taskId });
+  await passTo(clock(4));
+  expect(filesIn(`${folder}-moved`)).toEqual(["full"]);
+});
+
+test("neither a disabled task nor a deleted one runs", async () => {
+  const { taskId, folder } = await newTask();
+  await periodic.setDisabled(database, taskId, true);
+  await passTo(clock(5));
+  await expect(periodic.runNow(database, taskId, true, undefined)).rejects.toThrow("is disabled");
+  await periodic.delete(database, taskId);
+  await passTo(clock(6));
+  expect(filesIn(folder)).toEqual([]);
+  expect(periodic.list(database)).toEqual([]);
+  await expect(periodic.runNow(database, taskId, true, undefined)).rejects.toMatchObject({
+    status: 408,
+    type: "System.TimeoutException",
+  });
+});
+
+test("a run that fails is told of, and tried again less and less often", async () => {
+  const { taskId, folder } = await newTask({ IncrementalBackupFrequency: null });
+  writeFileSync(folder, "a file");
+  await passTo(clock(2));
+  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({
+    lastFullMs: null,
+    error: expect.stringContaining("is a file"),
+  });
+  expect(reports).toHaveLength(1);
+  await passTo(clock(2, 0) + 30_000);
+  expect(reports).toHaveLength(1);
+  await passTo(clock(2, 1));
+  expect(reports).toHaveLength(2);
+  await passTo(clock(2, 2));
+  expect(reports).toHaveLength(2);
+  await rm(folder);
+  await passTo(clock(2, 4));
+  expect(filesIn(folder)).toEqual(["full"]);
+  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({ error: null });
+});
+
+test("runs at once when asked to", async () => {
+  const { taskId, folder } = await newTask();
+  const first = await periodic.runNow(database, taskId, false, 77);
+  expect(first.id).toBe(77);
+  expect((await first.ended).error).toBeUndefined();
+  await (await periodic.runNow(database, taskId, false, undefined)).ended;
+  await (await periodic.runNow(database, taskId, false, undefined)).ended;
+  expect(filesIn(folder)).toEqual(["full", "incremental", "incremental"]);
+});
+
+test("removes what is older than it keeps, and nothing else", async () => {
+  const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
+  const { taskId, folder } = await newTask({ RetentionPolicy });
+  periodic.close(); // none but those asked for
+  await (await periodic.runNow(database, taskId, true, undefined)).ended;
+  const [first = ""] = readdirSync(folder);
+  const other = first.replace(database.name, "other");
+  await nodeEnvironment().files.makeDirectory(join(folder, other));
+  writeFileSync(join(folder, "notes.txt"), "mine");
+  writeFileSync(join(folder, first, "x.ravendb-full-backup.in-progress"), "");
+  const oneDay = 86_400_000;
+  nowMs = Date.now() + oneDay / 2;
+  await (await periodic.runNow(database, taskId, true, undefined)).ended;
+  expect(readdirSync(folder)).toContain(first);
+  nowMs = Date.now() + 2 * oneDay;
+  await (await periodic.runNow(database, taskId, true, undefined)).ended;
+  const left = readdirSync(folder);
+  expect(left).not.toContain(first);
+  expect(left).toEqual(expect.arrayContaining([other, "notes.txt"]));
+  // The newest one stays, however old it is by this clock.
+  expect(left.filter((name) => name.includes(`-${database.name}-`))).toHaveLength(1);
+});
+
+test("a backup is made even if the old ones cannot be removed", async () => {
+  const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
+  const { taskId, folder } = await newTask({ RetentionPolicy });
+  periodic.close(); // none but those asked for
+  // A folder that is named as a file of a backup: it cannot be unlinked.
+  const old = `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`;
+  const inner = "2020-01-01-00-00-00.ravendb-full-backup";
+  await nodeEnvironment().files.makeDirectory(join(folder, old, inner));
+  const { ended } = await periodic.runNow(database, taskId, true, undefined);
+  expect((await ended).error).toBeUndefined();
+  expect(reports).toEqual([expect.stringContaining("could not be removed")]);
+  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({ error: null });
+});
+
+test("a folder outside of the root is refused, when it is defined and when it runs", async () => {
+  const { taskId } = await newTask();
+  const confined = newPeriodic(join(base, "root"));
+  const task = periodic.find(database, taskId);
+  await expect(confined.put(database, { ...task })).rejects.toThrow("must be within");
+  await expect(confined.runNow(database, taskId, true, undefined)).rejects.toThrow(
+    "must be within",
+  );
+  confined.close();
+});
