@@ -124,8 +124,8 @@ export interface IndexHost {
   yieldTurn(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. The timer keeps the process alive only if `isAwaited`. */
   setTimer(ms: number, run: () => void, isAwaited?: boolean): { cancel(): void };
-  /** Stores the reduced objects of an index; omitted: not supported. */
-  outputSink?(output: ReduceOutput): OutputSink;
+  /** Stores the reduced objects of an index, `isScript` of one in JavaScript; omitted: not supported. */
+  outputSink?(output: ReduceOutput, isScript: boolean): OutputSink;
   /** An index was created: persists it. */
   indexChanged(index: OpenIndex): void;
   indexDropped(name: string): void;

@@ -27,6 +27,7 @@ import type { PartReader, PartWriter } from "./saved-parts.ts";
 import {
   type DeploymentOptions,
   hasSuggestions,
+  isCSharp,
   type StaticDefinition,
   spaceOf,
   typeOfDefinition,
@@ -76,7 +77,9 @@ class StagedIndex implements FollowedIndex {
       isSet(definition, host, missingAsNull),
     );
     const { output = null } = definition;
-    this.#sink = output === null || !program.isReduce ? null : (host.outputSink?.(output) ?? null);
+    const isScript = !isCSharp(definition.maps[0] ?? "");
+    const hasSink = output !== null && program.isReduce;
+    this.#sink = hasSink ? (host.outputSink?.(output, isScript) ?? null) : null;
     this.#isStored = this.#sink === null;
     this.reduce = program.isReduce
       ? new StaticReduceStage(definition.name, program, this.entries, errors, host, this.#sink)

@@ -241,8 +241,8 @@ export class IndexedDocuments implements IndexHost {
     return this.#clock.setTimer(ms, run, isAwaited);
   }
 
-  outputSink(output: ReduceOutput): OutputSink {
-    return new ReduceOutputs(this.#database, output, () => this.#listener.wake());
+  outputSink(output: ReduceOutput, isScript: boolean): OutputSink {
+    return new ReduceOutputs(this.#database, output, isScript, () => this.#listener.wake());
   }
 
   indexChanged(index: OpenIndex): void {

@@ -37,9 +37,18 @@ type Json = Readonly<Record<string, unknown>>;
 const retryMs = 1_000;
 const artificial = documentFlags.Artificial | documentFlags.FromIndex;
 
+/** JSON text whose whole numbers have a point, as RavenDB 7.2.7 stores the numbers of scripts. */
+function withDoubles(text: string): string {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
+    /^-?\d+$/.test(token) ? `${token}.0` : token,
+  );
+}
+
 export class ReduceOutputs implements OutputSink {
   readonly #database: Store;
   readonly #output: ReduceOutput;
+  /** Numbers of scripts are doubles. */
+  readonly #isScript: boolean;
   readonly #wake: () => void;
   readonly #prefix: string;
   /** Objects still to be stored, by id: the text, null when deleted. */
@@ -57,8 +66,9 @@ export class ReduceOutputs implements OutputSink {
   #isResting = false;
 
   /** @param wake resumes indexing: called when a failed write may be retried */
-  constructor(database: Store, output: ReduceOutput, wake: () => void) {
+  constructor(database: Store, output: ReduceOutput, isScript: boolean, wake: () => void) {
     this.#database = database;
+    this.#isScript = isScript;
     this.#wake = wake;
     this.#output = output;
     this.#prefix = `${output.collection}/${output.number}/`;
@@ -78,7 +88,8 @@ export class ReduceOutputs implements OutputSink {
   }
 
   changed(key: string, text: string | null): void {
-    this.#changed.set(this.#idOf(key), text);
+    const stored = text !== null && this.#isScript ? withDoubles(text) : text;
+    this.#changed.set(this.#idOf(key), stored);
   }
 
   #idOf(key: string): string {

@@ -59,6 +59,25 @@ async function withOrders(folder?: string): Promise<OpenDatabase> {
 }
 
 describe("documents of reduced objects", () => {
+  it("have doubles for the numbers of scripts, wherever they come from, and no other change", async () => {
+    const database = await openDatabase();
+    const order = { Company: '5 "6": 7', At: 8, Total: -9 };
+    await putAll(database, "Orders", { "orders/1": order, "orders/2": { ...order, Total: 9.5 } });
+    await deploy(database);
+    const rows: string[] = [];
+    await database.query(
+      "from Daily select Company, At, Total",
+      {},
+      {
+        add(row) {
+          rows.push(row.toString());
+          return null;
+        },
+      },
+    );
+    expect(rows.join()).toContain(String.raw`{"Company":"5 \"6\": 7","At":8.0,"Total":0.5,`);
+  });
+
   it("wait for room on the disk without holding up other indexes", async () => {
     const files = new SimulatedFileSystem();
     const { database, clock } = await SimulatedDatabase.open(files, undefined, {
