@@ -1,10 +1,12 @@
 /** What pages that show databases ask for: previews of collections, figures of the footer, checks of names. */
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { checkStaticIndexName, type Database, EngineError } from "../../engine/engine.ts";
+import { CronSchedule } from "../backups/cron-schedule.ts";
 import { recordOf } from "../databases/database-record.ts";
-import { humaneSize, timeSpanText } from "../http/dates.ts";
+import { dateText, humaneSize, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import { RequestError } from "../http/request-error.ts";
 import { noContentType } from "../http/response.ts";
 import { replyFields, replyPreview } from "../replies/collection-preview.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
@@ -56,6 +58,13 @@ export const studioRoutes: readonly Route[] = [
     path: "/studio-tasks/is-valid-name",
     access: "valid-user",
     handle: getNameCheck,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/studio-tasks/next-cron-expression-occurrence",
+    access: "valid-user",
+    handle: getNextOccurrence,
   },
 ];
 
@@ -210,6 +219,20 @@ function nameCheck(check: () => void): JsonObject {
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     return { IsValid: false, ErrorMessage: error.message };
+  }
+}
+
+/** GET /studio-tasks/next-cron-expression-occurrence?expression: `{"IsValid":true,"Utc":time,"ServerTime":local time}` */
+function getNextOccurrence(exchange: Exchange): void {
+  try {
+    const schedule = new CronSchedule(notEmpty(exchange, "expression"));
+    const next = new Date(schedule.nextMs(Date.now()) ?? 0);
+    const local = new Date(next.getTime() - next.getTimezoneOffset() * 60_000);
+    const ServerTime = dateText(local).replace("Z", "");
+    exchange.replyJson(200, { IsValid: true, Utc: dateText(next), ServerTime });
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    exchange.replyJson(200, { IsValid: false, ErrorMessage: error.message });
   }
 }
 

@@ -195,3 +195,15 @@ test.each(["type=Nope&name=a", "type=constructor&name=a", "name=a", "type=Index"
     expect(reply.json).toMatchObject({ Type: "System.ArgumentException" });
   },
 );
+
+test("the next time of a cron expression, and what is wrong with one", async () => {
+  const path = "GET /studio-tasks/next-cron-expression-occurrence?expression=";
+  const next = (await client.json(`${path}0%202%20*%20*%20*`)) as Json;
+  expect(next).toMatchObject({ IsValid: true, Utc: expect.stringMatching(/:00:00\.0000000Z$/) });
+  expect(Date.parse(String(next["Utc"]))).toBeGreaterThan(Date.now());
+  expect(next["ServerTime"]).toMatch(/T02:00:00\.0000000$/);
+  expect(await client.json(`${path}nonsense`)).toEqual({
+    IsValid: false,
+    ErrorMessage: "The provided cron string <nonsense> has too few parameters",
+  });
+});
