@@ -204,6 +204,18 @@ export function removeSegmentsOf(transaction: Transaction, documentId: string): 
   }
 }
 
+/**
+ * Writes all segments of a document again, under new etags: the document gets another collection, which the followers of
+ * series learn from this.
+ */
+export function rewriteSegmentsOf(transaction: Transaction, documentId: string): void {
+  const { timeSeriesSegments } = transaction.keyspaces;
+  const prefix = seriesKey(documentId, "");
+  for (const [key, segment] of transaction.entriesWithPrefix(timeSeriesSegments, prefix)) {
+    transaction.putEntry(timeSeriesSegments, key, segment, transaction.nextEtag());
+  }
+}
+
 /** Removes all series of a deleted document, whose entries are removed by `removeSegmentsOf`. */
 export function removeSeriesOf(transaction: Transaction, documentId: string): void {
   const { timeSeries } = transaction.keyspaces;
