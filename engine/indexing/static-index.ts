@@ -187,7 +187,8 @@ class StagedIndex implements FollowedIndex {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     // Finish the rest of the last slice first, so that it ends even under constant writes.
     if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
-    if (isTimeUp()) return null;
+    // When nothing is left to be mapped, the progress is noted below: it is not stale, and will not be called again.
+    if (this.maps.isStale && isTimeUp()) return null;
     const pending = this.maps.catchUp(isTimeUp);
     // A build reduces a group once for all of its documents, not again after each slice.
     const unreduced = this.errors.mapAttempts - this.#attemptsReduced;
