@@ -193,6 +193,10 @@ export {
 } from "./documents/include-path.ts";
 export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
 export type { SeriesBounds } from "./keyspaces/series-page.ts";
+export {
+  parsePolicyFrequency,
+  parseSeriesCollections,
+} from "./keyspaces/series-policies.ts";
 export type { SeriesEntry } from "./keyspaces/series-segment.ts";
 export {
   isIncremental,

@@ -24,6 +24,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/background/maintenance.test.ts": ["engine/keyspaces/tombstones.ts"],
   "test/engine/background/revision-bin.test.ts": ["engine/keyspaces/revision-rules.ts"],
   "test/engine/base/names.test.ts": ["engine/base/errors.ts"],
+  "test/engine/background/series-rollups.test.ts": [
+    "engine/background/rollup-group.ts",
+    "engine/keyspaces/series-policies.ts",
+    "engine/rql/time-series/series-parts.ts",
+  ],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",

@@ -184,7 +184,7 @@ describe("a deployed index whose slices end anywhere", () => {
       }
       for (let slices = 0; index.isStale && slices < 1_000; slices++) {
         let left = every;
-        index.catchUp(() => --left < 0);
+        void index.catchUp(() => --left < 0);
       }
       expect(index.isStale).toBe(false);
       for (const { collection, documentEtag } of index.sources) {
