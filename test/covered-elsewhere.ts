@@ -150,7 +150,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/engine/querying/index-hosting/index-series.test.ts": [
     "engine/indexing/segment-numbers.ts",
-    "engine/indexing/series-map-stage.ts",
     "engine/querying/index-hosting/series-input.ts",
   ],
   "test/engine/querying/index-hosting/index-history.test.ts": [
