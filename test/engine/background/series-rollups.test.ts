@@ -173,6 +173,15 @@ describe("time series with policies", () => {
     expect(rows[0]).toMatchObject({ Count: 2, Results: [{ Sum: [3] }] });
   });
 
+  test("take entries under the names of their rollups, of policies that there are", async () => {
+    const { database, today, append } = await opened({ Policies: [policy("ByHour", hour)] });
+    await append("Heart@byhour", [today, 1, 1, 1, 1, 1, 1]);
+    expect(entriesOf(database, "Heart@ByHour")).toHaveLength(1);
+    await expect(append("Heart@ByDay", [today, 1])).rejects.toMatchObject({
+      code: "invalid-operation",
+    });
+  });
+
   test("are left alone when they are disabled, of another collection, or too wide", async () => {
     const rule = { RawPolicy: raw(day), Policies: [policy("ByHour", hour)] };
     const { database, today, append } = await opened(rule);

@@ -298,6 +298,30 @@ describe("an index over time series follows", () => {
     expect(indexOf(database).type).toBe("JavaScriptMapReduce");
   });
 
+  it("documents that are gone: a field of one gives no term", async () => {
+    const database = await withSeries();
+    await deploy(database, {
+      Maps: [
+        "timeSeries.map('Users', 'HeartRate', ts => ts.Entries.map(e => ({ City: load(ts.DocumentId, 'Users').City, Brand: load(e.Tag, 'Watches').Brand, Nothing: null, V: e.Value })))",
+      ],
+    });
+    const found = async (condition: string) =>
+      (await rows(database, `from index 'I' where ${condition}`)).length;
+    expect(await found("City = 'rome'")).toBe(2);
+    expect(await found("Brand = null")).toBe(0);
+    expect(await found("Nothing = null")).toBe(3);
+    expect(await rows(database)).toContainEqual({
+      City: "Oslo",
+      Brand: null,
+      Nothing: null,
+      V: 55,
+    });
+    await putAll(database, "Watches", { "watches/1": { Brand: "Fitbit" } });
+    expect(await found("Brand = 'fitbit'")).toBe(1);
+    await database.write((transaction) => deleteDocument(transaction, "watches/1"));
+    expect(await found("Brand = 'fitbit' or Brand = null")).toBe(0);
+  });
+
   it("after a reset, and after a crash", async () => {
     const folder = temporaryFolder();
     let database = await withSeries(folder);
