@@ -194,6 +194,9 @@ class PackedDatabase implements RowSource, IndexHost {
     return undefined;
   }
   readonly counterEtag = 0;
+  itemChangesOf(): number {
+    return 0;
+  }
   followCounters(): number {
     return 0;
   }

@@ -197,6 +197,10 @@ export {
 export { checkStaticIndexName } from "./indexing/static-definition.ts";
 export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
 export type { SeriesBounds } from "./keyspaces/series-page.ts";
+export {
+  parsePolicyFrequency,
+  parseSeriesCollections,
+} from "./keyspaces/series-policies.ts";
 export type { SeriesEntry } from "./keyspaces/series-segment.ts";
 export {
   isIncremental,

@@ -24,6 +24,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/background/maintenance.test.ts": ["engine/keyspaces/tombstones.ts"],
   "test/engine/background/revision-bin.test.ts": ["engine/keyspaces/revision-rules.ts"],
   "test/engine/base/names.test.ts": ["engine/base/errors.ts"],
+  "test/engine/background/series-rollups.test.ts": [
+    "engine/background/rollup-group.ts",
+    "engine/keyspaces/series-policies.ts",
+    "engine/rql/time-series/series-parts.ts",
+  ],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",
@@ -81,6 +86,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/index-program.ts",
     "engine/indexing/index-reader.ts",
     "engine/indexing/index-references.ts",
+    "engine/indexing/map-outcomes.ts",
+    "engine/indexing/map-references.ts",
     "engine/indexing/number-column.ts",
     "engine/indexing/open-index.ts",
     "engine/indexing/static-definition.ts",
@@ -140,6 +147,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/querying/index-hosting/index-counters.test.ts": [
     "engine/keyspaces/counters.ts",
     "engine/writes/counters.ts",
+  ],
+  "test/engine/querying/index-hosting/index-series.test.ts": [
+    "engine/indexing/segment-numbers.ts",
+    "engine/querying/index-hosting/series-input.ts",
   ],
   "test/engine/querying/index-hosting/index-history.test.ts": [
     "engine/keyspaces/index-histories.ts",

@@ -104,7 +104,9 @@ export function indexDetails(index: OpenIndex, settings: JsonObject): IndexDetai
   if (!(index instanceof StaticIndex)) return { ...known, ...ofAutomatic };
   const { errors, definition, program } = index;
   const { referencedCollections } = program;
-  const loads = referencedCollections.length > 0;
+  // RavenDB 7.2.7 counts for JavaScript over counters and series even where nothing is loaded.
+  const counts = known.source !== "Documents" && known.type.startsWith("JavaScript");
+  const loads = counts || referencedCollections.length > 0;
   return {
     ...known,
     hasDynamicFields: index.hasDynamicFields,

@@ -4,6 +4,7 @@
 import { DueDocuments, type DueDocumentsOptions } from "../background/due-documents.ts";
 import { Maintenance, type MaintenanceOptions } from "../background/maintenance.ts";
 import { RevisionBin } from "../background/revision-bin.ts";
+import { SeriesRollups } from "../background/series-rollups.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
@@ -63,6 +64,8 @@ export class OpenDatabase extends Store {
   readonly expiration: DueDocuments;
   /** Rewrites documents at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
+  /** Rolls up time series, and deletes what is past their retention. */
+  readonly seriesRollups: SeriesRollups;
   /** Removes revisions of documents that were deleted long ago. */
   readonly revisionBin: RevisionBin;
   /** Requests in progress. */
@@ -96,6 +99,7 @@ export class OpenDatabase extends Store {
     );
     this.expiration = new DueDocuments(this, clock, expirationOptions, taskFailed);
     this.refresh = new DueDocuments(this, clock, refreshOptions, taskFailed);
+    this.seriesRollups = new SeriesRollups(this, clock, taskFailed);
     this.revisionBin = new RevisionBin(this, clock, taskFailed);
     this.settingsChanged();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
@@ -221,6 +225,7 @@ export class OpenDatabase extends Store {
     if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
+    this.seriesRollups.configure();
     this.revisionBin.configure();
     if (this.isDisabled) {
       const message = `The database '${this.name}' has been disabled`;
@@ -274,6 +279,7 @@ export class OpenDatabase extends Store {
     await this.maintenance.close();
     await this.expiration.close();
     await this.refresh.close();
+    await this.seriesRollups.close();
     await this.revisionBin.close();
   }
 
@@ -306,6 +312,7 @@ export class OpenDatabase extends Store {
       !this.subscriptions.hasWorkers &&
       !this.expiration.isConfigured &&
       !this.refresh.isConfigured &&
+      !this.seriesRollups.isConfigured &&
       (RevisionsBin === undefined || RevisionsBin === null) &&
       !this.queries.indexes.all().some((index) => index.isRunning && index.isStale)
     );

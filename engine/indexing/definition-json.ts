@@ -6,11 +6,13 @@ import type { JsonObject } from "../json/json-object.ts";
 import { globe, type Space } from "../spatial/space.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
+import type { MapSource } from "./index-program.ts";
 import type { OpenIndex } from "./open-index.ts";
 import {
   type FieldOptions,
   type SentOptions,
   type StaticDefinition,
+  sourceOfDefinition,
   typeOfDefinition,
   type VectorOptions,
 } from "./static-definition.ts";
@@ -27,7 +29,7 @@ export function definitionJson(index: OpenIndex): JsonObject {
     SourceType: source,
     Type: type,
     LockMode: lockMode,
-    ArchivedDataProcessingBehavior: null,
+    ArchivedDataProcessingBehavior: archivedBehaviorOf(source),
     SchemaDefinitions: null,
     Priority: priority,
     // State changes after the deployment are not part of the definition.
@@ -46,6 +48,11 @@ export function definitionJson(index: OpenIndex): JsonObject {
   };
 }
 
+/** What an index does with archived documents: those over documents have no setting of their own. */
+export function archivedBehaviorOf(source: MapSource): string | null {
+  return source === "Documents" ? null : "IncludeArchived";
+}
+
 /**
  * A definition as in a database record: with the options as sent. `commandIndex`: that of the command that deployed it.
  */
@@ -54,6 +61,7 @@ export function recordedDefinitionJson(
   options: SentOptions,
   commandIndex: number,
 ): JsonObject {
+  const source = sourceOfDefinition(definition);
   const { output = null } = definition;
   return {
     ClusterState: { LastIndex: commandIndex, LastStateIndex: 0, LastRollingDeploymentIndex: 0 },
@@ -66,8 +74,8 @@ export function recordedDefinitionJson(
     Fields: fieldsJson(definition),
     Configuration: definition.configuration,
     SchemaDefinitions: null,
-    SourceType: "Documents",
-    ArchivedDataProcessingBehavior: null,
+    SourceType: source,
+    ArchivedDataProcessingBehavior: archivedBehaviorOf(source),
     Type: typeOfDefinition(definition),
     OutputReduceToCollection: output?.collection ?? null,
     ReduceOutputIndex: output?.number ?? null,

@@ -29,6 +29,14 @@ export interface EntryBoosts {
   boostOf(entry: number, field: string): number;
 }
 
+/** The progress of an index in changes of counters or of time series. */
+export interface ItemProgress {
+  /** Changes up to this etag are processed. */
+  readonly etag: number;
+  /** As counted by `IndexHost.itemChangesOf`. */
+  readonly seen: number;
+}
+
 /** Maps the documents of a snapshot to the current ones. */
 export interface RestoredDocuments {
   /** The current number of a document in the snapshot; one of `gone` when the document has changed or was deleted. */
@@ -56,8 +64,8 @@ export interface FollowedIndex {
   readonly isStored?: boolean;
   /** In an operation that spans several turns, during which it cannot be saved. Omitted: never. */
   readonly isBusy?: boolean;
-  /** Counter changes up to this etag are processed; omitted: the index reads no counters. */
-  readonly counterEtag?: number | undefined;
+  /** Omitted: the index maps documents. */
+  readonly items?: ItemProgress | undefined;
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;

@@ -7,6 +7,7 @@
  */
 
 import type { Shape } from "../documents/shapes.ts";
+import type { MapSource } from "./index-program.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
 
@@ -81,6 +82,24 @@ export interface RowReader {
   rowsOf(docNums: readonly number[]): RowCursor;
 }
 
+/** The segments of time series, named by their keys. */
+export interface SegmentHost {
+  /** Starts the tracking of changes. @returns `changeCount` */
+  follow(): number;
+  /** The number of changes since the tracking began. */
+  readonly changeCount: number;
+  /** Keys of all changes but the first `seen`; null when not all of them are known any more. */
+  changedSince(seen: number): Iterable<string> | null;
+  /** Every change that is visible has an etag up to this one, and later ones have higher etags. */
+  readonly committedEtag: number;
+  /** The segments behind this key, in the order of their keys, as of this moment. */
+  after(key: string): Iterable<{ readonly key: string; readonly etag: number }>;
+  /** 0 when there is no such segment. */
+  etagOf(key: string): number;
+  /** As errors name it. */
+  nameOf(key: string): string;
+}
+
 /** `collection` null means all documents. Names are compared without case. */
 export interface IndexHost {
   etagsOf(collection: string | null): CollectionEtags;
@@ -116,6 +135,10 @@ export interface IndexHost {
   counterChangesSince(etag: number): NumberCursor;
   /** Numbers of documents with a counter whose value was set after this etag. Cost: one check of every counter. */
   counterOwnersSince(etag: number): Iterable<number>;
+  /** Grows with every change of what such an index maps besides documents; 0 for documents. */
+  itemChangesOf(source: MapSource): number;
+  /** The segments of time series; omitted: not supported. */
+  readonly segments?: SegmentHost;
   /** Milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */

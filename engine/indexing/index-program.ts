@@ -21,7 +21,7 @@ export interface MappedField {
 }
 
 /** The input of an index's maps. */
-export type MapSource = "Documents" | "Counters";
+export type MapSource = "Documents" | "Counters" | "TimeSeries";
 
 /** The fields of one entry, and its score factors. */
 export interface MappedEntry {
@@ -90,6 +90,10 @@ export interface IndexProgram {
   readonly isReduce: boolean;
   /** @throws RecordAwaited */
   map(row: StoredRow): MapResult;
+  /** Only for maps of time series: whether it maps this segment, which exists. */
+  wantsSegment?(key: string): boolean;
+  /** Only for maps of time series: maps a segment. @throws RecordAwaited */
+  mapSegment?(key: string): MapResult;
   /**
    * Reduces values of one key.
    * @returns the JSON text of an object, or null when the reduce returns nothing

@@ -31,8 +31,8 @@ interface Waiter {
   readonly index: OpenIndex;
   /** The newest etags of each of its sources when the wait began: a document's and a deletion's in turn. */
   readonly goal: readonly number[];
-  /** The newest etag of a counter change when the wait began. */
-  readonly counterGoal: number;
+  /** The number of changes of counters or series when the wait began. */
+  readonly itemGoal: number;
   readonly resolve: () => void;
 }
 
@@ -151,12 +151,12 @@ export class IndexSet {
       const { document, deletion } = this.#host.etagsOf(collection);
       return [document, deletion];
     });
-    const counterGoal = this.#host.counterEtag;
+    const itemGoal = this.#host.itemChangesOf(index.source);
     this.wake();
     return new Promise((resolve) => {
       // A program may have nothing to do but to wait for this, while the index waits for a timer itself.
       const timer = this.#host.setTimer(timeoutMs, () => done(false), true);
-      const waiter: Waiter = { index, goal, counterGoal, resolve: () => done(true) };
+      const waiter: Waiter = { index, goal, itemGoal, resolve: () => done(true) };
       const done = (isPassed: boolean) => {
         timer.cancel();
         this.#waiters.delete(waiter);
@@ -335,10 +335,10 @@ export class IndexSet {
   #tellWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
-      const taken = index.counterEtag ?? waiter.counterGoal;
+      const seen = index.items?.seen ?? waiter.itemGoal;
       const isReached =
         index.isStored !== false &&
-        taken >= waiter.counterGoal &&
+        seen >= waiter.itemGoal &&
         index.sources.every(
           ({ documentEtag, deletionEtag }, i) =>
             documentEtag >= (waiter.goal[2 * i] as number) &&

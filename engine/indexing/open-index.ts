@@ -142,7 +142,7 @@ export abstract class OpenIndex {
 
   /** The newest etag processed. */
   get lastEtag(): number {
-    let last = this.index.counterEtag ?? 0;
+    let last = this.index.items?.etag ?? 0;
     for (const { documentEtag, deletionEtag } of this.index.sources) {
       last = Math.max(last, documentEtag, deletionEtag);
     }

@@ -17,6 +17,7 @@ import {
 } from "../spatial/space.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
+import type { MapSource } from "./index-program.ts";
 import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";
 import { isSameOutput, parseReduceOutput, type ReduceOutput } from "./reduce-output.ts";
 import { type EmbeddingType, embeddingTypes, plainForm, type VectorForm } from "./vector-form.ts";
@@ -126,6 +127,15 @@ function fingerprint(definition: StaticDefinition): string {
 export function isCSharp(map: string): boolean {
   const text = map.replace(/^(?:\s+|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)+/, "");
   return /^(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(text);
+}
+
+/** What its maps map, by the beginning of their texts: of a definition that was compiled. */
+export function sourceOfDefinition({ maps }: StaticDefinition): MapSource {
+  const source = /^(?:from\s+\w+\s+in\s+)?\(*\s*(timeSeries|counters)\b/.exec(
+    (maps[0] ?? "").trim(),
+  )?.[1];
+  if (source === undefined) return "Documents";
+  return source === "counters" ? "Counters" : "TimeSeries";
 }
 
 /** How a field's values become terms; null: not indexed. The field's own options take precedence. */

@@ -1,7 +1,7 @@
 /** A deployed index: its definition, and the stages that produce its entries. */
 import type { Space } from "../spatial/space.ts";
 import type { Analyzer } from "./analyzer.ts";
-import type { FollowedCollection } from "./collection-follower.ts";
+import { type FollowedCollection, followedCollections } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type {
@@ -10,6 +10,7 @@ import type {
   FollowedIndex,
   GroupOutputs,
   IndexCounters,
+  ItemProgress,
   RestoredDocuments,
 } from "./followed-index.ts";
 import { allDocuments } from "./index-definition.ts";
@@ -24,6 +25,7 @@ import {
 } from "./open-index.ts";
 import type { OutputSink } from "./reduce-output.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { SeriesMapStage } from "./series-map-stage.ts";
 import {
   type DeploymentOptions,
   hasSuggestions,
@@ -34,7 +36,7 @@ import {
   vectorFormOf,
 } from "./static-definition.ts";
 import { StaticEntries } from "./static-entries.ts";
-import { StaticMapStage } from "./static-map-stage.ts";
+import { type MapStage, StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 import type { VectorForm } from "./vector-form.ts";
 
@@ -50,7 +52,7 @@ const judgedAttemptsMin = 10_000;
 /** The entries of a deployed index, updated by its stages. */
 class StagedIndex implements FollowedIndex {
   readonly entries: StaticEntries;
-  readonly maps: StaticMapStage;
+  readonly maps: MapStage;
   readonly reduce: StaticReduceStage | null;
   readonly errors = new IndexErrors();
   /** Stores reduced objects as documents; null: they are not stored. */
@@ -58,7 +60,7 @@ class StagedIndex implements FollowedIndex {
   readonly #definition: StaticDefinition;
   readonly #host: IndexHost;
   #sources: readonly FollowedCollection[];
-  #counterEtag: number | undefined;
+  #items: ItemProgress | undefined;
   /** Whether its sink has been settled since it was created or restored. */
   #isStored: boolean;
   /** The mapped objects, when the input is no documents; null: there is a reduce, or documents are mapped. */
@@ -90,13 +92,17 @@ class StagedIndex implements FollowedIndex {
         entries.set(docNum, result.entries),
       remove: (docNum: number) => entries.remove(docNum),
     };
-    this.maps = new StaticMapStage(program, target, errors, host);
+    const { segments } = host;
+    const isOfSeries = program.source === "TimeSeries" && segments !== undefined;
+    this.maps = isOfSeries
+      ? new SeriesMapStage(program, target, errors, host, segments)
+      : new StaticMapStage(program, target, errors, host);
     this.#mapped =
-      program.source === "Counters" && !program.isReduce
+      program.source !== undefined && program.source !== "Documents" && !program.isReduce
         ? { keyNames: [], textOf: (entry) => entries.objectText(entry) }
         : null;
     this.#sources = copied(this.maps.sources);
-    this.#counterEtag = this.maps.counterEtag;
+    this.#items = this.maps.items;
   }
 
   get store(): EntryStore {
@@ -136,8 +142,8 @@ class StagedIndex implements FollowedIndex {
     return this.reduce ?? this.#mapped;
   }
 
-  get counterEtag(): number | undefined {
-    return this.#counterEtag;
+  get items(): ItemProgress | undefined {
+    return this.#items;
   }
 
   get boosts(): EntryBoosts | undefined {
@@ -184,7 +190,8 @@ class StagedIndex implements FollowedIndex {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     // Finish the rest of the last slice first, so that it ends even under constant writes.
     if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
-    if (isTimeUp()) return null;
+    // When nothing is left to be mapped, the progress is noted below: it is not stale, and will not be called again.
+    if (this.maps.isStale && isTimeUp()) return null;
     const pending = this.maps.catchUp(isTimeUp);
     // A build reduces a group once for all of its documents, not again after each slice.
     const unreduced = this.errors.mapAttempts - this.#attemptsReduced;
@@ -198,21 +205,25 @@ class StagedIndex implements FollowedIndex {
       return this.#store(this.#sink);
     }
     this.#sources = copied(this.maps.sources);
-    this.#counterEtag = this.maps.counterEtag;
+    this.#items = this.maps.items;
     return pending;
   }
 
   save(parts: PartWriter): readonly SavedDocuments[] {
-    const named = [...this.maps.save(parts.under("maps"))];
+    const mapped = this.maps.save(parts.under("maps"));
+    const named = [...mapped];
     const entries = this.entries.save(parts.under("entries"));
     // With a reduce, entries belong to groups.
     named.push(...(this.reduce?.save(parts.under("reduce")) ?? [entries]));
     this.#sink?.save(parts.under("outputs"));
     parts.set("errors", this.errors.saved());
-    return named;
+    // Otherwise what is mapped has numbers of its own.
+    return this.maps.mapped === undefined ? named : mapped;
   }
 
-  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+  *restore(parts: PartReader, given: RestoredDocuments): Generator<void> {
+    const isOfDocuments = this.maps.mapped === undefined;
+    const documents = isOfDocuments ? given : { ...given, documentOf: (number: number) => number };
     const { documentOf } = documents;
     const isReduce = this.reduce !== null;
     yield* this.entries.restore(parts.under("entries"), isReduce ? (group) => group : documentOf);
@@ -226,17 +237,17 @@ class StagedIndex implements FollowedIndex {
     this.#isReducing = this.reduce?.isSettled === false;
     this.#attemptsReduced = this.errors.mapAttempts;
     this.#sources = copied(this.maps.sources);
-    this.#counterEtag = this.maps.counterEtag;
+    this.#items = this.maps.items;
   }
 
   async #store(sink: OutputSink): Promise<void> {
     const sources = copied(this.maps.sources);
-    const { counterEtag } = this.maps;
+    const { items } = this.maps;
     await sink.store(!this.maps.isStale);
     if (!sink.isSettled) return;
     this.#isStored = true;
     this.#sources = sources;
-    this.#counterEtag = counterEtag;
+    this.#items = items;
   }
 
   /** @returns false when groups remain to be reduced */
@@ -295,8 +306,7 @@ export class StaticIndex extends OpenIndex {
 
   get stored(): StoredFields | null {
     const { entries } = this.index;
-    const isDocuments = !this.program.isReduce && this.source === "Documents";
-    return isDocuments && entries.hasStored ? entries : null;
+    return entries.hasStored ? entries : null;
   }
 
   get hasDynamicFields(): boolean {
@@ -352,6 +362,15 @@ export class StaticIndex extends OpenIndex {
   }
 
   protected progress(): readonly CollectionProgress[] {
+    const { mapped } = this.index.maps;
+    if (mapped !== undefined) {
+      return followedCollections(this.program.collections).map((collection) => ({
+        name: collection ?? allDocuments,
+        lastDocumentEtag: mapped.lastEtag,
+        lastDeletionEtag: 0,
+        documentLag: mapped.lag,
+      }));
+    }
     return this.index.maps.mappedSources.map(({ collection, documentEtag, deletionEtag }) => ({
       name: collection ?? allDocuments,
       lastDocumentEtag: documentEtag,

@@ -18,11 +18,11 @@ import type { GroupOutputs, RestoredDocuments } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { IndexProgram, MapResult } from "./index-program.ts";
+import type { MapTarget } from "./map-outcomes.ts";
 import { NumberColumn } from "./number-column.ts";
 import type { OutputSink } from "./reduce-output.ts";
 import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import type { StaticEntries } from "./static-entries.ts";
-import type { MapTarget } from "./static-map-stage.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
 
 /**

@@ -18,6 +18,7 @@ import { makeIndexHistories } from "./index-histories.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
+import { SegmentChanges } from "./segment-changes.ts";
 import type { Segment } from "./series-segment.ts";
 import { type KeyspaceName, stateKinds } from "./state-kinds.ts";
 import { makeSubscriptions, type SubscriptionTask } from "./subscriptions.ts";
@@ -40,6 +41,7 @@ export class KeyspaceTable {
   readonly indexHistories: EntryKeyspace<JsonObject>;
   readonly timeSeries: EntryKeyspace<TimeSeries>;
   readonly timeSeriesSegments: EntryKeyspace<Segment>;
+  readonly segmentChanges: SegmentChanges;
   readonly subscriptions: EntryKeyspace<SubscriptionTask>;
   readonly values: EntryKeyspace<unknown>;
   readonly revisions: RevisionTable;
@@ -67,6 +69,7 @@ export class KeyspaceTable {
     this.indexHistories = makeIndexHistories(replaced);
     this.timeSeries = makeTimeSeries(replaced);
     this.timeSeriesSegments = makeTimeSeriesSegments(replaced);
+    this.segmentChanges = new SegmentChanges(this.timeSeriesSegments);
     this.subscriptions = makeSubscriptions(replaced);
     this.values = makeValues(replaced);
     this.revisions = new RevisionTable(documents, replaced);

@@ -65,6 +65,26 @@ export function timeOfKey(key: string): number {
   return Number.parseInt(key.slice(-keyTimeDigits), 36) - keyTimeOffset;
 }
 
+/** The document, in lower case, and the series that a segment belongs to. */
+export interface SegmentOwner {
+  readonly documentId: string;
+  /** In lower case. */
+  readonly name: string;
+}
+
+export function ownerOfSegment(key: string): SegmentOwner {
+  const end = key.indexOf("\u0000");
+  return { documentId: key.slice(0, end), name: key.slice(end + 1, -keyTimeDigits - 1) };
+}
+
+/** A segment in messages: `users/1|heartrates|638185248000000000`, with its first time in ticks from the year 1. */
+export function segmentName(key: string, first = timeOfKey(key)): string {
+  const { documentId, name } = ownerOfSegment(key);
+  return `${documentId}|${name}|${BigInt(first + keyTimeOffset) * ticksPerMs}`;
+}
+
+const ticksPerMs = 10_000n;
+
 export function isIncremental(name: string): boolean {
   return name.slice(0, incrementalPrefix.length).toLowerCase() === incrementalPrefix;
 }

@@ -240,10 +240,10 @@ export class DatabaseQueries {
     if (index?.isStatic !== true) return read;
     const { compareExchangeChanges } = this.administration.documents;
     const mapped = safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
-    // Counters change without their documents.
-    return index.source === "Counters"
-      ? safeHash(mapped, this.#database.state.commitStamp)
-      : mapped;
+    // Counters and series change without their documents.
+    return index.source === "Documents"
+      ? mapped
+      : safeHash(mapped, this.#database.state.commitStamp);
   }
 
   #readBy(query: AnalyzedQuery): number {

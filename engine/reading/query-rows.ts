@@ -15,9 +15,11 @@ import type { Shape } from "../documents/shapes.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
+import { policiesOf } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
 import { xxHash64 } from "../rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow, StoredSeries } from "../rql/row-source.ts";
+import { seriesParts } from "../rql/time-series/series-parts.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
 import { RecordReader } from "./record-reader.ts";
@@ -234,13 +236,18 @@ export class QueryRows implements RowSource {
 
   seriesOf(documentId: string, name: string): StoredSeries | null {
     const { keyspaces, documents } = this.#state;
-    if (keyspaces.timeSeries.get(seriesKey(documentId, name)) === undefined) return null;
-    const segments = viewedSegments(keyspaces.timeSeriesSegments);
+    const { settings } = this.#database;
     const docNum = documents.find(documentId);
     const collection =
       docNum < 0 ? "" : keyspaces.collections.nameOf(documents.collectionOf(docNum));
-    const valueNames = valueNamesOf(this.#database.settings, collection, name);
-    return { segments, prefix: segmentPrefix(documentId, name), valueNames };
+    const policies = policiesOf(settings, collection);
+    const isStored = keyspaces.timeSeries.get(seriesKey(documentId, name)) !== undefined;
+    if (!isStored && policies === null) return null;
+    const segments = viewedSegments(keyspaces.timeSeriesSegments);
+    const parts = seriesParts(segments, documentId, name, policies);
+    if (parts.length === 0) return null;
+    const valueNames = valueNamesOf(settings, collection, name);
+    return { segments, prefix: segmentPrefix(documentId, name), parts, valueNames };
   }
 
   compareExchangeOf(key: string): string | null {

@@ -111,13 +111,14 @@ export class StoredScriptSeries implements ScriptTimeSeries {
     pay: (count: number) => void,
   ): readonly ScriptTimeSeriesEntry[] {
     if (this.#stored === null) return [];
-    const { segments, prefix } = this.#stored;
+    const { segments, prefix, parts = [] } = this.#stored;
+    const isRolledUp = parts.some((part) => part.prefix === prefix && part.isRollup);
     const bounds = { from: from ?? undefined, to: to ?? undefined };
     const { slices, count } = pageOf(segments, prefix, bounds);
     pay(count);
     return slices.flatMap(({ segment, from: low, to: high }) => {
       const entries = segment.toEntries().slice(low, high);
-      return entries.map((entry) => ({ ...entry, isRollup: false }));
+      return entries.map((entry) => ({ ...entry, isRollup: isRolledUp }));
     });
   }
 

@@ -413,6 +413,7 @@ class Execution {
     if (index.outputs !== null) {
       const cursor = new GroupCursor(entries, index.outputs, reader);
       yield* this.#score(entries, reader, index, cursor);
+      this.#readStored(index, entries, cursor, reader);
       return { cursor, total };
     }
     const docNums = yield* this.#documentsOf(entries, reader);
@@ -420,14 +421,21 @@ class Execution {
     const shown =
       docNums.length < entries.length ? yield* this.#firstEntries(entries, reader) : entries;
     yield* this.#score(shown, reader, index, cursor);
-    const { stored } = index;
-    if (stored !== null && this.#query.projection.kind !== "document") {
-      this.#storedOfRow = () => {
-        const entry = reader.currentOf(entries[cursor.position] as number);
-        return entry < 0 ? null : stored.textOf(entry);
-      };
-    }
+    this.#readStored(index, entries, cursor, reader);
     return { cursor, total };
+  }
+
+  #readStored(
+    { stored }: QueryIndex,
+    entries: Uint32Array,
+    cursor: { readonly position: number },
+    reader: IndexReader,
+  ): void {
+    if (stored === null || this.#query.projection.kind === "document") return;
+    this.#storedOfRow = () => {
+      const entry = reader.currentOf(entries[cursor.position] as number);
+      return entry < 0 ? null : stored.textOf(entry);
+    };
   }
 
   /** The stored fields of the current row's entry, or null. */
@@ -899,7 +907,7 @@ class Execution {
     const score = this.#index === null ? 0 : parts.score;
     if (isDocument) return Buffer.from(score === null ? text : withScore(text, score));
     const metadata =
-      this.#projector?.isFromIndex === true
+      this.#projector?.isFromIndex === true && this.#outputs === null
         ? indexedMetadata(this.#host.source.lowerIdOf(parts.row.docNum))
         : projectionMetadata({ ...parts, score }, this.#host.source);
     return Buffer.from(withMetadata(text, metadata));
@@ -911,7 +919,8 @@ class Execution {
     stored: string | null,
   ): ScriptInput {
     return row.start < 0
-      ? { row: null, text: row.bytes.toString(), loaded, stored }
+      ? // Its text has the same values, with their types.
+        { row: null, text: row.bytes.toString(), loaded, stored: null }
       : { row, text: null, loaded, stored };
   }
 

@@ -15,6 +15,7 @@ import type { SegmentSource } from "../keyspaces/time-series.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
 import type { SeriesArgument } from "./time-series/series-filter.ts";
+import type { SeriesPart } from "./time-series/series-parts.ts";
 
 export type { GroupOutputs, RowCursor, StoredFields, StoredRow };
 
@@ -66,8 +67,10 @@ export interface RowSource {
 /** A time series at one moment, which later changes do not affect. */
 export interface StoredSeries {
   readonly segments: SegmentSource;
-  /** The prefix of the keys of its segments. */
+  /** The prefix of the keys of its own segments. */
   readonly prefix: string;
+  /** Where queries find its entries, at least one part; omitted: in its own segments, which are no rollups. */
+  readonly parts?: readonly SeriesPart[];
   /** The names that its values were given in its collection. */
   readonly valueNames: readonly string[];
 }

@@ -239,12 +239,46 @@ function compileObject(compiler: Compiler, node: acorn.ObjectExpression, scope: 
     const key = constantKey(property.key, property.computed);
     if (key === null || keys.includes(key)) return compileOpenObject(compiler, node, scope);
     keys.push(key);
-    values.push(named(compiler.expression(property.value, scope), key, property.value));
+    const value = compiler.leavesOutMissing
+      ? compilePresent(compiler, property.value, scope)
+      : compiler.expression(property.value, scope);
+    values.push(named(value, key, property.value));
   }
   return function object(frame) {
     const slots: Slot[] = [];
     for (let i = 0; i < values.length; i += 1) slots.push((values[i] as Expression)(frame));
     return literalObject(frame.run, keys, slots);
+  };
+}
+
+/** A value of an object; undefined for a property of null, and for what `load` does not find: see `Compiler`. */
+function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expression {
+  const isMember = node.type === "MemberExpression" && node.object.type !== "Super";
+  if (isMember) {
+    const base = compiler.expression(node.object as Node, scope);
+    const constant = constantKey(node.property, node.computed);
+    if (constant === null) {
+      const key = compiler.expression(node.property, scope);
+      return function getPresent(frame) {
+        const object = base(frame);
+        return object === null ? undefined : getProperty(frame.run, object, key(frame));
+      };
+    }
+    let object: Value;
+    const read = compileNamedMember(() => object, constant);
+    return function getNamedPresent(frame) {
+      object = base(frame);
+      return object === null ? undefined : read(frame);
+    };
+  }
+  const value = compiler.expression(node, scope);
+  const isLoad =
+    node.type === "CallExpression" &&
+    node.callee.type === "Identifier" &&
+    node.callee.name === "load";
+  if (!isLoad) return value;
+  return function getLoaded(frame) {
+    return value(frame) ?? undefined;
   };
 }
 

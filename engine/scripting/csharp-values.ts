@@ -50,6 +50,15 @@ export function isMissing(value: Value): value is null | undefined {
 export function makeDouble(run: Run, value: number, kind: BoxKind = "Double"): Value {
   if (!Number.isInteger(value)) return value;
   run.grow(96);
+  return boxed(value, kind);
+}
+
+/** As `makeDouble`, for the input of a function, which no run is charged for. */
+export function inputDouble(value: number): Value {
+  return Number.isInteger(value) ? boxed(value, "Double") : value;
+}
+
+function boxed(value: number, kind: BoxKind): Value {
   const made = newObject();
   const traits = traitsOf(made);
   traits.className = kind;

@@ -9,11 +9,11 @@ import type { CompiledScript } from "./script.ts";
 import { childrenOf, type FunctionNode, isFunctionNode, type Node } from "./script-parser.ts";
 import { isFunction, type ScriptFunction } from "./script-values.ts";
 
-/** One map of documents, or of their counters. `collection` null: all collections. */
+/** One map of documents, or of their counters or time series. `collection` null: all collections. */
 export interface IndexMap {
   readonly source: MapSource;
   readonly collection: string | null;
-  /** The name of the mapped counters; null: all. */
+  /** The name of the mapped counters or series; null: all. */
   readonly item: string | null;
   readonly map: ScriptFunction;
 }
@@ -38,32 +38,33 @@ export function indexMapsOf(
     );
   }
   return maps.map(({ source, collection, item, map }) => {
-    if (source === "timeSeries") {
-      throw new EngineError(
-        "not-supported",
-        `Index '${name}': maps of time series are not supported yet.`,
-      );
-    }
     const what = `JavaScript index ${name} map function #${number}`;
     if (typeof collection !== "string") {
       throw new EngineError("index-creation", `${what} collection name isn't a string`);
     }
     if (item !== undefined && typeof item !== "string") {
-      throw new EngineError("index-creation", `${what} counter name isn't a string`);
+      const kind = source === "timeSeries" ? "TimeSeries" : "counter";
+      throw new EngineError("index-creation", `${what} ${kind} name isn't a string`);
     }
     if (!isFunction(map)) {
-      const type = source === "counters" ? "Function" : "FunctionInstance";
+      const type = source === "documents" ? "FunctionInstance" : "Function";
       throw new EngineError("index-creation", `${what} method property isn't a '${type}'`);
     }
     const isAll = collection.toLowerCase() === "@all_docs";
     return {
-      source: source === "counters" ? "Counters" : "Documents",
+      source: mapSources[source],
       collection: isAll ? null : collection,
       item: item ?? null,
       map,
     };
   });
 }
+
+const mapSources = {
+  documents: "Documents",
+  counters: "Counters",
+  timeSeries: "TimeSeries",
+} as const;
 
 /** The reduce that a text declares. @throws EngineError index-creation, and as `run` */
 export function indexReduceOf(
@@ -113,7 +114,7 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
     // `map(…)` and `counters.map(…)`, but not the array method; `groupBy(…).aggregate(…)`.
     const isDeclaration =
       method === "map"
-        ? plain === method || isCounterMap(node.callee)
+        ? plain === method || isItemMap(node.callee)
         : plain === "" && calleeName(node.callee) === method;
     const declared = isDeclaration ? (node.arguments.at(-1) as Node | undefined) : undefined;
     if (declared === undefined) return;
@@ -138,10 +139,11 @@ function calleeName(callee: Node): string {
   return callee.property.type === "Identifier" ? callee.property.name : "";
 }
 
-function isCounterMap(callee: Node): boolean {
+/** `counters.map` and `timeSeries.map`. */
+function isItemMap(callee: Node): boolean {
   if (callee.type !== "MemberExpression" || calleeName(callee) !== "map") return false;
   const { object } = callee;
-  return object.type === "Identifier" && object.name === "counters";
+  return object.type === "Identifier" && /^(?:counters|timeSeries)$/.test(object.name);
 }
 
 function loadedCollection(args: readonly Node[]): string | null {

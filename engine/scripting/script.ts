@@ -133,7 +133,11 @@ export class CompiledScript {
   constructor(source: string, options: ScriptOptions) {
     this.source = source;
     this.options = options;
-    const compiler = new ScriptCompiler(globalsOf(options.kind), options.parameters ?? []);
+    const compiler = new ScriptCompiler(
+      globalsOf(options.kind),
+      options.parameters ?? [],
+      options.kind === "index",
+    );
     const { root } = compiler;
     const entries: Entry[] = [];
     this.functions = (options.functions ?? []).join("\n");

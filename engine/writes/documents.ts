@@ -57,7 +57,7 @@ import {
   keepOldState,
   keepUnkeptState,
 } from "./revisions.ts";
-import { removeSegmentsOf, removeSeriesOf } from "./time-series.ts";
+import { removeSegmentsOf, removeSeriesOf, rewriteSegmentsOf } from "./time-series.ts";
 
 /** The facts of a stored document. */
 export class StoredDocument {
@@ -661,6 +661,7 @@ export function putStored(
     // The document leaves a collection: its followers (and replay) learn that from a tombstone.
     const etag = transaction.nextEtag();
     transaction.putTombstone("document", id, transaction.collectionOf(document), etag);
+    rewriteSegmentsOf(transaction, id);
   }
   const lists = listsOf(transaction, id, listFlags);
   const flags =

@@ -14,6 +14,9 @@ import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../base/limits.ts";
 import { checkSeriesName, shown } from "../base/names.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
+import { isRollup, policiesOf, rollupSeparator } from "../keyspaces/series-policies.ts";
 import { Segment, type SeriesEntry } from "../keyspaces/series-segment.ts";
 import {
   isIncremental,
@@ -65,7 +68,7 @@ export function appendToSeries(
 ): number {
   const series = openSeries(transaction, documentId, name);
   if (entries.length === 0) return 0;
-  checkOwnName(name);
+  checkOwnName(series);
   if (isIncremental(name)) {
     throw new EngineError(
       "invalid-operation",
@@ -90,7 +93,7 @@ export function incrementSeries(
 ): number {
   const series = openSeries(transaction, documentId, name);
   if (increments.length === 0) return 0;
-  checkOwnName(name);
+  checkOwnName(series);
   if (!isIncremental(name)) {
     throw new EngineError(
       "invalid-operation",
@@ -204,6 +207,18 @@ export function removeSegmentsOf(transaction: Transaction, documentId: string): 
   }
 }
 
+/**
+ * Writes all segments of a document again, under new etags: the document gets another collection, which the followers of
+ * series learn from this.
+ */
+export function rewriteSegmentsOf(transaction: Transaction, documentId: string): void {
+  const { timeSeriesSegments } = transaction.keyspaces;
+  const prefix = seriesKey(documentId, "");
+  for (const [key, segment] of transaction.entriesWithPrefix(timeSeriesSegments, prefix)) {
+    transaction.putEntry(timeSeriesSegments, key, segment, transaction.nextEtag());
+  }
+}
+
 /** Removes all series of a deleted document, whose entries are removed by `removeSegmentsOf`. */
 export function removeSeriesOf(transaction: Transaction, documentId: string): void {
   const { timeSeries } = transaction.keyspaces;
@@ -225,14 +240,22 @@ function openSeries(transaction: Transaction, documentId: string, name: string):
   return { transaction, document, documentId, name, prefix, source: segmentsIn(transaction) };
 }
 
-/** Refuses the names of rollups. @throws EngineError invalid-operation */
-function checkOwnName(name: string): void {
-  if (name.includes("@")) {
+/** Refuses the names of rollups, unless the collection has such a policy. @throws EngineError invalid-operation */
+function checkOwnName({ transaction, document, name }: OpenSeries): void {
+  if (isRollup(name) && !hasPolicyOf(transaction, document, name)) {
     throw new EngineError(
       "invalid-operation",
       `Illegal time series name : '${shown(name)}'. Time series names cannot contain '@' character, since this character is reserved for time series rollups.`,
     );
   }
+}
+
+function hasPolicyOf(transaction: Transaction, document: number, name: string): boolean {
+  const { values, collections } = transaction.keyspaces;
+  const record = (transaction.entry(values, databaseRecordKey) ?? {}) as JsonObject;
+  const policies = policiesOf(record, collections.nameOf(transaction.collectionOf(document)));
+  const wanted = name.slice(name.indexOf(rollupSeparator) + 1).toLowerCase();
+  return policies?.policies.some((policy) => policy.name.toLowerCase() === wanted) === true;
 }
 
 /** @throws EngineError as `appendToSeries` */

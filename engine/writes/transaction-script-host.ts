@@ -8,6 +8,7 @@ import { foreverText, neverText } from "../base/timestamp.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { clampInt64 } from "../keyspaces/counters.ts";
 import { pageOf } from "../keyspaces/series-page.ts";
+import { isRollup } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "../keyspaces/time-series.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import type { ScriptDocument } from "../scripting/script-document.ts";
@@ -220,7 +221,7 @@ class TransactionTimeSeries implements ScriptTimeSeries {
       pay(slice.to - slice.from);
       const entries = slice.segment.unpack();
       for (let i = slice.from; i < slice.to; i++) {
-        const entry = { ...entries.entry(i), isRollup: false };
+        const entry = { ...entries.entry(i), isRollup: isRollup(Name) };
         found.push(entry);
         const end = `"Tag":${JSON.stringify(entry.tag)},"Values":${doublesText(entry.values)},"Type":"Raw","Exists":true`;
         this.#actions.seriesReads.push(this.#entryText(entry.time, end));

@@ -1,8 +1,9 @@
 /**
- * The time series configuration in a database record: value names, by collection and series. Shapes and texts are those
- * of RavenDB 7.2.7. Policies (retention, rollups) are refused, since they are not implemented.
+ * The time series configuration in a database record: value names, by collection and series, and the policies of
+ * collections: retention and rollups. Shapes and texts are those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../engine/base/errors.ts";
+import { parsePolicyFrequency, parseSeriesCollections } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -19,8 +20,8 @@ export const timeSeriesConfigurationRoutes: readonly Route[] = [
   route("GET", "timeseries/config", "read", getConfiguration),
   route("POST", "timeseries/names/config", "database-admin", putNames),
   route("POST", "admin/timeseries/config", "database-admin", putConfiguration),
-  route("PUT", "admin/timeseries/policy", "database-admin", refusePolicies),
-  route("DELETE", "admin/timeseries/policy", "database-admin", refusePolicies),
+  route("PUT", "admin/timeseries/policy", "database-admin", putPolicy),
+  route("DELETE", "admin/timeseries/policy", "database-admin", deletePolicy),
 ];
 
 type Names = Record<string, Record<string, readonly string[]>>;
@@ -38,7 +39,8 @@ async function putNames(exchange: Exchange, context: DatabaseContext): Promise<v
   const collection = requiredText(body, "Collection");
   const series = requiredText(body, "TimeSeries");
   const names = namesOf(body["ValueNames"]);
-  await change(exchange, context, (named) => {
+  await change(exchange, context, (kept) => {
+    const named = kept.NamedValues;
     const key = keyLike(named, collection);
     const ofCollection = named[key] ?? {};
     const known = keyLike(ofCollection, series);
@@ -48,38 +50,97 @@ async function putNames(exchange: Exchange, context: DatabaseContext): Promise<v
         `Failed to update the names for time-series '${series}' in collection '${collection}', they already exists.`,
       );
     }
-    return { ...named, [key]: { ...ofCollection, [known]: names } };
+    return { ...kept, NamedValues: { ...named, [key]: { ...ofCollection, [known]: names } } };
   });
 }
 
-/** POST admin/timeseries/config `{"Collections","NamedValues"}`: replaces the configuration */
+/** POST admin/timeseries/config `{"Collections","PolicyCheckFrequency","NamedValues"}`: replaces the configuration */
 async function putConfiguration(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
-  for (const rule of Object.values((body["Collections"] as object | null) ?? {})) {
-    const { Policies, RawPolicy } = (rule ?? {}) as { Policies?: unknown[]; RawPolicy?: unknown };
-    const isBare = (RawPolicy ?? null) === null && (Policies ?? []).length === 0;
-    if (!isBare) refusePolicies();
-  }
-  const named: Names = {};
+  const Collections = parseSeriesCollections((body["Collections"] ?? {}) as JsonObject);
+  const PolicyCheckFrequency = parsePolicyFrequency(body["PolicyCheckFrequency"]);
+  const NamedValues: Names = {};
   for (const [collection, series] of Object.entries((body["NamedValues"] as object | null) ?? {})) {
-    named[collection] = {};
+    NamedValues[collection] = {};
     for (const [name, values] of Object.entries((series as object | null) ?? {})) {
-      named[collection][name] = namesOf(values);
+      NamedValues[collection][name] = namesOf(values);
     }
   }
-  await change(exchange, context, () => named);
+  await change(exchange, context, () => ({ Collections, PolicyCheckFrequency, NamedValues }));
+}
+
+/** PUT admin/timeseries/policy?collection=… `{"Name","AggregationTime","RetentionTime"}`: adds or replaces one */
+async function putPolicy(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const collection = exchange.query.required("collection");
+  const policy = await jsonBody(exchange);
+  const isRaw = String(policy["Name"]).toLowerCase() === rawPolicyName;
+  await changePolicies(exchange, context, collection, (rule) =>
+    isRaw
+      ? { ...rule, RawPolicy: policy }
+      : { ...rule, Policies: [...without(rule, String(policy["Name"])), policy] },
+  );
+}
+
+/** DELETE admin/timeseries/policy?collection=…&name=… */
+async function deletePolicy(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const collection = exchange.query.required("collection");
+  const name = exchange.query.required("name");
+  const { database } = context;
+  const { Collections } = (database.settings["TimeSeries"] ?? {}) as { Collections?: object };
+  const isKnown = keyLike(Collections ?? {}, collection) in (Collections ?? {});
+  if (!isKnown) {
+    exchange.reply(200, { "content-type": jsonContentType });
+    return;
+  }
+  const isRaw = name.toLowerCase() === rawPolicyName;
+  await changePolicies(exchange, context, collection, (rule) =>
+    isRaw ? { ...rule, RawPolicy: null } : { ...rule, Policies: without(rule, name) },
+  );
+}
+
+const rawPolicyName = "rawpolicy";
+
+/** The policies of a collection but the one of this name. */
+function without({ Policies }: JsonObject, name: string): JsonObject[] {
+  const lower = name.toLowerCase();
+  return ((Policies ?? []) as JsonObject[]).filter(
+    (policy) => String(policy["Name"]).toLowerCase() !== lower,
+  );
+}
+
+function changePolicies(
+  exchange: Exchange,
+  context: DatabaseContext,
+  collection: string,
+  next: (rule: JsonObject) => JsonObject,
+): Promise<void> {
+  return change(exchange, context, (kept) => {
+    const { Collections } = kept;
+    const key = keyLike(Collections, collection);
+    const rule = next((Collections[key] ?? {}) as JsonObject);
+    return { ...kept, Collections: { ...Collections, ...parseSeriesCollections({ [key]: rule }) } };
+  });
+}
+
+interface Configuration extends JsonObject {
+  readonly Collections: JsonObject;
+  readonly PolicyCheckFrequency: string | null;
+  readonly NamedValues: Names;
 }
 
 async function change(
   exchange: Exchange,
   { database, server }: DatabaseContext,
-  next: (named: Names) => Names,
+  next: (kept: Configuration) => Configuration,
 ): Promise<void> {
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => {
-    const kept = (record["TimeSeries"] ?? {}) as JsonObject;
-    const NamedValues = next((kept["NamedValues"] ?? {}) as Names);
-    const TimeSeries = { Collections: {}, PolicyCheckFrequency: null, NamedValues };
+    const {
+      Collections = {},
+      PolicyCheckFrequency = null,
+      NamedValues = {},
+    } = (record["TimeSeries"] ?? {}) as Partial<Configuration>;
+    const TimeSeries = next({ Collections, PolicyCheckFrequency, NamedValues });
     return { ...record, TimeSeries, ChangedIndex: index };
   });
   exchange.replyJson(200, { RaftCommandIndex: index });
@@ -101,12 +162,4 @@ function namesOf(value: unknown): string[] {
   const names = Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
   if (names.length > 0) return names;
   throw new EngineError("invalid-argument", "ValueNames can't be empty.");
-}
-
-/** @throws EngineError not-supported */
-function refusePolicies(): never {
-  throw new EngineError(
-    "not-supported",
-    "Policies of time series (retention and rollups) are not supported by this server.",
-  );
 }

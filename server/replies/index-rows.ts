@@ -34,7 +34,7 @@ export function statisticsRow(row: IndexDetails): object {
     LockMode: row.lockMode,
     Type: row.type,
     SearchEngineType: row.searchEngine,
-    ArchivedDataProcessingBehavior: null,
+    ArchivedDataProcessingBehavior: row.source === "Documents" ? null : "IncludeArchived",
     Status: statusOf(row),
     EntriesCount: row.entriesCount,
     ErrorsCount: row.isStatic ? row.errors.length : row.mapErrors,
@@ -100,7 +100,7 @@ export function progressRow(index: IndexDetails): object {
     Collections: Object.fromEntries(rows) as object,
     Name: name,
     Type: type,
-    SourceType: "Documents",
+    SourceType: index.source,
   };
 }
 

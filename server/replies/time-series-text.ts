@@ -22,11 +22,16 @@ import {
 export interface EntryForm {
   /** The key within `NodeValues`; null: the member is omitted. */
   readonly node: string | null;
+  /** Whether they are rollups. */
+  readonly isRollup: boolean;
 }
 
 /** `NodeValues` are written for incremental series, when full results were requested. */
 export function entryFormOf({ partKey }: Database, name: string, isFull: boolean): EntryForm {
-  return { node: isFull && isIncremental(name) ? partKey : null };
+  return {
+    node: isFull && isIncremental(name) ? partKey : null,
+    isRollup: name.includes("@"),
+  };
 }
 
 /** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
@@ -64,7 +69,10 @@ function notADate(name: string, text: string): EngineError {
 }
 
 /** The entries of a slice, separated by commas. */
-export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryForm): string {
+export function sliceText(
+  { segment, from, to }: SeriesSlice,
+  { node, isRollup }: EntryForm,
+): string {
   const entries = segment.unpack();
   const { times, values, valueStarts } = entries;
   const rows: string[] = [];
@@ -78,7 +86,7 @@ export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryFor
     const tag = entries.tag(i);
     const tail = node === null ? "" : `,"NodeValues":{"${node}":[${texts}]}`;
     rows.push(
-      `{"Timestamp":"${time}","Tag":${tag === null ? "null" : JSON.stringify(tag)},"Values":[${texts}],"IsRollup":false${tail}}`,
+      `{"Timestamp":"${time}","Tag":${tag === null ? "null" : JSON.stringify(tag)},"Values":[${texts}],"IsRollup":${isRollup}${tail}}`,
     );
   }
   return rows.join(",");

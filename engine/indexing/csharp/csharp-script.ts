@@ -10,7 +10,6 @@
  *   another name.
  * - Every name is bound in the text, or is refused with its position.
  */
-import { EngineError } from "../../base/errors.ts";
 import { csharpError, csharpRefusal } from "./csharp-error.ts";
 import {
   functionNames,
@@ -35,9 +34,16 @@ export interface CSharpScript {
 
 /** The enumerated source: `docs.Users`, `counters.Users.Likes`. No collections, and `item` null: all. */
 interface Root {
-  readonly source: "docs" | "counters";
+  readonly source: keyof typeof declarations;
   readonly collections: readonly string[];
   readonly item: string | null;
+}
+
+/** What declares a map of each source. */
+const declarations = { docs: "map", counters: "counters.map", timeSeries: "timeSeries.map" };
+
+function isSource(name: string): name is keyof typeof declarations {
+  return Object.hasOwn(declarations, name);
 }
 
 type Call = Extract<Expression, { kind: "call" }>;
@@ -107,7 +113,7 @@ class Writer {
     const root = this.#root as Root | null;
     if (root === null) this.#refuse(noRoot);
     const item = root.item === null ? "" : `, ${JSON.stringify(root.item)}`;
-    const declaration = root.source === "docs" ? "map" : "counters.map";
+    const declaration = declarations[root.source];
     const collections = root.collections.length === 0 ? ["@all_docs"] : root.collections;
     const maps = collections.map(
       (collection) => `${declaration}(${JSON.stringify(collection)}${item}, mapped);`,
@@ -166,7 +172,7 @@ class Writer {
 
   // Maps.
 
-  /** Whether the outermost clause enumerates something else than the documents or counters. */
+  /** Whether the outermost clause enumerates something else than the documents, counters or time series. */
   #startsElsewhere(tree: Expression): boolean {
     const first = tree.kind === "query" ? tree.clauses[0] : undefined;
     if (first?.kind !== "from") return false;
@@ -175,7 +181,7 @@ class Writer {
       if (base.kind === "call") base = base.callee;
       else if (base.kind === "member" || base.kind === "index") base = base.object;
       else if (base.kind === "cast") base = base.value;
-      else return base.kind !== "name" || !/^(?:docs|counters|timeSeries)$/.test(base.name);
+      else return base.kind !== "name" || !isSource(base.name);
     }
   }
 
@@ -245,10 +251,7 @@ class Writer {
       at = at.object;
     }
     const { name } = at;
-    if (name === "timeSeries") {
-      throw new EngineError("not-supported", "Maps of time series are not supported yet.");
-    }
-    if (name !== "docs" && name !== "counters") return null;
+    if (!isSource(name)) return null;
     const [collection, item, more] = path;
     const pathMax = name === "docs" ? 1 : 2;
     if (path.length > pathMax || more !== undefined) {
@@ -763,7 +766,7 @@ class Writer {
       const [input, ...rest] = values();
       return `${known}(${[input ?? "null", pattern, ...rest, ...options].join(", ")})`;
     }
-    if (type !== null && type !== "docs" && type !== "counters") {
+    if (type !== null && !isSource(type)) {
       const known = staticNames.get(`${type}.${name}`.toLowerCase());
       if (known !== undefined) {
         const written = values();
@@ -779,9 +782,7 @@ class Writer {
         const isTotal = name === "Sum" && !isInteger(args[1]);
         return `${isTotal ? "csTotal" : `cs${name}`}(${values().join(", ")})`;
       }
-      if (type !== "timeSeries") {
-        this.#fail(at, `The method '${type}.${name}' is not supported in indexes`);
-      }
+      this.#fail(at, `The method '${type}.${name}' is not supported in indexes`);
     }
     if (name === "Count" && object.kind === "name" && object.name === this.#groupName) {
       this.#refuse("Reduce cannot contain Count() methods in grouping.");

@@ -39,6 +39,7 @@ import { checkVectorText, isVectorText } from "../../indexing/vector-terms.ts";
 import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
 import { counterKey } from "../../keyspaces/counters.ts";
 import type { EntryKeyspace } from "../../keyspaces/entry-keyspace.ts";
+import { ownerOfSegment, type SegmentOwner, seriesKey } from "../../keyspaces/time-series.ts";
 import { QueryRows } from "../../reading/query-rows.ts";
 import { ReadingScriptHost } from "../../reading/query-scripts.ts";
 import type { AttachmentScriptHost } from "../../scripting/attachment-functions.ts";
@@ -78,6 +79,7 @@ import { valueOfText } from "../../scripting/text-source.ts";
 import type { Store } from "../../store/store.ts";
 import { RecordNotResident } from "../../store/transaction.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
+import { csharpForm, type SeriesForm, scriptForm, segmentObject } from "./series-input.ts";
 
 /** Runs after which the functions are declared anew. */
 const runsPerDeclaration = 1_024;
@@ -104,6 +106,9 @@ export function compileIndex(
 ): IndexProgram {
   return new ScriptProgram(definition, database, clock);
 }
+
+/** Which version of which input is mapped. */
+type InputVersion = Pick<StoredRow, "docNum" | "etag">;
 
 /** A compiled script with its declarations, which are renewed periodically. */
 class Declared<Declaration> {
@@ -139,6 +144,7 @@ class ScriptProgram implements IndexProgram {
   /** Writes the results of functions; in C# a missing value differs from null. */
   readonly #writer: ValueWriter;
   readonly #limits: ScriptLimits;
+  readonly #seriesForm: SeriesForm;
   /** Of the document being mapped: its maps, and the keys of their results, share one account. */
   #account: Run | null = null;
   /** The last row whose maps timed out, and how often. */
@@ -154,6 +160,7 @@ class ScriptProgram implements IndexProgram {
     const isCSharp = isCSharpIndex(definition);
     const texts = isCSharp ? csharpTexts(definition) : scriptTexts(definition);
     this.#writer = isCSharp ? csharpWriter : scriptWriter;
+    this.#seriesForm = isCSharp ? csharpForm : scriptForm;
     this.#limits = isCSharp ? { ...defaultLimits, stepsMax: csharpStepsMax } : defaultLimits;
     this.#keepsEmpty = keepsEmpty(definition, database);
     this.#maps = texts.maps.map(
@@ -178,6 +185,74 @@ class ScriptProgram implements IndexProgram {
   }
 
   map(row: StoredRow): MapResult {
+    const { keyspaces } = this.#database.state;
+    const collection = keyspaces.collections.nameOf(collectionIdOf(row.bytes, row.start));
+    return this.#mapped(row, (entries, values) => {
+      if (this.source === "Counters") return this.#mapCounters(row, collection, entries, values);
+      for (const declared of this.#maps) {
+        for (const map of declared.current) {
+          if (map.collection !== null && !isSameName(map.collection, collection)) continue;
+          this.#runMap(declared.script, map.map, this.#documentInput(row), entries, values);
+        }
+      }
+      return undefined;
+    });
+  }
+
+  wantsSegment(key: string): boolean {
+    const owner = ownerOfSegment(key);
+    const collection = this.#collectionOf(owner);
+    return collection !== null && this.#takers(owner, collection).next().done !== true;
+  }
+
+  mapSegment(key: string): MapResult {
+    const { timeSeries, timeSeriesSegments } = this.#database.state.keyspaces;
+    const segment = timeSeriesSegments.entry(key);
+    const owner = ownerOfSegment(key);
+    const { documentId, name } = owner;
+    const collection = this.#collectionOf(owner);
+    // Its number stands for the version, as that of a document does.
+    return this.#mapped({ docNum: -1, etag: segment?.etag ?? 0 }, (entries, values) => {
+      if (segment === undefined || collection === null) return undefined;
+      const named = timeSeries.get(seriesKey(documentId, name))?.name ?? name;
+      const input: RunInput = {
+        host: this.#host,
+        args: [segmentObject(segment.value, documentId, named, this.#seriesForm)],
+        limits: limitsFor(this.#limits, segment.value.count),
+      };
+      for (const { script, map } of this.#takers(owner, collection)) {
+        this.#runMap(script, map, input, entries, values);
+      }
+      return undefined;
+    });
+  }
+
+  /** The collection of the document that a segment belongs to; null when there is no such document. */
+  #collectionOf({ documentId }: SegmentOwner): string | null {
+    const { documents, keyspaces } = this.#database.state;
+    const docNum = documents.lookup(documentId);
+    if (docNum < 0 || documents.etagOf(docNum) === 0) return null;
+    return keyspaces.collections.nameOf(documents.collectionOf(docNum));
+  }
+
+  /** The maps of a segment. */
+  *#takers(
+    { name }: SegmentOwner,
+    collection: string,
+  ): Generator<{ readonly script: CompiledScript; readonly map: ScriptFunction }> {
+    for (const { script, current } of this.#maps) {
+      for (const { collection: mapped, item, map } of current) {
+        if (mapped !== null && !isSameName(mapped, collection)) continue;
+        if (item === null || isSameName(item, name)) yield { script, map };
+      }
+    }
+  }
+
+  /** Runs the maps of one input. */
+  #mapped(
+    version: InputVersion,
+    run: (entries: MappedEntry[], values: ReducedValue[]) => MappedItems | undefined,
+  ): MapResult {
     const host = this.#host;
     host.begin();
     this.#account = null;
@@ -185,24 +260,14 @@ class ScriptProgram implements IndexProgram {
     const values: ReducedValue[] = [];
     let failure: EngineError | null = null;
     let items: MappedItems | undefined;
-    const { keyspaces } = this.#database.state;
-    const collection = keyspaces.collections.nameOf(collectionIdOf(row.bytes, row.start));
     try {
-      if (this.source === "Counters") {
-        items = this.#mapCounters(row, collection, entries, values);
-      } else {
-        for (const declared of this.#maps) {
-          for (const map of declared.current) {
-            if (map.collection !== null && !isSameName(map.collection, collection)) continue;
-            this.#runMap(declared.script, map.map, this.#documentInput(row), entries, values);
-          }
-        }
-      }
+      items = run(entries, values);
     } catch (error) {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
       if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
-      if (error instanceof ScriptLate && this.#mayTryAgain(row)) throw new RecordAwaited(nextTurn);
+      if (error instanceof ScriptLate && this.#mayTryAgain(version))
+        throw new RecordAwaited(nextTurn);
       failure = error;
     }
     host.contents.clear();
@@ -216,7 +281,7 @@ class ScriptProgram implements IndexProgram {
   }
 
   /** Whether a timed-out map may be retried in a later turn of the event loop. */
-  #mayTryAgain({ docNum, etag }: StoredRow): boolean {
+  #mayTryAgain({ docNum, etag }: InputVersion): boolean {
     const late = this.#late;
     if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
     else late.count++;
@@ -295,7 +360,7 @@ class ScriptProgram implements IndexProgram {
     entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
-    const limits = this.#limits;
+    const { limits = this.#limits } = input;
     const { value, run } = script.call(map, { ...input, limits, after: this.#account });
     this.#account = run;
     const outputs = isArray(value) ? value.items : [value];
@@ -320,8 +385,8 @@ class ScriptProgram implements IndexProgram {
         const entry = mappedEntry(run, object, factor, this.#writer);
         this.#checkValues(entry.fields);
         if (entry.fields.length === 0 && !this.#keepsEmpty) continue;
-        const isWhole = this.source === "Counters";
-        entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
+        const isWhole = this.source !== "Documents";
+        entries.push(isWhole ? { ...entry, text: shownText(run, object, this.#writer) } : entry);
       } else values.push(this.#keyed(run, object));
     }
   }
@@ -619,15 +684,16 @@ function counterObject(documentId: string, name: string, value: string): ScriptO
 }
 
 /** The result of a map as rows show it: values only, without their indexing options. */
-function shownText(run: Run, object: ScriptObject): string {
+function shownText(run: Run, object: ScriptObject, writer: ValueWriter): string {
   const shown = newObject();
   for (const key of ownKeys(object)) {
     const { value } = unboosted(getOwn(object, key));
     const isShape = isObject(value) && getOwn(value, "$spatial") !== undefined;
     const isVector = isObject(value) && getOwn(value, "$vector") !== undefined;
+    if (value === undefined && !writer.showsMissing) continue;
     if (dynamicFields(value) === null && !isShape && !isVector) setOwn(shown, key, value);
   }
-  return objectText(run, shown);
+  return writer.objectText(run, shown);
 }
 
 /** An object with all members: undefined is written as null. */
@@ -648,11 +714,19 @@ interface ValueWriter {
   fieldText(run: Run, value: Value): string;
   objectText(run: Run, object: ScriptObject): string;
   plainText(run: Run, value: Value): string;
+  /** Whether rows have missing values as null. */
+  readonly showsMissing: boolean;
 }
 
-const scriptWriter: ValueWriter = { fieldText: valueText, objectText, plainText };
+const scriptWriter: ValueWriter = {
+  fieldText: valueText,
+  objectText,
+  plainText,
+  showsMissing: true,
+};
 const csharpWriter: ValueWriter = {
   fieldText: listedText,
   objectText: resultText,
   plainText: resultText,
+  showsMissing: false,
 };

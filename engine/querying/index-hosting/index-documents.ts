@@ -17,13 +17,16 @@ import type {
   IndexHost,
   NumberCursor,
   RowReader,
+  SegmentHost,
   StoredRow,
 } from "../../indexing/index-host.ts";
+import type { MapSource } from "../../indexing/index-program.ts";
 import type { OpenIndex } from "../../indexing/open-index.ts";
 import type { OutputSink, ReduceOutput } from "../../indexing/reduce-output.ts";
 import type { PresentDocuments } from "../../indexing/saved-documents.ts";
 import { compareExchangeKey } from "../../keyspaces/compare-exchange.ts";
 import { allCollections } from "../../keyspaces/document-table.ts";
+import { segmentName } from "../../keyspaces/time-series.ts";
 import type { Tombstone } from "../../keyspaces/tombstones.ts";
 import {
   collectionIdNamed,
@@ -53,12 +56,14 @@ export class IndexedDocuments implements IndexHost {
   readonly #clock: Clock;
   readonly #listener: DefinitionListener;
   compareExchangeChanges = 0;
+  readonly segments: SegmentHost;
 
   constructor(database: Store, clock: Clock, listener: DefinitionListener) {
     this.#database = database;
     this.#state = database.state;
     this.#clock = clock;
     this.#listener = listener;
+    this.segments = segmentHost(this.#state);
     this.#state.keyspaces.compareExchange.listen(() => {
       this.compareExchangeChanges++;
     });
@@ -180,6 +185,11 @@ export class IndexedDocuments implements IndexHost {
     return this.#state.keyspaces.compareExchange.get(compareExchangeKey(key))?.index ?? 0;
   }
 
+  itemChangesOf(source: MapSource): number {
+    if (source === "Counters") return this.counterEtag;
+    return source === "TimeSeries" ? this.segments.changeCount : 0;
+  }
+
   followCounters(): number {
     this.#state.keyspaces.counterOwners.changes.follow(this.#state.committedEtag);
     return this.counterEtag;
@@ -265,6 +275,28 @@ export class IndexedDocuments implements IndexHost {
   #idOfCollection(collection: string | null): number {
     return collection === null ? allCollections : collectionIdNamed(this.#state, collection);
   }
+}
+
+function segmentHost(state: DatabaseState): SegmentHost {
+  const { segmentChanges, timeSeriesSegments } = state.keyspaces;
+  return {
+    follow: () => segmentChanges.follow(),
+    get changeCount() {
+      return segmentChanges.count;
+    },
+    changedSince: (seen) => segmentChanges.since(seen),
+    get committedEtag() {
+      return state.committedEtag;
+    },
+    *after(key) {
+      const cursor = timeSeriesSegments.view().cursor({ lower: key });
+      while (cursor.next()) {
+        if (cursor.key !== key) yield { key: cursor.key, etag: cursor.value.etag };
+      }
+    },
+    etagOf: (key) => timeSeriesSegments.entry(key)?.etag ?? 0,
+    nameOf: (key) => segmentName(key, timeSeriesSegments.get(key)?.first),
+  };
 }
 
 function listedNumbers(docNums: readonly number[]) {

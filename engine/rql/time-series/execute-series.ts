@@ -36,6 +36,7 @@ import {
   type TestedEntry,
 } from "./series-filter.ts";
 import { SeriesGroups } from "./series-groups.ts";
+import type { SeriesPart } from "./series-parts.ts";
 import { emptySeries, type SeriesResult, SeriesText } from "./series-text.ts";
 import { addPeriod, notATime } from "./time-period.ts";
 
@@ -128,12 +129,17 @@ export class SeriesRunner {
       ? null
       : new SeriesGroups(series, range, this.#budget, (group) => text.group(group));
     const reading = new Reading(prepared, groups, text, this.#budget);
-    for (const [, segment] of segmentsBetween(stored.segments, stored.prefix, from, to)) {
-      const entries = segment.unpack();
-      const low = segment.first < from ? entries.countBefore(from) : 0;
-      const high = segment.last > to ? entries.countBefore(to + 1) : entries.count;
-      if (prepared.readsTags) await this.#loadTags(prepared, entries, low, high);
-      await this.#budget.run(reading.entries(entries, low, high));
+    for (const part of partsOf(stored)) {
+      const [first, last] = [Math.max(from, part.from), Math.min(to, part.to)];
+      if (part.isRollup) checkRolledAggregates(series);
+      reading.isRollup = part.isRollup;
+      for (const [, segment] of segmentsBetween(stored.segments, part.prefix, first, last)) {
+        const entries = segment.unpack();
+        const low = segment.first < first ? entries.countBefore(first) : 0;
+        const high = segment.last > last ? entries.countBefore(last + 1) : entries.count;
+        if (prepared.readsTags) await this.#loadTags(prepared, entries, low, high);
+        await this.#budget.run(reading.entries(entries, low, high));
+      }
     }
     if (groups !== null && groups.count > 0) await this.#budget.run(groups.finish());
     text.finish();
@@ -267,9 +273,25 @@ interface SeriesCall {
   begin(): void;
 }
 
+function partsOf({ parts, prefix }: StoredSeries): readonly SeriesPart[] {
+  return parts ?? [{ prefix, isRollup: false, from: timeMin, to: timeMax }];
+}
+
+/** Rollups lack the values themselves. @throws invalid-operation */
+function checkRolledAggregates({ aggregates }: SeriesFunction): void {
+  const wrong = aggregates.find(({ kind }) => /^(?:percentile|slope|stddev)$/.test(kind));
+  if (wrong === undefined) return;
+  throw new EngineError(
+    "invalid-operation",
+    `Cannot use aggregation method '${wrong.key}' on rolled-up time series`,
+  );
+}
+
 /** Entries of one series on their way. */
 class Reading {
   count = 0;
+  /** Whether the entries that come next are rollups. */
+  isRollup = false;
   readonly #prepared: PreparedSeries;
   readonly #groups: SeriesGroups | null;
   readonly #text: SeriesText;
@@ -281,6 +303,7 @@ class Reading {
     start: 0,
     end: 0,
     loaded: null,
+    isRollup: false,
   };
 
   constructor(
@@ -302,6 +325,7 @@ class Reading {
     const offset = series.offsetMs ?? 0;
     const entry = this.#entry;
     entry.values = values;
+    entry.isRollup = this.isRollup;
     // Unpacking costs about this.
     this.#budget.spend(values.length);
     for (let i = low; i < high; i++) {
@@ -322,7 +346,7 @@ class Reading {
         continue;
       }
       if (this.#groups.isBehind(entry.time)) yield* this.#groups.begin(entry.time);
-      this.#groups.add(keyTextOf(series, entry), values, entry.start, entry.end);
+      this.#groups.add(keyTextOf(series, entry), entry);
     }
   }
 }
@@ -348,9 +372,11 @@ type Bounds = Pick<SeriesCall, "from" | "to" | "isFromShown" | "isToShown">;
 /** Null: the series has no entry. @throws invalid-argument, query-invalid, out-of-range */
 function boundsOf(
   { range, name, parameters }: SeriesFunction,
-  { segments, prefix }: StoredSeries,
+  stored: StoredSeries,
   reader: Arguments,
 ): Bounds | null {
+  const { segments } = stored;
+  const parts = partsOf(stored);
   const whole = { from: timeMin, to: timeMax, isFromShown: false, isToShown: false };
   if (range === null) return whole;
   if (range.kind === "between") {
@@ -372,11 +398,12 @@ function boundsOf(
     return { from, to: boundAt(range.to, false), isFromShown: true, isToShown: true };
   }
   if (range.kind === "last") {
-    const last = lastSegment(segments, prefix)?.[1].last;
+    const last = lastSegment(segments, parts.at(-1)?.prefix ?? stored.prefix)?.[1].last;
     return last === undefined
       ? null
       : { ...whole, from: addPeriod(last, range.period, -1), isFromShown: true };
   }
+  const prefix = parts[0]?.prefix ?? stored.prefix;
   for (const [, { first }] of segments.up(prefix, prefix)) {
     return { ...whole, to: addPeriod(first, range.period), isToShown: true };
   }

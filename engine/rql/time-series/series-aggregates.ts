@@ -5,6 +5,7 @@
  * Hot: an addition runs once for each value of each entry.
  */
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
+import { rollupParts } from "../../keyspaces/series-policies.ts";
 import type { SeriesAggregate } from "./analyze-series.ts";
 
 /** One position of one group. */
@@ -57,6 +58,29 @@ export class SeriesGroup {
       column.mean += distance / count;
       column.squares += distance * (value - column.mean);
       if (this.#keepsValues) this.#keep(column, value);
+    }
+  }
+
+  /**
+   * Adds a rollup (keyspaces/series-policies.ts): first, last, least, greatest, sum and number of each value. Not for
+   * percentiles, slopes and deviations, which need the values themselves. @throws memory-full
+   */
+  addRollup(values: Float64Array, start: number, end: number): void {
+    const columns = this.#columns;
+    for (let at = start, i = 0; at + rollupParts.length <= end; at += rollupParts.length, i++) {
+      if (i === columns.length) {
+        this.#budget.hold(columnBytes);
+        columns.push(new Column());
+      }
+      const column = columns[i] as Column;
+      const [first, last, min, max, sum, count] = values.subarray(at, at + rollupParts.length);
+      if (count === undefined || count === 0) continue;
+      if (column.count === 0) column.first = first as number; // six are there
+      column.last = last as number;
+      column.min = Math.min(column.min, min as number);
+      column.max = Math.max(column.max, max as number);
+      column.sum += sum as number;
+      column.count += count;
     }
   }
 

@@ -48,6 +48,8 @@ export interface TestedEntry {
   end: number;
   /** Null: no tag, or no such document. */
   loaded: LoadedTag | null;
+  /** Its values are those of a rollup. */
+  isRollup: boolean;
 }
 
 /** A document as an argument. Its bytes need to be valid only while the call begins. */

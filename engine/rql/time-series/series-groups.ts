@@ -8,6 +8,7 @@
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
 import type { Interpolation, SeriesAggregate, SeriesFunction } from "./analyze-series.ts";
 import { SeriesGroup } from "./series-aggregates.ts";
+import type { TestedEntry } from "./series-filter.ts";
 import { addPeriod, type Period, startOfGroup } from "./time-period.ts";
 
 export interface GroupResult {
@@ -77,14 +78,15 @@ export class SeriesGroups {
     this.#end = this.#to;
   }
 
-  add(keyText: string | null, values: Float64Array, start: number, end: number): void {
+  add(keyText: string | null, { values, start, end, isRollup }: TestedEntry): void {
     let group = this.#groups.get(keyText);
     if (group === undefined) {
       this.#budget.hold(groupBytes);
       group = new SeriesGroup(this.#keepsValues, this.#budget);
       this.#groups.set(keyText, group);
     }
-    group.add(values, start, end);
+    if (isRollup) group.addRollup(values, start, end);
+    else group.add(values, start, end);
     this.count++;
   }
 

@@ -44,7 +44,7 @@ export class SeriesText {
   }
 
   /** @throws work-limit, memory-full */
-  entry({ time, tag, values, start, end }: TestedEntry): void {
+  entry({ time, tag, values, start, end, isRollup }: TestedEntry): void {
     let numbers = "";
     for (let at = start; at < end; at++) {
       if (at > start) numbers += ",";
@@ -52,7 +52,7 @@ export class SeriesText {
     }
     const tagText = tag === null ? "null" : JSON.stringify(tag);
     this.#add(
-      `{"Tag":${tagText},"Timestamp":${this.#time(time)},"Values":[${numbers}],"IsRollup":false}`,
+      `{"Tag":${tagText},"Timestamp":${this.#time(time)},"Values":[${numbers}],"IsRollup":${isRollup}}`,
     );
   }
 

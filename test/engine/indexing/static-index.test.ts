@@ -170,3 +170,26 @@ describe("a deployed index and a slow twin", () => {
     );
   });
 });
+
+describe("a deployed index whose slices end anywhere", () => {
+  it("is done when it is not stale: nobody calls it again then", () => {
+    for (let every = 1; every < 12; every++) {
+      const database = new ArrayDatabase();
+      open.push(database);
+      const definition = parseStaticDefinition({ Name: "I", Maps: ["-"] });
+      const { index } = new StaticIndex(definition, programOver(database, true), database);
+      for (const [i, id] of ids.entries()) {
+        const body = { N: i, K: `k${i}`, Refs: ids, "@metadata": { "@collection": "Items" } };
+        database.put(id, JSON.stringify(body));
+      }
+      for (let slices = 0; index.isStale && slices < 1_000; slices++) {
+        let left = every;
+        void index.catchUp(() => --left < 0);
+      }
+      expect(index.isStale).toBe(false);
+      for (const { collection, documentEtag } of index.sources) {
+        expect(documentEtag, `every ${every}`).toBe(database.etagsOf(collection).document);
+      }
+    }
+  });
+});

@@ -342,6 +342,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
     return 0;
   }
   counterEtag = 0;
+  itemChangesOf(): number {
+    return 0;
+  }
   followCounters(): number {
     return 0;
   }

@@ -299,12 +299,121 @@ describe("POST timeseries", () => {
     );
   });
 
-  it("says that there are no policies", async () => {
-    expect((await client.send("GET timeseries/config")).status).toBe(404);
-    const reply = await client.send("POST admin/timeseries/config", {
-      Collections: { Users: { Policies: [{ Name: "day" }] } },
+  it("keeps policies of collections, in the order of their times", async () => {
+    const seconds = (Value: number) => ({ Value, Unit: "Second" });
+    const forever = { Value: 2_147_483_647, Unit: "None" };
+    const policy = (Name: string, every: number, kept: object = forever) => ({
+      Name,
+      RetentionTime: kept,
+      AggregationTime: seconds(every),
     });
-    expect(typeOf(reply.json)).toBe("System.NotSupportedException");
+    const configure = (rule: object, more = {}) =>
+      client.send("POST admin/timeseries/config", { Collections: { Users: rule }, ...more });
+    expect((await client.send("GET timeseries/config")).status).toBe(404);
+    const deleteOf = (name: string) =>
+      client.send(`DELETE admin/timeseries/policy?collection=users&name=${name}`);
+    expect(await deleteOf("ByDay")).toMatchObject({ status: 200, text: "" });
+    const PolicyCheckFrequency = "00:00:01.5000000";
+    await configure({ Policies: [policy("ByDay", 86_400)] }, { PolicyCheckFrequency });
+    const put = (body: object) => client.send("PUT admin/timeseries/policy?collection=users", body);
+    expect((await put(policy("ByHour", 3600))).status).toBe(200);
+    expect((await put({ Name: "rawpolicy", RetentionTime: seconds(7200) })).status).toBe(200);
+    expect(await client.json("GET timeseries/config")).toEqual({
+      Collections: {
+        Users: {
+          Disabled: false,
+          Policies: [policy("ByHour", 3600), policy("ByDay", 86_400)],
+          RawPolicy: {
+            Name: "rawpolicy",
+            RetentionTime: seconds(7200),
+            AggregationTime: { Value: 0, Unit: "None" },
+          },
+        },
+      },
+      PolicyCheckFrequency,
+      NamedValues: {},
+    });
+    await deleteOf("byhour");
+    // What is left would not keep entries until they are rolled up.
+    expect((await deleteOf("ByHour")).status).toBe(400);
+    await deleteOf("rawpolicy");
+    const { Collections } = (await client.json("GET timeseries/config")) as {
+      Collections: { Users: { Policies: { Name: string }[] } };
+    };
+    expect(Collections.Users.Policies.map(({ Name }) => Name)).toEqual(["ByHour", "ByDay"]);
+  });
+
+  it("refuses policies that contradict each other, in RavenDB's words", async () => {
+    const seconds = (Value: number) => ({ Value, Unit: "Second" });
+    const months = (Value: number) => ({ Value, Unit: "Month" });
+    const forever = { Value: 2_147_483_647, Unit: "None" };
+    const policy = (Name: string, AggregationTime: object, RetentionTime: object = forever) => ({
+      Name,
+      AggregationTime,
+      RetentionTime,
+    });
+    const day = 86_400;
+    for (const [rule, message] of [
+      [
+        { Policies: [policy("A", seconds(1)), policy("a", seconds(2))] },
+        "Policy names must be unique, policy with the name 'a' has duplicates.",
+      ],
+      [
+        { Policies: [policy("A", seconds(3600)), policy("B", seconds(3600))] },
+        "The policy 'A' has the same aggregation time as the policy 'B'",
+      ],
+      [
+        { Policies: [policy("A", seconds(0))] },
+        "Aggregation time of 'A' must be greater than zero",
+      ],
+      [
+        { Policies: [policy("A", seconds(1), seconds(-1))] },
+        "Retention time of 'A' must be greater than zero",
+      ],
+      [
+        { Policies: [policy("A", seconds(27 * day)), policy("B", seconds(364 * day))] },
+        "The aggregation time of the policy 'B' (364 days) must be divided by the aggregation time of 'A' (27 days) without a remainder.",
+      ],
+      [
+        { Policies: [policy("A", seconds(18_000)), policy("B", months(1))] },
+        "The aggregation time of the policy 'B' (1 month) must be divided by the aggregation time of 'A' (5 hours) without a remainder.",
+      ],
+      [
+        { Policies: [policy("A", months(5)), policy("B", months(12))] },
+        "The aggregation time of the policy 'B' (1 year) must be divided by the aggregation time of 'A' (5 months) without a remainder.",
+      ],
+      [
+        {
+          RawPolicy: { RetentionTime: months(1) },
+          Policies: [policy("A", seconds(30 * day))],
+        },
+        "Unable to compare 1 month with 30 days, since a month might have different number of days.",
+      ],
+      [
+        { RawPolicy: { RetentionTime: seconds(60) }, Policies: [policy("A", seconds(3600))] },
+        "The policy 'rawpolicy' has a retention time of '60 seconds' but should be aggregated by policy 'A' with the aggregation time frame of 60 minutes",
+      ],
+      [
+        { RawPolicy: { RetentionTime: seconds(0) } },
+        "Retention time of the RawPolicy must be greater than zero",
+      ],
+    ] as const) {
+      const reply = await client.send("POST admin/timeseries/config", {
+        Collections: { Users: rule },
+      });
+      expect(reply.json).toMatchObject({
+        Type: "System.InvalidOperationException",
+        Message: message,
+      });
+    }
+    const bad = { Collections: {}, PolicyCheckFrequency: "00:00:00" };
+    expect((await client.send("POST admin/timeseries/config", bad)).json).toMatchObject({
+      Message: "PolicyCheckFrequency must be positive.",
+    });
+    const unit = { Users: { Policies: [policy("A", { Value: 1, Unit: "Day" })] } };
+    expect(
+      (await client.send("POST admin/timeseries/config", { Collections: unit })).json,
+    ).toMatchObject({ Type: "System.FormatException" });
   });
 });
 

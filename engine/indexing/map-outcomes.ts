@@ -1,0 +1,80 @@
+/** Passes the results of an index's maps to the next stage, and counts and records how the maps fared. */
+import { EngineError } from "../base/errors.ts";
+import type { IndexErrors } from "./index-errors.ts";
+import type { IndexHost } from "./index-host.ts";
+import { type MapResult, RecordAwaited } from "./index-program.ts";
+import type { MapReferences } from "./map-references.ts";
+
+/** The inputs of maps are numbers: of documents, or of segments. */
+export interface MapTarget {
+  /** Replaces the results of an input. @throws EngineError when they cannot be stored */
+  set(input: number, result: MapResult): void;
+  remove(input: number): void;
+}
+
+/** One input of the maps. */
+export interface MappedInput {
+  readonly number: number;
+  /** As errors name it. */
+  readonly name: () => string;
+  /** As errors of one of its parts name it. */
+  readonly partName: (part: string) => string;
+  /** Whether it is mapped again because of what its map has read, not for its own change. */
+  readonly isReference: boolean;
+}
+
+export class MapOutcomes {
+  /** The largest number of entries or values from one input, or one part of an input. */
+  outputsMax = 0;
+  readonly #target: MapTarget;
+  readonly #errors: IndexErrors;
+  readonly #host: IndexHost;
+  readonly #references: MapReferences;
+
+  constructor(target: MapTarget, errors: IndexErrors, host: IndexHost, references: MapReferences) {
+    this.#target = target;
+    this.#errors = errors;
+    this.#host = host;
+    this.#references = references;
+  }
+
+  /**
+   * Maps an input and passes on the results; without any when the map failed.
+   * @returns a promise when a record must first be read from the disk: nothing was done, and the call is repeated.
+   */
+  take(input: MappedInput, map: () => MapResult): Promise<void> | null {
+    const { number, isReference } = input;
+    try {
+      const result = map();
+      const attempts = result.items?.attempts ?? 1;
+      if (isReference) this.#errors.mapReferenceAttempts += attempts;
+      else this.#errors.mapAttempts += attempts;
+      // The references of a failed map are kept too: it may succeed when they change.
+      this.#references.set(number, result);
+      if (result.failure !== null) throw result.failure;
+      for (const { item, error } of result.items?.failures ?? []) {
+        this.#addError(input.partName(item), error, isReference);
+      }
+      const count = result.entries.length + result.values.length;
+      this.outputsMax = Math.max(this.outputsMax, result.items?.outputsMax ?? count);
+      this.#target.set(number, result);
+    } catch (error) {
+      if (error instanceof RecordAwaited) return error.wait();
+      if (!(error instanceof EngineError)) throw error;
+      this.#target.remove(number);
+      this.#addError(input.name(), error, isReference);
+    }
+    return null;
+  }
+
+  #addError(name: string, error: EngineError, isReference: boolean): void {
+    if (isReference) this.#errors.mapReferenceErrors++;
+    else this.#errors.mapErrors++;
+    this.#errors.add({
+      atMicros: this.#host.nowMicros(),
+      document: name,
+      action: "Map",
+      message: `Failed to execute mapping function on ${name}. Exception: ${error.message}`,
+    });
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * The segments of time series that changed, by key, in the order in which that became visible: for indexes that map
+ * series. A deleted segment is listed like one that was written.
+ *
+ * A follower remembers how many changes it has seen. Nothing is recorded before the first follower, only so many of the
+ * newest changes are kept, and nothing survives a restart: a follower that is further behind compares the etags of all
+ * segments with its own progress.
+ *
+ * Invariants:
+ * - All changes but the first `forgotten` are listed.
+ * - The list has at most `listMax` items.
+ */
+import type { EntryKeyspace } from "./entry-keyspace.ts";
+import type { Segment } from "./series-segment.ts";
+
+/** Changes that are kept, some megabytes. */
+const listMax = 65_536;
+
+export class SegmentChanges {
+  /** The number of all changes since the first follower began. */
+  count = 0;
+  #forgotten = 0;
+  #isFollowed = false;
+  #keys: string[] = [];
+  readonly #listMax: number;
+
+  /** Listens to `segments`, which must be empty. */
+  constructor(segments: EntryKeyspace<Segment>, keptMax = listMax) {
+    this.#listMax = keptMax;
+    segments.listen((key) => {
+      if (this.#isFollowed) this.#note(key);
+    });
+  }
+
+  /** Changes are recorded from now on. @returns `count` */
+  follow(): number {
+    this.#isFollowed = true;
+    return this.count;
+  }
+
+  /**
+   * The keys of all changes but the first `seen`, some more than once; null when not all of them are known any more.
+   * Nothing may be committed during the iteration.
+   */
+  since(seen: number): Iterable<string> | null {
+    if (seen < this.#forgotten) return null;
+    return keysFrom(this.#keys, seen - this.#forgotten);
+  }
+
+  #note(key: string): void {
+    this.count++;
+    this.#keys.push(key);
+    if (this.#keys.length <= this.#listMax) return;
+    const dropped = this.#keys.length >>> 1;
+    this.#keys = this.#keys.slice(dropped);
+    this.#forgotten += dropped;
+  }
+}
+
+function* keysFrom(keys: readonly string[], from: number): Generator<string> {
+  for (let at = from; at < keys.length; at++) yield keys[at] as string; // at < length
+}

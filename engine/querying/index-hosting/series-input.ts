@@ -1,0 +1,72 @@
+/**
+ * A segment of a time series as the maps of an index see it: `{Name, DocumentId, Count, Start, End, Entries: [{Tag,
+ * Timestamp, Value, Values}]}`. Its size is bounded by that of segments, so no run is charged for it.
+ *
+ * In JavaScript, names are in lower case and times are dates; in C#, names are as they were stored, times are texts, and
+ * all values are doubles. The ids of documents are in lower case. [measured on RavenDB 7.2.7]
+ */
+
+import type { Segment } from "../../keyspaces/series-segment.ts";
+import { seriesTimeText } from "../../keyspaces/time-series.ts";
+import { inputDouble } from "../../scripting/csharp-values.ts";
+import {
+  newObject,
+  ScriptArray,
+  ScriptDate,
+  type ScriptObject,
+  setOwn,
+  type Value,
+} from "../../scripting/script-values.ts";
+
+/** How values are presented to a language. */
+export interface SeriesForm {
+  readonly number: (value: number) => Value;
+  readonly time: (time: number) => Value;
+  /** Whether names are in lower case. */
+  readonly isLower: boolean;
+}
+
+export const scriptForm: SeriesForm = {
+  number: (value) => value,
+  time: (time) => new ScriptDate(time),
+  isLower: true,
+};
+
+export const csharpForm: SeriesForm = {
+  number: inputDouble,
+  time: seriesTimeText,
+  isLower: false,
+};
+
+/** `name`: as it was stored. */
+export function segmentObject(
+  segment: Segment,
+  documentId: string,
+  name: string,
+  form: SeriesForm,
+): ScriptObject {
+  const object = newObject();
+  setOwn(object, "Name", form.isLower ? name.toLowerCase() : name);
+  setOwn(object, "DocumentId", documentId);
+  setOwn(object, "Count", segment.count);
+  setOwn(object, "Start", form.time(segment.first));
+  setOwn(object, "End", form.time(segment.last));
+  setOwn(object, "Entries", new ScriptArray(entriesOf(segment, form)));
+  return object;
+}
+
+function entriesOf(segment: Segment, form: SeriesForm): Value[] {
+  const unpacked = segment.unpack();
+  const entries: Value[] = [];
+  for (let i = 0; i < unpacked.count; i++) {
+    const { time, values, tag } = unpacked.entry(i);
+    const entry = newObject();
+    const numbers = values.map(form.number);
+    setOwn(entry, "Tag", tag);
+    setOwn(entry, "Timestamp", form.time(time));
+    setOwn(entry, "Value", numbers[0]);
+    setOwn(entry, "Values", new ScriptArray(numbers));
+    entries.push(entry);
+  }
+  return entries;
+}
