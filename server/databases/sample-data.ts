@@ -1,8 +1,8 @@
 /**
  * The sample data, as the text of a dump: the shop of Northwind Traders, a public example by Microsoft, with the
  * collections and ids of RavenDB 7.2.7. Names, addresses, prices and orders come from a file in the package; the
- * orders' histories, votes, share prices, heart rates and views are generated here, and pictures are patterns. Of
- * RavenDB's seven indexes it has those without a map over counters or time series, in JavaScript.
+ * orders' histories, votes, share prices, heart rates and views are generated here, and pictures are patterns. The
+ * seven indexes are RavenDB's, in JavaScript.
  *
  * Invariants:
  * - Every dump is identical, byte for byte.
@@ -79,6 +79,20 @@ const lineTotal = "line.Quantity * line.PricePerUnit * (1 - line.Discount)";
 const orderTotal = `order.Lines.reduce((sum, line) => sum + ${lineTotal}, 0)`;
 const indexes: readonly Json[] = [
   {
+    Name: "Companies/StockPrices/TradeVolumeByMonth",
+    Maps: [
+      "timeSeries.map('Companies', 'StockPrices', segment => { " +
+        "const company = load(segment.DocumentId, 'Companies'); " +
+        "return segment.Entries.map(entry => ({ " +
+        "Date: new Date(Date.UTC(entry.Timestamp.getUTCFullYear(), entry.Timestamp.getUTCMonth(), 1)), " +
+        "Country: company.Address.Country, Volume: entry.Values[4] })); })",
+    ],
+    Reduce:
+      "groupBy(result => ({ Date: result.Date, Country: result.Country })).aggregate(group => ({ " +
+      "Date: group.key.Date, Country: group.key.Country, " +
+      "Volume: group.values.reduce((sum, value) => sum + value.Volume, 0) }))",
+  },
+  {
     Name: "Orders/ByCompany",
     Maps: [`map('Orders', order => ({ Company: order.Company, Count: 1, Total: ${orderTotal} }))`],
     Reduce:
@@ -100,6 +114,23 @@ const indexes: readonly Json[] = [
     Maps: [
       `map('Orders', order => ({ Employee: order.Employee, Company: order.Company, Total: ${orderTotal} }))`,
     ],
+  },
+  {
+    Name: "Product/Rating",
+    Maps: [
+      "counters.map('Products', counter => { " +
+        "if (!counter.Name.includes('⭐')) return null; " +
+        "const product = load(counter.DocumentId, 'Products'); " +
+        "return { Name: product.Name, Rating: counter.Name.length, TotalVotes: counter.Value, " +
+        "AllRatings: [{ Rating: counter.Name, Votes: counter.Value }] }; })",
+    ],
+    Reduce:
+      "groupBy(result => result.Name).aggregate(group => { " +
+      "const total = group.values.reduce((sum, value) => sum + value.TotalVotes, 0); " +
+      "return { Name: group.key, TotalVotes: total, " +
+      "Rating: group.values.reduce((sum, value) => sum + value.TotalVotes / total * value.Rating, 0), " +
+      "AllRatings: group.values.reduce((all, value) => all.concat(value.AllRatings), []) }; })",
+    Fields: { AllRatings: { Indexing: "No" } },
   },
   {
     Name: "Product/Search",

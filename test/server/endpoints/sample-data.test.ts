@@ -38,7 +38,7 @@ describe("a database with sample data", () => {
     expect(await client.json("GET stats")).toMatchObject({
       CountOfUniqueAttachments: 17,
       CountOfCounterEntries: 77,
-      CountOfIndexes: 5,
+      CountOfIndexes: 7,
     });
     expect(await client.json("GET cmpxchg?key=products/1-A")).toMatchObject({
       Results: [{ Value: { Object: 1 } }],
@@ -94,6 +94,13 @@ describe("a database with sample data", () => {
     const best = await query("from index 'Orders/ByCompany' order by Total as double desc limit 1");
     expect(best).toMatchObject([{ Company: "companies/63-A", Count: 28 }]);
     expect(await query("from index 'Product/Search' where search(Name, 'chai')")).toHaveLength(1);
+    expect(await query("from index 'Orders/ByShipment/Location' limit 1")).toHaveLength(1);
+    const [chai] = await query("from index 'Product/Rating' where Name = 'Chai'");
+    expect(chai).toMatchObject({ Name: "Chai", AllRatings: [{}, {}, {}, {}, {}] });
+    const volumes = await query(
+      "from index 'Companies/StockPrices/TradeVolumeByMonth' where Country = 'Mexico'",
+    );
+    expect(volumes[0]).toMatchObject({ Country: "Mexico", Volume: expect.any(Number) });
     expect(await query("from index 'Products/ByUnitOnStock' where UnitOnStock > 20")).toHaveLength(
       19,
     );
@@ -119,7 +126,7 @@ test("only what is asked for is made", async () => {
   expect((await post("some", types)).status).toBe(204);
   expect((await server.request("/databases/some/stats")).json).toMatchObject({
     CountOfDocuments: 1059,
-    CountOfIndexes: 5,
+    CountOfIndexes: 7,
     CountOfRevisionDocuments: 0,
     CountOfAttachments: 0,
     CountOfTimeSeriesSegments: 0,
