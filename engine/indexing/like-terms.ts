@@ -92,21 +92,22 @@ export class TermFrequencies {
   }
 }
 
-interface LikeTerm {
+/** A term that counts. */
+export interface LikeTerm {
   readonly column: FieldColumn;
   readonly term: number;
   readonly frequency: number;
   readonly entries: number;
 }
 
-/** The live entries with one of the terms that count. `stopWords`: lower-cased words that do not; null: none. */
+/** The terms that count, the rarest first. `stopWords`: lower-cased words that do not; null: none. */
 export function* likeTerms(
   view: EntryView,
   frequencies: TermFrequencies,
   limits: LikenessLimits,
   stopWords: ReadonlySet<string> | null,
   budget: WorkBudget,
-): Work<EntrySet> {
+): Work<LikeTerm[]> {
   const total = view.all().count;
   const entriesMax = Math.min(limits.entriesMax, Math.floor((total * limits.percentMax) / 100));
   const terms: LikeTerm[] = [];
@@ -126,11 +127,57 @@ export function* likeTerms(
     }
   }
   terms.sort((a, b) => a.entries - b.entries || b.frequency - a.frequency);
+  return terms.slice(0, limits.countMax);
+}
+
+/** The live entries with one of the terms. */
+export function* entriesOfTerms(
+  view: EntryView,
+  terms: readonly LikeTerm[],
+  budget: WorkBudget,
+): Work<EntrySet> {
+  if (terms.length === 0) return EntrySet.empty;
   const builder = new EntrySetBuilder(view.size);
-  for (const { column, term } of terms.slice(0, limits.countMax)) {
-    yield* walk(view, column, term, builder, budget);
+  for (const { column, term } of terms) yield* walk(view, column, term, builder, budget);
+  return builder.finish();
+}
+
+/**
+ * The score of each entry, by position: the sum over the terms that it has, the rare and those that are frequent in the
+ * base weighing more.
+ */
+export function* likenessScores(
+  entries: Uint32Array,
+  terms: readonly LikeTerm[],
+  total: number,
+  budget: WorkBudget,
+): Work<Float64Array> {
+  const scores = new Float64Array(entries.length);
+  budget.hold(scores.byteLength);
+  const weightOf = (one: LikeTerm) => one.frequency * rarityOf(one, total);
+  const best = Math.max(...terms.map(weightOf));
+  for (const one of terms) {
+    const weight = (rarityOf(one, total) * weightOf(one)) / best;
+    for (let i = 0; i < entries.length; i++) {
+      if (hasTerm(one, entries[i] as number, budget)) scores[i] = (scores[i] as number) + weight;
+      if (budget.isDue) yield;
+    }
   }
-  return terms.length === 0 ? EntrySet.empty : builder.finish();
+  return scores;
+}
+
+/** As in Lucene. */
+function rarityOf({ entries }: LikeTerm, total: number): number {
+  return 1 + Math.log(total / (entries + 1));
+}
+
+function hasTerm({ column, term }: LikeTerm, entry: number, budget: WorkBudget): boolean {
+  const end = column.starts[entry + 1] as number;
+  for (let at = column.starts[entry] as number; at < end; at++) {
+    budget.spend(1);
+    if (column.terms[at] === term) return true;
+  }
+  return false;
 }
 
 /** Visits the live entries of a term, each once. @returns their number */

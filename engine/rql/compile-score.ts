@@ -12,7 +12,7 @@ import { numberKind, textKind } from "../indexing/term-dictionary.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { orderUseOf } from "./functions/function-table.ts";
-import type { ScorePart, Scoring, WhereContext } from "./functions/rql-function.ts";
+import type { FindEntries, ScorePart, Scoring, WhereContext } from "./functions/rql-function.ts";
 import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 
 /** BM25's usual constants k1 and b: saturation of the term frequency, and weight of the length. */
@@ -37,7 +37,9 @@ function hasBoost(condition: Condition): boolean {
       if ("field" in condition) {
         return condition.kind !== "none" && meaningOf(condition).ordersByScore === true;
       }
-      return compositeMeaningOf(condition).boosts || operandsOf(condition).some(hasBoost);
+      return (
+        compositeMeaningOf(condition).boosts(condition) || operandsOf(condition).some(hasBoost)
+      );
   }
 }
 
@@ -171,6 +173,14 @@ class EntryScoring implements Scoring {
     }
     boost(scores, field, entries, context);
     return { label, scores, parts: [] };
+  }
+
+  *byWork(
+    label: string,
+    weigh: (entries: Uint32Array, context: WhereContext, find: FindEntries) => Work<Float64Array>,
+  ): Work<ScorePart> {
+    const { entries, context } = this.#scored;
+    return { label, scores: yield* weigh(entries, context, findEntries), parts: [] };
   }
 
   *byWords(label: string, field: string, text: string, factor: number): Work<ScorePart> {

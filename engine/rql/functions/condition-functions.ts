@@ -63,7 +63,7 @@ export const boost: RqlFunction<BoostCondition> = {
     meaning: {
       kind: "boost",
       of: "operands",
-      boosts: true,
+      boosts: () => true,
       find: ({ operand }, context, findEntries) => findEntries(operand, context),
       *score(condition, factor, scoring) {
         const inner = yield* scoring.scored(condition.operand, factor * condition.factor);
@@ -92,7 +92,7 @@ export const intersect: RqlFunction<IntersectCondition> = {
     meaning: {
       kind: "intersect",
       of: "operands",
-      boosts: false,
+      boosts: () => false,
       find: intersectDocuments,
       score: ({ operands }, factor, scoring) => scoring.sumOf("intersect", operands, factor),
     },

@@ -8,7 +8,14 @@ import { EngineError } from "../../base/errors.ts";
 import { likenessTermsMax } from "../../base/limits.ts";
 import type { Work } from "../../base/work-budget.ts";
 import { difference, EntrySet } from "../../indexing/entry-set.ts";
-import { type LikenessLimits, likeTerms, TermFrequencies } from "../../indexing/like-terms.ts";
+import {
+  entriesOfTerms,
+  type LikenessLimits,
+  type LikeTerm,
+  likenessScores,
+  likeTerms,
+  TermFrequencies,
+} from "../../indexing/like-terms.ts";
 import type { Condition } from "../analyzed-query.ts";
 import type { Argument, Call, Value } from "../ast.ts";
 import { describeArgument } from "../print.ts";
@@ -30,6 +37,8 @@ export interface MoreLikeThisCondition {
   readonly limits: LikenessLimits;
   /** The id of a document with words that do not count; null: none. */
   readonly stopWordsId: string | null;
+  /** The most similar come first. */
+  readonly isBoosted: boolean;
 }
 
 const defaultTermCount = 25;
@@ -43,9 +52,14 @@ export const moreLikeThis: RqlFunction<MoreLikeThisCondition> = {
     meaning: {
       kind: "more-like-this",
       of: "operands",
-      boosts: false,
+      boosts: ({ isBoosted }) => isBoosted,
       find: findLike,
-      score: (_condition, factor, scoring) => scoring.sumOf("more like this", [], factor),
+      score: (condition, factor, scoring) =>
+        condition.isBoosted
+          ? scoring.byWork("more like this", (entries, context, findEntries) =>
+              scoreLike(condition, factor, entries, context, findEntries),
+            )
+          : scoring.sumOf("more like this", [], factor),
     },
   },
   filter: needsIndex,
@@ -65,6 +79,7 @@ function analyze(scope: QueryScope, call: Call, clause: WhereClause): MoreLikeTh
     fields: read.fields(),
     limits: read.limits(),
     stopWordsId: read.stopWordsId(),
+    isBoosted: read.isBoosted(),
   } as const;
   switch (base.kind) {
     case "literal":
@@ -133,6 +148,11 @@ class LikenessOptions extends OptionObject {
     return new Set(value.items.map(plainText));
   }
 
+  isBoosted(): boolean {
+    const value = this.value("Boost");
+    return value?.type === "boolean" && value.value;
+  }
+
   stopWordsId(): string | null {
     const value = this.value("StopWordsDocumentId");
     return value === undefined || value.type === "null" ? null : plainText(value);
@@ -170,6 +190,32 @@ function* findLike(
   context: WhereContext,
   findEntries: FindEntries,
 ): Work<EntrySet> {
+  const { view, budget } = context.reader;
+  const { terms, own } = yield* likenessOf(condition, context, findEntries);
+  const found = yield* entriesOfTerms(view, terms, budget);
+  spendOnSets(context);
+  return difference(found, own);
+}
+
+function* scoreLike(
+  condition: MoreLikeThisCondition,
+  factor: number,
+  entries: Uint32Array,
+  context: WhereContext,
+  findEntries: FindEntries,
+): Work<Float64Array> {
+  const { store, budget } = context.reader;
+  const { terms } = yield* likenessOf(condition, context, findEntries);
+  const scores = yield* likenessScores(entries, terms, store.liveCount, budget);
+  return scores.map((score) => factor * score);
+}
+
+/** The terms that count, and the entries of the base itself. @throws invalid-operation when there is no base */
+function* likenessOf(
+  condition: MoreLikeThisCondition,
+  context: WhereContext,
+  findEntries: FindEntries,
+): Work<{ readonly terms: readonly LikeTerm[]; readonly own: EntrySet }> {
   const { reader } = context;
   const { fields, limits, stopWordsId, values, operands } = condition;
   const stopWords = stopWordsId === null ? null : context.stopWordsOf(stopWordsId);
@@ -191,7 +237,6 @@ function* findLike(
     yield* frequencies.addEntry(entry);
     own = reader.sameDocument(entry);
   }
-  const found = yield* likeTerms(reader.view, frequencies, limits, stopWords, reader.budget);
-  spendOnSets(context);
-  return difference(found, own);
+  const terms = yield* likeTerms(reader.view, frequencies, limits, stopWords, reader.budget);
+  return { terms, own };
 }

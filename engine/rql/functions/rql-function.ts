@@ -123,8 +123,8 @@ export interface JoinedMeaning<Made> {
 /** A condition of other conditions. */
 export interface OperandsMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "operands";
-  /** Results are then ordered by score, unless the query says otherwise. */
-  readonly boosts: boolean;
+  /** Whether results are then ordered by score, unless the query says otherwise. */
+  boosts(condition: Made): boolean;
 }
 
 /** What evaluating conditions needs besides the index. */
@@ -167,6 +167,15 @@ export interface Scoring {
     field: string,
     factor: number,
     scoreOf: (context: WhereContext) => (entry: number) => number,
+  ): Work<ScorePart>;
+  /** Weighs entries, by position, as work. */
+  byWork(
+    label: string,
+    weigh: (
+      entries: Uint32Array,
+      context: WhereContext,
+      findEntries: FindEntries,
+    ) => Work<Float64Array>,
   ): Work<ScorePart>;
   /** Weighs each word of `text` in a field (BM25). */
   byWords(label: string, field: string, text: string, factor: number): Work<ScorePart>;

@@ -506,6 +506,33 @@ describe("moreLikeThis()", () => {
   });
 });
 
+it("moreLikeThis() with Boost finds first what shares the most frequent terms of the base", async () => {
+  const database = await openDatabase();
+  await putAll(database, "Data", {
+    "data/1": { Body: "This is a test. it is a great test. I hope I pass my great test!" },
+    "data/2": { Body: "Cake is great." },
+    "data/3": { Body: "I have a test tomorrow." },
+  });
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "D",
+        Maps: ["map('Data', d => ({ Body: d.Body }))"],
+        Fields: { Body: { Indexing: "Search" } },
+      },
+    ],
+    true,
+  );
+  const found = async (options: object) => {
+    const text = "from index 'D' where moreLikeThis(id() = 'data/1', $options)";
+    const limits = { MinimumWordLength: 3, MinimumTermFrequency: 2, MinimumDocumentFrequency: 1 };
+    const rows = await rowsOf(database, text, { options: { ...limits, ...options } });
+    return rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+  };
+  expect(await found({ Boost: true })).toEqual(["data/3", "data/2"]);
+  expect(await found({ Boost: false })).toEqual(["data/2", "data/3"]);
+});
+
 describe("suggest() on an index made for Lucene", () => {
   const terms =
     "oren maxim maksim karmel carmel maxime maxine max eini buryak burak burke hafia rome rom a ab";
