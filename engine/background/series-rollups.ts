@@ -84,6 +84,8 @@ export class SeriesRollups {
   #seen = -1;
   #sliceEnd = 0;
   #isClosed = false;
+  /** Ends with the last run that was asked for; never rejects. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(database: Store, clock: Clock, failed: (error: unknown) => void) {
     this.#database = database;
@@ -106,8 +108,17 @@ export class SeriesRollups {
     return collectionsWithPolicies(this.#database.settings).length > 0;
   }
 
-  /** Does what is due now. @returns the number of entries rolled up, and of deletions. Cost: O(series) and what is due */
-  async run(): Promise<number> {
+  /**
+   * Does what is due now, after a run that is under way. @returns the number of entries rolled up, and of deletions. Cost:
+   * O(series) and what is due
+   */
+  run(): Promise<number> {
+    const run = this.#last.then(() => this.#run());
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+
+  async #run(): Promise<number> {
     const { state, settings } = this.#database;
     const { segmentChanges } = state.keyspaces;
     const collections = collectionsWithPolicies(settings);
@@ -118,6 +129,7 @@ export class SeriesRollups {
     const keys = known === null ? null : new Set(known);
     this.#sliceEnd = this.#clock.monotonicMs() + sliceMs;
     let done = 0;
+    let isAllComplete = true;
     for (const collection of collections) {
       const policies = policiesOf(settings, collection);
       if (policies === null || this.#isClosed) continue;
@@ -126,16 +138,16 @@ export class SeriesRollups {
       const before = kept?.rules === rules ? kept : null;
       const changed = await this.#changedSince(before?.etag ?? 0, before === null ? null : keys);
       const run = { policies, done: before, now, changed };
-      const count = await this.#runCollection(collection, run);
-      if (this.#isClosed) return done + count;
-      await this.#keepProgress(
-        collection,
-        { rules, etag, time: now },
-        before === null || count > 0,
-      );
+      const { count, isComplete } = await this.#runCollection(collection, run);
       done += count;
+      if (this.#isClosed) return done;
+      isAllComplete &&= isComplete;
+      if (!isComplete) continue;
+      const progress = { rules, etag, time: now };
+      await this.#keepProgress(collection, progress, before === null || count > 0);
     }
-    this.#seen = seen;
+    // Else the etags tell what there is to do since older progress.
+    this.#seen = isAllComplete ? seen : -1;
     return done;
   }
 
@@ -193,7 +205,11 @@ export class SeriesRollups {
     return changed;
   }
 
-  async #runCollection(collection: string, run: CollectionRun): Promise<number> {
+  /** Not complete: a series failed, and is to be visited again with all that is due now. */
+  async #runCollection(
+    collection: string,
+    run: CollectionRun,
+  ): Promise<{ readonly count: number; readonly isComplete: boolean }> {
     const { state } = this.#database;
     const { documents } = state;
     const { collections, timeSeries } = state.keyspaces;
@@ -203,7 +219,8 @@ export class SeriesRollups {
     let isOwn = false;
     /** The raw names of the document's series that were visited. */
     const visited = new Set<string>();
-    let done = 0;
+    let count = 0;
+    let isComplete = true;
     while (cursor.next() && !this.#isClosed) {
       const end = cursor.key.indexOf("\u0000");
       const documentId = cursor.key.slice(0, end);
@@ -223,14 +240,16 @@ export class SeriesRollups {
       if (visited.has(rawName.toLowerCase())) continue;
       visited.add(rawName.toLowerCase());
       try {
-        done += await this.#runSeries(documentId, rawName, run);
+        count += await this.#runSeries(documentId, rawName, run);
       } catch (error) {
         // A series that cannot be rolled up does not hold up the others; a document may be deleted meanwhile.
         if (!(error instanceof EngineError)) throw error;
-        if (error.code !== "document-missing") this.#failed(error);
+        if (error.code === "document-missing") continue;
+        isComplete = false;
+        this.#failed(error);
       }
     }
-    return done;
+    return { count, isComplete };
   }
 
   async #runSeries(documentId: string, rawName: string, run: CollectionRun): Promise<number> {
@@ -242,8 +261,10 @@ export class SeriesRollups {
       const name = rollupName(rawName, policy);
       const rolled = await this.#rollUp(documentId, source, { ...policy, name }, changed, run);
       if (rolled === null) return done;
-      done += rolled.count + (await this.#retire(documentId, source, run.now));
-      changed = rolled.written;
+      done += rolled + (await this.#retire(documentId, source, run.now));
+      // What is rolled up further may be missing though this rollup is not: a crash may have come between.
+      const period = periodOf(policy.aggregation);
+      changed = changed && { from: startOfGroup(changed.from, period), to: changed.to };
       source = { name, retention: policy.retention };
     }
     return done + (await this.#retire(documentId, source, run.now));
@@ -251,7 +272,7 @@ export class SeriesRollups {
 
   /**
    * Rolls up the groups of a policy that have ended since the last run, and those with changes.
-   * @returns null when its entries have too many values
+   * @returns the number of entries written; null when its entries have too many values
    */
   async #rollUp(
     documentId: string,
@@ -259,7 +280,7 @@ export class SeriesRollups {
     target: SeriesPolicy,
     changed: TimeRange | null,
     { done, now }: CollectionRun,
-  ): Promise<{ count: number; written: TimeRange | null } | null> {
+  ): Promise<number | null> {
     const period = periodOf(target.aggregation);
     const end = startOfGroup(now, period) - 1;
     const ended = { from: done === null ? timeMin : startOfGroup(done.time, period), to: end };
@@ -271,21 +292,12 @@ export class SeriesRollups {
     }
     const lostBefore = source.retention === null ? timeMin : timeBefore(now, source.retention);
     let count = 0;
-    let written: TimeRange | null = null;
     for (const range of ranges) {
-      const result = await this.#rollUpRange(documentId, source.name, target, range, lostBefore);
-      if (result === null) return null;
-      count += result.count;
-      if (result.written === null) continue;
-      written =
-        written === null
-          ? result.written
-          : {
-              from: Math.min(written.from, result.written.from),
-              to: Math.max(written.to, result.written.to),
-            };
+      const written = await this.#rollUpRange(documentId, source.name, target, range, lostBefore);
+      if (written === null) return null;
+      count += written;
     }
-    return { count, written };
+    return count;
   }
 
   async #rollUpRange(
@@ -294,8 +306,8 @@ export class SeriesRollups {
     { name, aggregation }: SeriesPolicy,
     { from, to }: TimeRange,
     lostBefore: number,
-  ): Promise<{ count: number; written: TimeRange | null } | null> {
-    if (from > to) return { count: 0, written: null };
+  ): Promise<number | null> {
+    if (from > to) return 0;
     const period = periodOf(aggregation);
     const { timeSeriesSegments } = this.#database.state.keyspaces;
     const segments = viewedSegments(timeSeriesSegments);
@@ -304,7 +316,6 @@ export class SeriesRollups {
     const entries: SeriesEntry[] = [];
     let group: RollupGroup | null = null;
     let count = 0;
-    let written: TimeRange | null = null;
     const finish = async (isLast: boolean) => {
       if (group !== null) {
         const values = group.values();
@@ -316,9 +327,6 @@ export class SeriesRollups {
       }
       if (entries.length < (isLast ? 1 : groupsPerWrite)) return;
       const some = entries.splice(0);
-      const first = (some[0] as SeriesEntry).time;
-      const last = (some.at(-1) as SeriesEntry).time;
-      written = { from: Math.min(first, written?.from ?? first), to: last };
       count += some.length;
       await this.#database.write((transaction) => {
         importSeries(transaction, documentId, name, some);
@@ -330,7 +338,7 @@ export class SeriesRollups {
       from,
       to,
     )) {
-      if (this.#isClosed) return { count, written };
+      if (this.#isClosed) return count;
       const width = isFromRollup ? segment.width / rollupParts.length : segment.width;
       if (width > rolledWidthMax) {
         this.#failed(
@@ -360,7 +368,7 @@ export class SeriesRollups {
       await this.#pause();
     }
     await finish(true);
-    return { count, written };
+    return count;
   }
 
   /** Deletes the entries of a series whose retention is over. @returns the number of deletions */

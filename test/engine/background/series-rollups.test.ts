@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { parseSeriesCollections } from "../../../engine/keyspaces/series-policies.ts";
 import type { SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
@@ -10,6 +11,7 @@ import {
   timeMax,
   timeMin,
 } from "../../../engine/keyspaces/time-series.ts";
+import { Store } from "../../../engine/store/store.ts";
 import { appendToSeries } from "../../../engine/writes/time-series.ts";
 import { query } from "../../support/open-database.ts";
 import { simulatedEnvironment } from "../../support/simulated-database.ts";
@@ -201,6 +203,29 @@ describe("time series with policies", () => {
     expect(database.seriesRollups.isConfigured).toBe(true);
     await database.putSettings({ TimeSeries: null });
     expect(database.seriesRollups.isConfigured).toBe(false);
+  });
+
+  test("are rolled up later when a write failed in between", async () => {
+    const { database, today, append } = await opened({
+      Policies: [policy("ByHour", hour), policy("ByDay", day)],
+    });
+    const start = today - 2 * day;
+    await append(
+      "S",
+      ...Array.from({ length: 48 }, (_, i) => [start + i * hour, i] as [number, number]),
+    );
+    // What each hour has is written, but not what each day has.
+    let writes = 0;
+    const refuse = vi.spyOn(database, "write").mockImplementation(async (change, options) => {
+      if (++writes > 1) throw new EngineError("disk-full", "The disk is full.");
+      return await Store.prototype.write.call(database, change, options);
+    });
+    await database.seriesRollups.run().catch(() => undefined);
+    refuse.mockRestore();
+    expect(numbersOf(database, "S@ByDay")).toEqual([]);
+    await database.seriesRollups.run();
+    expect(numbersOf(database, "S@ByHour")).toHaveLength(48);
+    expect(numbersOf(database, "S@ByDay").map((row) => row.at(-1))).toEqual([24, 24]);
   });
 
   test("have the rollups of a twin that computes everything at the end, whatever comes when", async () => {
