@@ -20,6 +20,8 @@ const visitsShare = 4;
 const orderShare = 16;
 /** Entries between two checks of the budget. */
 const stride = 4096;
+/** Memory of an entry that is found, until it is sorted. */
+const foundBytes = 12;
 
 /**
  * Entries of the set, ascending: at least the first `count` in the order of `sort`, and with each all that tie with it.
@@ -38,11 +40,13 @@ export function* firstInOrder(
   if (kind === null || set.count < entriesMin || expectedVisits > visitsMax) return null;
   if (!column.hasOrder(kind) && set.count * orderShare < column.dictionary.count) return null;
   const order = yield* column.orderInSlices(kind, reader.budget);
+  const heldBefore = reader.budget.heldBytes;
   const prefix = new Prefix(column, set, reader, visitsMax);
   const isFrontFirst = sort.nulls === null ? !sort.isDescending : sort.nulls === "first";
   if (isFrontFirst) yield* prefix.addWithoutValue();
   yield* prefix.addInOrder(order, sort.isDescending, count);
   if (!isFrontFirst && prefix.found.length < count) yield* prefix.addWithoutValue();
+  reader.budget.release(reader.budget.heldBytes - heldBefore);
   if (prefix.visits > visitsMax) return null;
   return Uint32Array.from(prefix.found).sort();
 }
@@ -83,7 +87,9 @@ class Prefix {
     const { budget } = this.#reader;
     const entries = this.#set.toList();
     for (let from = 0; from < entries.length; from += stride) {
+      const before = this.found.length;
       this.#addEmpty(entries, from, Math.min(from + stride, entries.length));
+      budget.hold((this.found.length - before) * foundBytes);
       budget.spend(stride);
       if (budget.isDue) yield;
     }
@@ -113,6 +119,7 @@ class Prefix {
     const { budget } = this.#reader;
     const set = this.#set;
     let visited = 0;
+    const before = this.found.length;
     for (let value = this.#column.firsts[term] ?? 0; value !== 0; ) {
       const { entries, nexts } = this.#column;
       const entry = entries[value - 1] as number;
@@ -123,6 +130,7 @@ class Prefix {
       if (budget.isDue) yield;
     }
     this.visits += visited + 1;
+    budget.hold((this.found.length - before) * foundBytes);
     budget.spend((visited & (stride - 1)) + 1);
     if (budget.isDue) yield;
   }
