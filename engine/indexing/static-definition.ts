@@ -126,16 +126,16 @@ function fingerprint(definition: StaticDefinition): string {
 /** Whether a map is C#: its text begins with a source, after any comments. Anything else is JavaScript. */
 export function isCSharp(map: string): boolean {
   const text = map.replace(/^(?:\s+|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)+/, "");
-  return /^(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(text);
+  return /^(?:from\s|docs\b|(?:[Tt]ime[Ss]eries|[Cc]ounters)\b(?!\s*\.\s*map\s*\())/.test(text);
 }
 
 /** What its maps map, by the beginning of their texts: of a definition that was compiled. */
 export function sourceOfDefinition({ maps }: StaticDefinition): MapSource {
-  const source = /^(?:from\s+\w+\s+in\s+)?\(*\s*(timeSeries|counters)\b/.exec(
+  const source = /^(?:from\s+\w+\s+in\s+)?\(*\s*(timeSeries|counters)\b/i.exec(
     (maps[0] ?? "").trim(),
   )?.[1];
   if (source === undefined) return "Documents";
-  return source === "counters" ? "Counters" : "TimeSeries";
+  return source.toLowerCase() === "counters" ? "Counters" : "TimeSeries";
 }
 
 /** How a field's values become terms; null: not indexed. The field's own options take precedence. */

@@ -42,8 +42,12 @@ interface Root {
 /** What declares a map of each source. */
 const declarations = { docs: "map", counters: "counters.map", timeSeries: "timeSeries.map" };
 
-function isSource(name: string): name is keyof typeof declarations {
-  return Object.hasOwn(declarations, name);
+/** The source of this name, in any case but for documents; undefined: it is none. */
+function sourceNamed(name: string): keyof typeof declarations | undefined {
+  if (name === "docs") return name;
+  const lower = name.toLowerCase();
+  if (lower === "counters") return lower;
+  return lower === "timeseries" ? "timeSeries" : undefined;
 }
 
 type Call = Extract<Expression, { kind: "call" }>;
@@ -181,7 +185,7 @@ class Writer {
       if (base.kind === "call") base = base.callee;
       else if (base.kind === "member" || base.kind === "index") base = base.object;
       else if (base.kind === "cast") base = base.value;
-      else return base.kind !== "name" || !isSource(base.name);
+      else return base.kind !== "name" || sourceNamed(base.name) === undefined;
     }
   }
 
@@ -251,14 +255,15 @@ class Writer {
       at = at.object;
     }
     const { name } = at;
-    if (!isSource(name)) return null;
+    const known = sourceNamed(name);
+    if (known === undefined) return null;
     const [collection, item, more] = path;
-    const pathMax = name === "docs" ? 1 : 2;
+    const pathMax = known === "docs" ? 1 : 2;
     if (path.length > pathMax || more !== undefined) {
       this.#fail(at.at, `'${name}' has no such member`);
     }
     const collections = collection === undefined ? [] : [collection];
-    return { source: name, collections, item: item ?? null };
+    return { source: known, collections, item: item ?? null };
   }
 
   // Reduces.
@@ -766,7 +771,7 @@ class Writer {
       const [input, ...rest] = values();
       return `${known}(${[input ?? "null", pattern, ...rest, ...options].join(", ")})`;
     }
-    if (type !== null && !isSource(type)) {
+    if (type !== null && sourceNamed(type) === undefined) {
       const known = staticNames.get(`${type}.${name}`.toLowerCase());
       if (known !== undefined) {
         const written = values();

@@ -149,10 +149,11 @@ describe("a map over time series", () => {
     const database = await withSeries();
     for (const [map, count] of [
       ["from ts in timeSeries.Users.HeartRate from e in ts.Entries select new { e.Value }", 3],
+      ["from ts in timeseries.Users.HeartRate from e in ts.Entries select new { e.Value }", 3],
       ["from ts in timeSeries.users from e in ts.Entries select new { e.Value }", 5],
       ["from ts in timeSeries from e in ts.Entries select new { e.Value }", 6],
       [
-        "timeSeries.Users.HeartRate.SelectMany(ts => ts.Entries, (ts, e) => new { Value = e.Value })",
+        "TimeSeries.Users.HeartRate.SelectMany(ts => ts.Entries, (ts, e) => new { Value = e.Value })",
         3,
       ],
       ["timeSeries.Users.Steps.Select(ts => new { Value = ts.Entries.Count() })", 1],
