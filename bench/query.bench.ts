@@ -88,6 +88,10 @@ class PackedDatabase implements RowSource, IndexHost {
   lowerIdOf(docNum: number): string {
     return `users/${docNum}`;
   }
+  exists(): boolean {
+    return true;
+  }
+
   compareIds(left: number, right: number): number {
     return left - right;
   }

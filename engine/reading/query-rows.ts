@@ -158,6 +158,10 @@ export class QueryRows implements RowSource {
     return this.#state.documents.compareIds(left, right);
   }
 
+  exists(docNum: number): boolean {
+    return this.#state.documents.etagOf(docNum) !== 0;
+  }
+
   read(docNum: number, row: StoredRow): boolean {
     this.#pending = null;
     const { documents } = this.#state;

@@ -487,13 +487,24 @@ class Execution {
     const pageEnd = pageEndOf(query);
     if (pageEnd !== null && !isScored) {
       const first = yield* firstEntries(set, query.orderBy, pageEnd, reader);
-      if (first !== null) {
-        return { entries: yield* this.#ordered(first, null, pageEnd, reader), total };
-      }
+      const page = first && (yield* this.#ordered(first, null, pageEnd, reader));
+      if (page !== null && this.#areThere(page, reader, index)) return { entries: page, total };
     }
     const entries = set.toList();
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
-    return { entries: yield* this.#ordered(entries, scores, pageEnd, reader), total };
+    const page = yield* this.#ordered(entries, scores, pageEnd, reader);
+    if (page.length === entries.length || this.#areThere(page, reader, index)) {
+      return { entries: page, total };
+    }
+    return { entries: yield* this.#ordered(entries, scores, null, reader), total };
+  }
+
+  /** Whether all documents of a page exist. Where not, the page goes on with those behind it. */
+  #areThere(page: Uint32Array, { view }: IndexReader, { outputs }: QueryIndex): boolean {
+    const { source } = this.#host;
+    return (
+      outputs !== null || page.every((entry) => source.exists(view.documents[entry] as number))
+    );
   }
 
   *#ordered(

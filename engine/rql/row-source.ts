@@ -30,6 +30,8 @@ export interface RowSource {
   lowerIdOf(docNum: number): string;
   /** Orders by lower-cased ids. */
   compareIds(left: number, right: number): number;
+  /** Whether the document exists: an index may not have heard of its deletion yet. */
+  exists(docNum: number): boolean;
   /**
    * Points `row` at the document's record.
    * @returns false when the document no longer exists, or its record must first be read from the disk; `pending()` is

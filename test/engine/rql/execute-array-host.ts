@@ -189,6 +189,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
   lowerIdOf(docNum: number): string {
     return (this.#ids[docNum] as string).toLowerCase();
   }
+  exists(docNum: number): boolean {
+    return Boolean(this.#documents[docNum]);
+  }
   compareIds(left: number, right: number): number {
     return Buffer.compare(Buffer.from(this.lowerIdOf(left)), Buffer.from(this.lowerIdOf(right)));
   }

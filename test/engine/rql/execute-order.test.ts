@@ -81,4 +81,25 @@ describe("a page in the order of a field", () => {
     await putAll(database, "P", changed);
     await compareAll();
   }, 60_000);
+
+  it("is full where documents are gone that the index has not heard of", async () => {
+    const database = await openDatabase();
+    const all = Array.from({ length: 600 }, (_, n) => [`p/${n}`, { Whole: n % 12, Score: n }]);
+    await putAll(database, "P", Object.fromEntries(all));
+    const texts = ["Whole", "Score as double", "Score as double desc", ""].map(
+      (order) => `from P where Whole >= 0 ${order === "" ? "" : `order by ${order} `}limit 3, 5`,
+    );
+    const idsOf = async (text: string, waitForNonStale: boolean) => {
+      const { rows } = await query(database, text, { waitForNonStale });
+      return rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+    };
+    for (const text of texts) await idsOf(text, true);
+    database.queries.administration.setPaused(true);
+    for (const gone of ["p/0", "p/1", "p/12", "p/599", "p/597"]) await database.delete(gone);
+    const stale = [];
+    for (const text of texts) stale.push(await idsOf(text, false));
+    database.queries.administration.setPaused(false);
+    for (const [i, text] of texts.entries())
+      expect(stale[i], text).toEqual(await idsOf(text, true));
+  });
 });
