@@ -165,6 +165,11 @@ function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
   return sort.isDescending ? mirrored(keys) : keys;
 }
 
+/** Whether numbers and dates are sorted by their values, and nothing else is. */
+export function sortsByValue({ dictionary }: FieldColumn, form: SortForm | null): boolean {
+  return form === "long" || form === "double" || (form === null && dictionary.hasDates);
+}
+
 function* fillRanks(
   column: FieldColumn,
   entries: Uint32Array,
@@ -184,15 +189,16 @@ function* fillRanks(
   }
   budget.spend(entries.length * 2);
   if (budget.isDue) yield;
-  const isByValue = form === "long" || form === "double" || (form === null && dictionary.hasDates);
+  const isByValue = sortsByValue(column, form);
   const isMixed = isByValue && dictionary.textCount > 0;
+  const heldBefore = budget.heldBytes;
   const all = yield* withOthers(sought, several, entries, column, budget);
   const ranks =
     form === "alphaNumeric"
       ? yield* alphaNumericRanks(column, all, budget)
       : isByValue
         ? yield* valueRanks(column, all, form, budget)
-        : yield* textRanks(column, all, budget);
+        : yield* termRanks(column, all, "bytes", budget);
   for (let i = 0; i < sought.length; i++) keys[i] = keyOf(sought[i] as number, ranks);
   for (const i of several) {
     const entry = entries[i] as number;
@@ -200,6 +206,7 @@ function* fillRanks(
     budget.spend((starts[entry + 1] as number) - (starts[entry] as number));
     if (budget.isDue) yield;
   }
+  budget.release(budget.heldBytes - heldBefore);
   if (!isMixed) return;
   for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
 }
@@ -251,16 +258,10 @@ function* withOthers(
     budget.spend(rest.length);
     if (budget.isDue) yield;
   }
-  budget.release(count * Uint32Array.BYTES_PER_ELEMENT);
   return all;
 }
 
 type Ranks = (term: number) => number;
-
-/** The rank of every term by its bytes. */
-function* textRanks(column: FieldColumn, sought: Uint32Array, budget: WorkBudget): Work<Ranks> {
-  return yield* termRanks(column, sought, "bytes", budget);
-}
 
 /** The rank of numbers and dates by their values; -1 for anything else. */
 function* valueRanks(

@@ -5,7 +5,7 @@
  * Hot: bench/query.bench.ts.
  */
 import type { Work } from "../base/work-budget.ts";
-import type { FieldSort } from "./entry-order.ts";
+import { type FieldSort, sortsByValue } from "./entry-order.ts";
 import type { EntrySet } from "./entry-set.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { IndexReader } from "./index-reader.ts";
@@ -52,12 +52,10 @@ export function* firstInOrder(
 }
 
 /** The order whose terms are all values that the field is sorted by; null: it is sorted by more than terms in one order. */
-function walkedKind(
-  { dictionary, hasSeveral }: FieldColumn,
-  { form }: FieldSort,
-): OrderKind | null {
+function walkedKind(column: FieldColumn, { form }: FieldSort): OrderKind | null {
+  const { dictionary, hasSeveral } = column;
   if (hasSeveral || form === "alphaNumeric") return null;
-  if (form === "string" || (form === null && !dictionary.hasDates)) return "bytes";
+  if (!sortsByValue(column, form)) return "bytes";
   if (dictionary.textCount > 0) return null;
   if (!dictionary.hasDates) return form === "double" || !dictionary.hasInexact ? "number" : null;
   return dictionary.hasNumbers ? null : "date";

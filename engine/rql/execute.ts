@@ -1039,7 +1039,6 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
-/** The text of a value; for a list, the joined texts of its elements. */
 /** The texts of a field's value: of an array, those of its elements. */
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsOf);
