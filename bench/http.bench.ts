@@ -5,7 +5,6 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
 import * as http2 from "node:http2";
 import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
 import type { BareServerOptions } from "./http/bare-server.ts";
@@ -13,17 +12,17 @@ import type { LoadOptions, LoadResult } from "./http/load.ts";
 import {
   ask,
   type Pair,
+  processorMs,
   readPair,
   runLoad,
   type Server,
   script,
   startJackdaw,
   startLoad,
+  statusFields,
   stop,
 } from "./http/processes.ts";
 
-/** Ticks per second of process times in /proc, on every Linux that Node supports. */
-const ticksPerSecond = 100;
 const connections = 8;
 const inFlightPerConnection = 8;
 
@@ -151,24 +150,13 @@ async function measure(
   server: Server,
   options: Omit<LoadOptions, "url">,
 ): Promise<Measured> {
-  const before = processorMs(server.process);
+  const before = processorMs(server.process.pid ?? 0);
   const result = await runLoad(load, { ...options, url: server.url });
-  return { ...result, processorMs: processorMs(server.process) - before };
+  return { ...result, processorMs: processorMs(server.process.pid ?? 0) - before };
 }
 
-/** User and system time of a process and its threads; NaN without /proc. */
-function processorMs(child: ChildProcess): number {
-  const fields = statusFields(child, "stat").split(") ")[1]?.split(" ") ?? [];
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
-}
-
-function residentBytes(child: ChildProcess): number {
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(statusFields(child, "status"))?.[1]) * 1024;
-}
-
-function statusFields(child: ChildProcess, file: string): string {
-  const path = `/proc/${child.pid}/${file}`;
-  return existsSync(path) ? readFileSync(path, "utf8") : "";
+function residentBytes({ pid = 0 }: ChildProcess): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(statusFields(pid, "status"))?.[1]) * 1024;
 }
 
 /** Does the server's memory stay flat over a million requests? */

@@ -408,6 +408,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/listening/session-watch.ts",
   ],
   "test/server/listening/http-server.test.ts": ["server/listening/listening.ts"],
+  "test/server/listening/http1-connection.test.ts": ["server/listening/whole-exchange.ts"],
   "test/server/protocols.test.ts": [
     "server/http/connection.ts",
     "server/http/exchange.ts",

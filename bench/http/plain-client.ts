@@ -17,16 +17,18 @@ export interface QueryReply {
   readonly TotalResults: number;
 }
 
-/** Starts the server. Resolves when it has printed its URL. */
-export async function startPlain(folder: string, ...settings: string[]): Promise<Server> {
+/** Starts the server, or another version of it: its `executable`. Resolves when it has printed its URL. */
+export async function startPlain(
+  folder: string,
+  {
+    settings = [],
+    executable,
+  }: { settings?: readonly string[]; executable?: string | undefined } = {},
+): Promise<Server> {
+  const own = fileURLToPath(new URL("../../server/main.js", import.meta.url));
   const child = spawn(
     process.execPath,
-    [
-      fileURLToPath(new URL("../../server/main.js", import.meta.url)),
-      "--ServerUrl=http://127.0.0.1:0",
-      `--DataDir=${folder}`,
-      ...settings,
-    ],
+    [executable ?? own, "--ServerUrl=http://127.0.0.1:0", `--DataDir=${folder}`, ...settings],
     { stdio: ["pipe", "pipe", "inherit"] },
   );
   return { url: await urlOf(child), process: child };

@@ -1,12 +1,15 @@
 /** Processes shared by the HTTP benches: the server in one, a load of clients in another. Measures nothing itself. */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type * as http2 from "node:http2";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { LoadOptions, LoadResult } from "./load.ts";
+
+/** Ticks per second of process times in /proc, on every Linux that Node supports. */
+const ticksPerSecond = 100;
 
 export interface Server {
   readonly url: string;
@@ -60,6 +63,18 @@ export async function runLoad(load: ChildProcess, options: LoadOptions): Promise
   const [result] = (await once(load, "message")) as [LoadResult];
   if (result.failures > 0) throw new Error(`${result.failures} requests failed`);
   return result;
+}
+
+/** User and system time of a process and its threads; NaN without /proc. */
+export function processorMs(pid: number): number {
+  const fields = statusFields(pid, "stat").split(") ")[1]?.split(" ") ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
+/** A file of a process in /proc; "" where there is none. */
+export function statusFields(pid: number, file: string): string {
+  const path = `/proc/${pid}/${file}`;
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
 export async function stop(child: ChildProcess): Promise<void> {

@@ -10,10 +10,17 @@
 /** Bytes of an entry besides its key's text and its value. */
 const entryBytes = 128;
 
+interface Entry<Value> {
+  readonly value: Value;
+  readonly bytes: number;
+}
+
 export class RecentCache<Value> {
   readonly #bytesMax: number;
   /** Least recently used first: maps keep insertion order. */
-  readonly #entries = new Map<string, { readonly value: Value; readonly bytes: number }>();
+  readonly #entries = new Map<string, Entry<Value>>();
+  /** The last of them, which needs not be moved when it is asked for again. */
+  #newest: Entry<Value> | undefined;
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -28,8 +35,11 @@ export class RecentCache<Value> {
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
+    if (entry !== this.#newest) {
+      this.#entries.delete(key);
+      this.#entries.set(key, entry);
+      this.#newest = entry;
+    }
     return entry.value;
   }
 
@@ -38,6 +48,7 @@ export class RecentCache<Value> {
     this.#delete(key);
     const entry = { value, bytes: entryBytes + 2 * key.length + bytes };
     this.#entries.set(key, entry);
+    this.#newest = entry;
     this.#bytes += entry.bytes;
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes <= this.#bytesMax || this.#entries.size === 1) return;

@@ -59,16 +59,19 @@ export function setWorkLimits(limits: WorkLimits): void {
   workLimits = limits;
 }
 
+/** Says whether a result is no longer wanted: an AbortSignal, or whoever knows. */
+export type Abortable = Pick<AbortSignal, "aborted">;
+
 export class WorkBudget {
   readonly #turns: TurnQueue;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signal: Abortable | undefined;
   readonly #unitsMax: number;
   #units = 0;
   #unitsAtLook = lookUnits;
   #heldBytes = 0;
 
   /** `signal`: aborted when the result is no longer wanted. */
-  constructor(signal?: AbortSignal, unitsMax = workLimits.unitsMax, turns = processTurns) {
+  constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, turns = processTurns) {
     this.#signal = signal;
     this.#unitsMax = unitsMax;
     this.#turns = turns;
@@ -117,6 +120,12 @@ export class WorkBudget {
   refuseCancelled(): void {
     if (this.#signal?.aborted !== true) return;
     throw new EngineError("operation-cancelled", "The client of a query has gone.");
+  }
+
+  /** As `run`; the result itself when the work ends without a pause. */
+  start<Result>(work: Work<Result>): Result | Promise<Result> {
+    const step = work.next();
+    return step.done === true ? step.value : this.pause().then(() => this.run(work));
   }
 
   /** Runs work to its end. `onPause` is called before each yield to the event loop. */

@@ -102,14 +102,9 @@ export class EntrySetBuilder {
   finish(): EntrySet {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
     const list = this.#list.subarray(0, this.#count);
-    let isSorted = true;
-    for (let i = 1; i < list.length; i++) {
-      if ((list[i - 1] as number) >= (list[i] as number)) {
-        isSorted = false;
-        break;
-      }
-    }
-    if (isSorted) return EntrySet.ofSorted(list);
+    // The entries of a term come in this order.
+    if (isDescending(list)) list.reverse();
+    if (isAscending(list)) return EntrySet.ofSorted(list);
     list.sort();
     let kept = 0;
     for (let i = 0; i < list.length; i++) {
@@ -127,6 +122,20 @@ export class EntrySetBuilder {
     }
     this.#words = words;
   }
+}
+
+function isAscending(list: Uint32Array): boolean {
+  for (let i = 1; i < list.length; i++) {
+    if ((list[i - 1] as number) >= (list[i] as number)) return false;
+  }
+  return true;
+}
+
+function isDescending(list: Uint32Array): boolean {
+  for (let i = 1; i < list.length; i++) {
+    if ((list[i - 1] as number) <= (list[i] as number)) return false;
+  }
+  return true;
 }
 
 export function intersection(left: EntrySet, right: EntrySet): EntrySet {

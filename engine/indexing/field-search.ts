@@ -571,7 +571,9 @@ export class FieldSearch {
 
   #termsOf(text: string): number[] {
     const { dictionary } = this.#column;
-    return kinds.map((kind) => dictionary.findText(kind, text));
+    const terms: number[] = [];
+    for (const kind of kinds) terms.push(dictionary.findText(kind, text));
+    return terms;
   }
 
   #termsOfText(text: string): number[] {

@@ -10,7 +10,7 @@ import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
 import { nextTurn } from "../base/turns.ts";
-import { WorkBudget } from "../base/work-budget.ts";
+import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
 import type { IndexSet } from "../indexing/index-set.ts";
@@ -40,15 +40,15 @@ import { searchEngineOf } from "./search-engine-setting.ts";
 /** The options of a query besides its text. */
 export interface QueryOptions {
   /** JSON text of the parameters' object; null: none. Longs in it are exact. */
-  readonly parametersText?: string | null;
+  readonly parametersText?: string | null | undefined;
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
-  readonly waitForNonStale?: boolean;
+  readonly waitForNonStale?: boolean | undefined;
   /** Milliseconds; 15,000 when omitted. */
   readonly timeoutMs?: number | undefined;
-  readonly metadataOnly?: boolean;
+  readonly metadataOnly?: boolean | undefined;
   readonly projectionBehavior?: ProjectionBehavior | undefined;
-  readonly skipDuplicateChecking?: boolean;
+  readonly skipDuplicateChecking?: boolean | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
   /** The rows are streamed: `start` is added to the offset in the text, and a total may be that of the page. */
@@ -56,7 +56,7 @@ export interface QueryOptions {
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Abortable | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
 }
@@ -117,21 +117,36 @@ export class DatabaseQueries {
 
   /** As `compile` with the parameters from `options`, in slices. */
   async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
+    return this.#prepared(text, kind, options);
+  }
+
+  /** As `prepare`, at once where nothing pauses. */
+  #prepared(
+    text: string,
+    kind: QueryKind,
+    options: QueryOptions,
+  ): AnalyzedQuery | Promise<AnalyzedQuery> {
     const { parametersText = null, start, pageSize, isStream, signal } = options;
     const budget = new WorkBudget(signal);
     const paging = { start, pageSize, isStream };
+    let pausing: Promise<AnalyzedQuery> | null = null;
     try {
-      return await budget.run(
+      const started = budget.start(
         this.#compiler.compileInSlices(text, kind, parametersText, budget, paging),
       );
+      if (!(started instanceof Promise)) return started;
+      pausing = started.finally(() => budget.close());
+      return pausing;
     } finally {
-      budget.close();
+      if (pausing === null) budget.close();
     }
   }
 
   /** As `prepare` and `execute`. */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
-    return await this.execute(await this.prepare(text, "read", options), options, sink);
+    const prepared = this.#prepared(text, "read", options);
+    const query = prepared instanceof Promise ? await prepared : prepared;
+    return await this.execute(query, options, sink);
   }
 
   /**
@@ -158,15 +173,20 @@ export class DatabaseQueries {
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
-    await this.#settle(query);
+    if (this.#mustSettle(query)) await this.#settle(query);
     const request = this.#requestOf(options);
     const rows = new QueryRows(this.#database, this.#clock);
     const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
     try {
       if (query.access.kind === "collection") marker.mark(null);
-      const host = { source: rows, indexes: marker, scripts: this.#scriptsOver(rows) };
-      const outcome = await executeQuery(query, host, request, sink);
-      return { ...outcome, resultEtag: marker.etag };
+      const resultEtag = () => marker.etag;
+      const scripts = this.#scriptsOver(rows);
+      return await executeQuery(
+        query,
+        { source: rows, indexes: marker, scripts, resultEtag },
+        request,
+        sink,
+      );
     } catch (error) {
       if (error instanceof NotModified) return null;
       throw error;
@@ -358,6 +378,13 @@ export class DatabaseQueries {
   /** Stops the indexes; `withSnapshots`: their contents are saved. */
   async close(withSnapshots: boolean): Promise<void> {
     await this.administration.close(withSnapshots);
+  }
+
+  /** Whether a query may have to wait for its prerequisites. */
+  #mustSettle({ access }: AnalyzedQuery): boolean {
+    return access.kind === "collection"
+      ? access.ids?.kind === "prefix"
+      : this.administration.restored !== null;
   }
 
   /** Waits for the query's prerequisites: indexes being restored, and new documents sorted by id. */

@@ -10,14 +10,19 @@
 
 import type { Clock } from "../base/environment.ts";
 import { changeVectorOf, collectionIdOf } from "../documents/document-record.ts";
-import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
+import {
+  composeDocument,
+  composedLength,
+  composedMetadataLength,
+  composeMetadata,
+} from "../documents/document-text.ts";
 import type { Shape } from "../documents/shapes.ts";
+import type { JsonText } from "../json/json-text.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
 import { policiesOf } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
-import { xxHash64 } from "../rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow, StoredSeries } from "../rql/row-source.ts";
 import { seriesParts } from "../rql/time-series/series-parts.ts";
 import type { DatabaseState } from "../store/database-state.ts";
@@ -217,6 +222,13 @@ export class QueryRows implements RowSource {
     return metadataTextOf(this.#state, row, extra);
   }
 
+  addDocument({ bytes, start }: StoredRow, extra: Buffer, text: JsonText): void {
+    const member = this.#state.collectionMember(collectionIdOf(bytes, start));
+    const { origin } = this.#state;
+    const target = text.reserve(composedLength(bytes, start, member, origin, extra));
+    text.advance(composeDocument(target, text.length, bytes, start, member, origin, extra));
+  }
+
   changeVectorOf(row: StoredRow): string {
     return changeVectorOf(row.bytes, row.start, this.#state.origin);
   }
@@ -310,12 +322,26 @@ export function fingerprintOf(state: DatabaseState, collection: string | null): 
   return safeHash(documents.newestEtagOf(id), count);
 }
 
-const hashed = Buffer.alloc(16);
-const safeMask = 2n ** 53n - 1n;
+const hashedWords = new Uint32Array(4);
+const hashedNumbers = new Float64Array(hashedWords.buffer);
 
-/** 53 bits of a hash of two whole numbers. */
+/** 53 bits of a hash of two numbers. Runs for every query. */
 export function safeHash(first: number, second: number): number {
-  hashed.writeDoubleLE(first, 0);
-  hashed.writeDoubleLE(second, 8);
-  return Number(xxHash64(hashed) & safeMask);
+  hashedNumbers[0] = first;
+  hashedNumbers[1] = second;
+  let low = 0;
+  let high = 0;
+  for (const word of hashedWords) {
+    low = mixed(low ^ word);
+    high = mixed(high + word + low);
+  }
+  return (high & 0x1f_ffff) * 2 ** 32 + (low >>> 0);
+}
+
+/** The last steps of MurmurHash3 for 32 bits: every bit of the input changes half of the output. */
+function mixed(word: number): number {
+  let bits = word;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2_ae35);
+  return bits ^ (bits >>> 16) ^ 0x9e37_79b9;
 }

@@ -43,7 +43,7 @@ export interface AnalyzeOptions {
   /** null when the request had none; messages distinguish this from an empty object. */
   readonly parameters: QueryParameters | null;
   /** The paging of the request, besides that of the text. */
-  readonly paging?: RequestPaging;
+  readonly paging?: RequestPaging | undefined;
   /** The time of the query, microseconds since 1970: the value of `now()` and `today()`. */
   readonly nowMicros?: number;
 }
@@ -104,7 +104,8 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   };
 }
 
-function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScope {
+/** The names of a query, before those that its groups compute. */
+export function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScope {
   const names = [query.source.alias, ...query.load.map(({ alias }) => alias)];
   return {
     text,
@@ -250,7 +251,10 @@ function whereOf(scope: QueryScope, where: Expression, kind: QueryKind): Conditi
  *
  * @returns undefined when it needs an index (RavenDB's rule: an order, or any condition other than one on ids).
  */
-function collectionIds(query: Query, condition: Condition | null): IdCondition | null | undefined {
+export function collectionIds(
+  query: Query,
+  condition: Condition | null,
+): IdCondition | null | undefined {
   if (query.orderBy.length > 0) return undefined;
   if (condition === null || condition.kind === "true") return null;
   if (!("field" in condition) || condition.field.name !== "id()") return undefined;

@@ -5,7 +5,7 @@ import { bodyTextOf, idOf } from "../documents/document-record.ts";
 import { changeVectorsAt, includedIds } from "../documents/include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
-import type { AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
+import type { AnalyzedInclude, AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
 import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./results.ts";
@@ -14,6 +14,14 @@ import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
 /** Bytes that an included item takes besides its name. */
 const wantedBytes = 128;
+
+/** Whether a query includes something of its rows. */
+export function hasIncludes(include: AnalyzedInclude): boolean {
+  const { paths, counters, compareExchange, revisions, series } = include;
+  return (
+    paths.length + counters.length + compareExchange.length + revisions.length + series.length > 0
+  );
+}
 
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;

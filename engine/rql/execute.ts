@@ -12,12 +12,13 @@
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { largeRecordBytes } from "../base/limits.ts";
-import { type Work, WorkBudget } from "../base/work-budget.ts";
+import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
+import { JsonText } from "../json/json-text.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
@@ -28,7 +29,7 @@ import {
 } from "./compile-filter.ts";
 import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries } from "./compile-where.ts";
-import { IncludeCollector } from "./execute-include.ts";
+import { hasIncludes, IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { distanceTexts } from "./execute-nearest.ts";
 import { firstEntries, orderEntries, pageEndOf } from "./execute-order.ts";
@@ -36,9 +37,10 @@ import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
-import { type DocumentReader, stopWordsIn } from "./named-documents.ts";
+import { type DocumentReader, namesStopWords, stopWordsIn } from "./named-documents.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "./results.ts";
 import {
+  addWholeDocument,
   FieldProjector,
   indexedMetadata,
   largeDocument,
@@ -75,6 +77,8 @@ export interface QueryHost {
   readonly source: RowSource;
   readonly indexes: IndexProvider;
   readonly scripts: ScriptProvider;
+  /** The etag of the reply; omitted: that of the index, or of the collection. */
+  readonly resultEtag?: () => number;
 }
 
 /** The options of a query besides its text. */
@@ -93,7 +97,7 @@ export interface QueryRequest {
   /** Whether rows found through this index carry their scores; omitted: none do. */
   readonly tellsScores?: (index: QueryIndex) => boolean;
   /** Aborted when the caller no longer wants the rows. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Abortable | undefined;
 }
 
 /** Milliseconds that a query waits for an index that was created for it. */
@@ -117,6 +121,8 @@ const noExtra = Buffer.alloc(0);
 /** Result of `select c` for a missing document; it gets the metadata of a projection. */
 const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
+/** The rows seen by queries that are not `distinct`. */
+const noRows = new Set<string>();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
 export async function executeQuery(
@@ -151,8 +157,9 @@ class Execution {
   readonly #host: QueryHost;
   readonly #request: QueryRequest;
   readonly #sink: RowSink;
-  readonly #includes: IncludeCollector;
-  readonly #loader: RowLoader;
+  /** Null: nothing is included, as far as known. */
+  #includes: IncludeCollector | null = null;
+  #loader: RowLoader | null = null;
   readonly #collection: string | null;
   readonly #budget: WorkBudget;
   #scripts: QueryScripts | null = null;
@@ -181,7 +188,10 @@ class Execution {
   /** Documents whose results are on the page. */
   #spreadCount = 0;
   #passedCount = 0;
-  readonly #seen = new Set<string>();
+  /** The rows of a `distinct` query so far. */
+  readonly #seen: Set<string>;
+  /** The text of the current row. */
+  #rowText: JsonText | null = null;
 
   constructor(query: AnalyzedQuery, host: QueryHost, request: QueryRequest, sink: RowSink) {
     this.#query = query;
@@ -190,10 +200,13 @@ class Execution {
     this.#sink = sink;
     this.#collection = query.source.isAllDocuments ? null : query.source.name;
     this.#budget = new WorkBudget(request.signal);
-    this.#includes = new IncludeCollector(query, host.source, this.#budget);
-    this.#loader = new RowLoader(query, host.source, this.#budget);
-    this.#highlighters = makeHighlighters(query.include.highlights, query.where, this.#budget);
-    const isHighlighting = query.include.highlights.length > 0 && query.where !== null;
+    this.#seen = query.isDistinct ? new Set() : noRows;
+    if (hasIncludes(query.include)) this.#includes = this.#newIncludes();
+    const isIncluding = query.include.highlights.length > 0;
+    this.#highlighters = isIncluding
+      ? makeHighlighters(query.include.highlights, query.where, this.#budget)
+      : [];
+    const isHighlighting = isIncluding && query.where !== null;
     this.#highlightings = isHighlighting
       ? new Map(this.#highlighters.map(({ field }) => [field, new Map()]))
       : null;
@@ -207,14 +220,18 @@ class Execution {
       return await this.#summarize(projection);
     }
     const startMs = source.monotonicMs();
-    if (query.access.kind !== "collection") this.#index = await this.#readyIndex();
+    if (query.access.kind !== "collection") {
+      const ready = this.#readyIndex();
+      this.#index = ready instanceof Promise ? await ready : ready;
+    }
     const isStale = this.#index?.isStale ?? false;
     const stalenessMs = source.monotonicMs() - startMs;
     this.#outputs = this.#index?.outputs ?? null;
-    const candidates =
+    const finding =
       this.#index === null
-        ? await this.#budget.run(this.#collectionRows())
-        : await this.#indexRows(this.#index);
+        ? this.#budget.start(this.#collectionRows())
+        : this.#indexRows(this.#index);
+    const candidates = finding instanceof Promise ? await finding : finding;
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
     const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
     if (needsScript) this.#scripts = this.#scriptsOfQuery();
@@ -232,8 +249,9 @@ class Execution {
       if (isSeries) this.#series = this.#seriesRunner();
     }
     await this.#walk(candidates);
-    if (this.#scripts !== null) this.#includes.addScripted(this.#scripts.included);
-    const includes = await this.#includes.finish(() => this.#waitForRecord());
+    if (this.#scripts !== null) this.#included().addScripted(this.#scripts.included);
+    const collected = this.#includes;
+    const includes = collected === null ? [] : await collected.finish(() => this.#waitForRecord());
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     return {
@@ -244,14 +262,14 @@ class Execution {
       skippedResults: this.#skippedCount,
       // Rounded up: no query reports 0 ms.
       durationMs: Math.ceil(durationMs),
-      includedPaths: this.#includes.pathTexts,
+      includedPaths: collected?.pathTexts ?? null,
       indexName: this.#index?.name ?? `collection/${query.source.name}`,
       includes,
-      counterIncludes: this.#includes.counters,
-      compareExchangeKeys: this.#includes.compareExchangeKeys,
+      counterIncludes: collected?.counters ?? null,
+      compareExchangeKeys: collected?.compareExchangeKeys ?? null,
       seriesFields: this.#request.seriesForm === "named" ? seriesFields(query) : null,
-      revisionIncludes: this.#includes.revisions,
-      seriesIncludes: this.#includes.series,
+      revisionIncludes: collected?.revisions ?? null,
+      seriesIncludes: collected?.series ?? null,
       // RavenDB 7.2.7 omits the member when there are no rows.
       highlightings: this.#returnedCount === 0 ? null : this.#highlightings,
       explanations:
@@ -259,7 +277,7 @@ class Execution {
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
       isStale,
-      resultEtag: this.#index?.lastEtag ?? source.resultEtagOf(this.#collection),
+      resultEtag: this.#resultEtag(),
       spatial: query.access.kind === "automatic-index" ? spatialSummary(query) : null,
       timings: query.include.hasTimings
         ? {
@@ -272,33 +290,55 @@ class Execution {
     };
   }
 
+  #resultEtag(): number {
+    const { resultEtag, source } = this.#host;
+    if (resultEtag !== undefined) return resultEtag();
+    return this.#index?.lastEtag ?? source.resultEtagOf(this.#collection);
+  }
+
   /** Facets or suggestions instead of rows: order and paging have no effect. */
   async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
     const { source } = this.#host;
     const startMs = source.monotonicMs();
-    const index = await this.#readyIndex().catch((error: unknown): never => {
-      if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
-      throw new EngineError("summary-index-missing", error.message, { cause: error });
-    });
+    const index = await this.#summarizedIndex();
     const { isStale } = index;
     const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
-    const include = (id: string) => this.#includes.addId(id);
+    const include = (id: string) => this.#included().addId(id);
     const rows = await this.#onIndex(index, (reader) =>
       summaryRows(made, this.#query, index, this.#whereContext(reader), include),
     );
     for (const row of rows) await this.#sink.add(row);
     return {
       ...emptyOutcome,
-      includes: await this.#includes.finish(() => this.#waitForRecord()),
+      includes: (await this.#includes?.finish(() => this.#waitForRecord())) ?? [],
       totalResults: rows.length,
       durationMs: Math.ceil(source.monotonicMs() - startMs),
       indexName: index.name,
       indexTimestamp: index.indexedAtMicros,
       lastQueryTime: source.nowMicros(),
       isStale,
-      resultEtag: index.lastEtag,
+      resultEtag: this.#host.resultEtag?.() ?? index.lastEtag,
     };
+  }
+
+  async #summarizedIndex(): Promise<QueryIndex> {
+    try {
+      return await this.#readyIndex();
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+      throw new EngineError("summary-index-missing", error.message, { cause: error });
+    }
+  }
+
+  #newIncludes(): IncludeCollector {
+    return new IncludeCollector(this.#query, this.#host.source, this.#budget);
+  }
+
+  /** The collector of what rows and scripts include. */
+  #included(): IncludeCollector {
+    this.#includes ??= this.#newIncludes();
+    return this.#includes;
   }
 
   #documentReader(): DocumentReader {
@@ -338,26 +378,41 @@ class Execution {
   }
 
   /** Runs work on an index; restarts it when the index was compacted meanwhile. */
-  async #onIndex<Result>(
+  #onIndex<Result>(
     index: QueryIndex,
     begin: (reader: IndexReader) => Work<Result>,
+  ): Result | Promise<Result> {
+    const heldBefore = this.#budget.heldBytes;
+    const reader = index.reader(this.#budget);
+    const work = begin(reader);
+    const step = work.next();
+    return step.done === true
+      ? step.value
+      : this.#goOnWithIndex(index, begin, { reader, work, heldBefore });
+  }
+
+  /** Goes on with work on an index that has paused. */
+  async #goOnWithIndex<Result>(
+    index: QueryIndex,
+    begin: (reader: IndexReader) => Work<Result>,
+    started: { reader: IndexReader; work: Work<Result>; readonly heldBefore: number },
   ): Promise<Result> {
     const budget = this.#budget;
-    const heldBefore = budget.heldBytes;
+    let { reader, work } = started;
     for (;;) {
-      const reader = index.reader(budget);
-      const work = begin(reader);
-      for (let step = work.next(); ; step = work.next()) {
-        if (step.done === true) return step.value;
-        reader.freeze();
-        await budget.pause();
-        if (!reader.isCurrent) break;
+      reader.freeze();
+      await budget.pause();
+      if (!reader.isCurrent) {
+        budget.release(budget.heldBytes - started.heldBefore);
+        reader = index.reader(budget);
+        work = begin(reader);
       }
-      budget.release(budget.heldBytes - heldBefore);
+      const step = work.next();
+      if (step.done === true) return step.value;
     }
   }
 
-  async #readyIndex(): Promise<QueryIndex> {
+  #readyIndex(): QueryIndex | Promise<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
     assert(access.kind !== "collection", "only index queries ask for an index");
@@ -368,6 +423,12 @@ class Execution {
     if (index === undefined) {
       throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }
+    const isReady = !index.isStale && !namesStopWords(this.#query.where);
+    return isReady ? index : this.#awaitIndex(index);
+  }
+
+  async #awaitIndex(index: QueryIndex): Promise<QueryIndex> {
+    const { indexes } = this.#host;
     this.#stopWords = await stopWordsIn(this.#query.where, this.#documentReader());
     if (!index.isStale) return index;
     const { waitForNonStale, waitTimeoutMs } = this.#request;
@@ -402,7 +463,7 @@ class Execution {
     return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
-  #indexRows(index: QueryIndex): Promise<Candidates> {
+  #indexRows(index: QueryIndex): Candidates | Promise<Candidates> {
     return this.#onIndex(index, (reader) => this.#entryRows(reader, index));
   }
 
@@ -517,10 +578,16 @@ class Execution {
     const { source } = this.#host;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
     const orderBy = query.orderBy.length === 0 && scores !== null ? [byScore] : query.orderBy;
-    const seed = String(source.monotonicMs());
+    const newSeed = () => String(source.monotonicMs());
     const isAll = query.where === null;
     const enough = reader.store.hasSeveral ? undefined : (count ?? undefined);
-    return yield* orderEntries(entries, orderBy, { reader, source, scores, seed }, isAll, enough);
+    return yield* orderEntries(
+      entries,
+      orderBy,
+      { reader, source, scores, newSeed },
+      isAll,
+      enough,
+    );
   }
 
   /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
@@ -723,7 +790,7 @@ class Execution {
     const { projection, isDistinct, paging } = this.#query;
     if (projection.kind === "document" && projection.key === null) {
       if (this.#returnedCount >= paging.take) return null;
-      this.#includes.addRow(parts.row, null);
+      this.#includes?.addRow(parts.row, null);
       this.#explain(parts.row, null);
       this.#highlight(parts, null);
       const { row } = parts;
@@ -767,7 +834,7 @@ class Execution {
         if (this.#seen.size <= rowSkip) continue;
       }
       if (!pagesDocuments && this.#returnedCount >= paging.take) continue;
-      this.#includes.addRow(parts.row, text);
+      this.#includes?.addRow(parts.row, text);
       this.#explain(parts.row, text);
       this.#highlight(parts, text);
       const next = this.#deliver(this.#projectedRow(one, parts));
@@ -815,7 +882,7 @@ class Execution {
         ? rowOfSeries(only, metadata, form)
         : rowOfColumns(columns, results, metadata, form);
     if (!isDistinct || this.#isNew(rowOfColumns(columns, results, "}", "object"), rowSkip)) {
-      this.#includes.addRow(parts.row, others);
+      this.#includes?.addRow(parts.row, others);
       this.#explain(parts.row, others);
       this.#highlight(parts, others);
       await this.#deliverPieces(row);
@@ -875,7 +942,10 @@ class Execution {
     const { row } = parts;
     if (row.start < 0) return Buffer.from(wholeGroup(row.bytes.toString()));
     if (!this.#request.isMetadataOnly) {
-      return wholeDocument(row, parts.score, this.#host.source);
+      this.#rowText ??= new JsonText();
+      this.#rowText.clear();
+      addWholeDocument(row, parts.score, this.#host.source, this.#rowText);
+      return this.#rowText.bytes;
     }
     const metadata = this.#host.source.metadataOf(row, noExtra);
     return Buffer.concat([Buffer.from('{"@metadata":'), metadata, Buffer.from("}")]);
@@ -937,6 +1007,7 @@ class Execution {
 
   async #loaded(row: StoredRow): Promise<ReadonlyMap<string, LoadedValue>> {
     if (this.#query.load.length === 0) return noLoaded;
+    this.#loader ??= new RowLoader(this.#query, this.#host.source, this.#budget);
     return this.#loader.load(row, () => this.#waitForRecord());
   }
 

@@ -34,6 +34,12 @@ export async function documentText(
   );
 }
 
+/** Whether a condition may name stop words documents. */
+export function namesStopWords(where: Condition | null): boolean {
+  if (where === null) return false;
+  return where.kind === "more-like-this" || operandsOf(where).some(namesStopWords);
+}
+
 /** The words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation */
 export async function stopWordsIn(
   where: Condition | null,

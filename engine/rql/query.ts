@@ -1,6 +1,6 @@
 /**
- * From text to a checked query: parse and analyze, with a cache of the syntax trees of recent texts. Clients send few
- * texts with many parameters, so each text is parsed once; analysis, which needs the parameters, runs each time.
+ * From text to a checked query: parse and analyze, with a cache of recent texts. Clients send few texts with many
+ * parameters, so each text is parsed once, and of most texts only what depends on the parameters is analyzed again.
  */
 import { queryTreeBytesMax } from "../base/limits.ts";
 import { RecentCache } from "../base/recent-cache.ts";
@@ -11,6 +11,7 @@ import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
 import { type QueryParameters, readQueryParameters } from "./query-parameters.ts";
+import { isRebindable, rebind } from "./rebind.ts";
 
 /** Base cost of a query, and cost of parsing and analyzing a character. */
 const queryUnits = 1024;
@@ -18,15 +19,25 @@ const textUnits = 8;
 /** Maximum characters of a text whose tree is cached, and about what a tree takes for each, measured. */
 const keptLengthMax = 16_384;
 const bytesPerCharacter = 64;
-/** Characters of a text with its parameters above which each step gets a turn of its own. */
+/** Characters of a text with its parameters above which each step gets a turn of its own, and no analysis is kept. */
 const longLengthMin = 4_096;
+
+/** What is kept of a text. */
+interface KnownText {
+  readonly tree: Query;
+  readonly isRebindable: boolean;
+  /** The last analysis of a read, without its parameters. */
+  analyzed: AnalyzedQuery | null;
+}
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
-  /** By kind and text. */
-  readonly #trees = new RecentCache<Query>(queryTreeBytesMax);
+  readonly #patches = new RecentCache<KnownText>(queryTreeBytesMax / 2);
+  /** Of all other kinds. */
+  readonly #reads = new RecentCache<KnownText>(queryTreeBytesMax / 2);
   /** The last large text, between parsing and analysis. */
-  #large: { readonly key: string; readonly tree: Query } | null = null;
+  #large: { readonly text: string; readonly isPatch: boolean; readonly known: KnownText } | null =
+    null;
 
   constructor(nowMicros: () => number) {
     this.#nowMicros = nowMicros;
@@ -40,8 +51,19 @@ export class QueryCompiler {
     paging?: RequestPaging,
   ): AnalyzedQuery {
     const nowMicros = this.#nowMicros();
-    const options = { kind, parameters, nowMicros, ...(paging === undefined ? {} : { paging }) };
-    return analyzeQuery(text, this.#parse(text, kind), options);
+    const options = { kind, parameters, nowMicros, paging };
+    const known = this.#known(text, kind);
+    const { tree, analyzed } = known;
+    if (analyzed !== null && kind === "read") {
+      const again = rebind(analyzed, tree, options);
+      if (again !== null) return again;
+    }
+    const query = analyzeQuery(text, tree, options);
+    const isKept = kind === "read" && known.isRebindable;
+    if (isKept && text.length + (parameters?.text.length ?? 0) <= longLengthMin) {
+      known.analyzed = { ...query, parameters: null };
+    }
+    return query;
   }
 
   /** As `compile`, as work that pauses between its steps. */
@@ -57,7 +79,7 @@ export class QueryCompiler {
     // Each query checks the clock once: many small ones may run in one turn of the event loop.
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
-    this.#parse(text, kind);
+    this.#known(text, kind);
     const isLong = text.length + (parametersText?.length ?? 0) > longLengthMin;
     if (isLong) yield;
     const analyzed = this.compile(text, kind, parameters, paging);
@@ -65,19 +87,22 @@ export class QueryCompiler {
     return analyzed;
   }
 
-  #parse(text: string, kind: QueryKind): Query {
+  /** A text and its syntax tree. @throws query-syntax */
+  #known(text: string, kind: QueryKind): KnownText {
     const isPatch = kind === "patch";
-    const key = `${isPatch ? "patch" : "read"}:${text}`;
-    if (this.#large?.key === key) {
-      const { tree } = this.#large;
+    const large = this.#large;
+    if (large !== null && large.text === text && large.isPatch === isPatch) {
       this.#large = null;
-      return tree;
+      return large.known;
     }
-    const known = this.#trees.get(key);
-    if (known !== undefined) return known;
+    const texts = isPatch ? this.#patches : this.#reads;
+    const kept = texts.get(text);
+    if (kept !== undefined) return kept;
     const tree = isPatch ? parsePatchQuery(text) : parseQuery(text);
-    this.#large = text.length > keptLengthMax ? { key, tree } : null;
-    if (this.#large === null) this.#trees.set(key, tree, bytesPerCharacter * text.length);
-    return tree;
+    const isLarge = text.length > keptLengthMax;
+    const known = { tree, isRebindable: !isLarge && isRebindable(tree), analyzed: null };
+    this.#large = isLarge ? { text, isPatch, known } : null;
+    if (!isLarge) texts.set(text, known, bytesPerCharacter * text.length);
+    return known;
   }
 }

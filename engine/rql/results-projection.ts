@@ -10,7 +10,6 @@ import { formatTimestamp } from "../base/timestamp.ts";
 import { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   bodyLengthOf,
-  bodyStartOf,
   documentFlagsOf,
   idOf,
   lastModifiedOf,
@@ -26,6 +25,7 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
+import { JsonText } from "../json/json-text.ts";
 import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
 import { bodyOf, FieldFinder } from "./compile-filter.ts";
@@ -67,6 +67,8 @@ export function splitAtSeries(text: string): string[] {
 type TextOf = (parts: RowParts) => string | null;
 
 const noExtra = Buffer.alloc(0);
+/** Bytes of a document's `@metadata`, about. */
+const metadataBytes = 256;
 const metadataText = '"@metadata":';
 const metadataKey = Buffer.from(metadataText);
 const metadataOpen = `${metadataText}{`;
@@ -75,19 +77,23 @@ const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector"
 
 /** A whole document with its `@metadata` at the end. */
 export function wholeDocument(row: StoredRow, score: ToldScore | null, source: RowSource): Buffer {
-  const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
-  const metadata = source.metadataOf(row, extra);
-  const body = bodyStartOf(row.bytes, row.start);
-  const length = bodyLengthOf(row.bytes, row.start);
-  const isEmpty = length === 2;
-  const open = length - 1 + (isEmpty ? 0 : 1);
-  const whole = Buffer.allocUnsafe(open + metadataKey.length + metadata.length + 1);
-  row.bytes.copy(whole, 0, body, body + length - 1);
-  if (!isEmpty) whole[length - 1] = 0x2c;
-  metadataKey.copy(whole, open);
-  metadata.copy(whole, open + metadataKey.length);
-  whole[whole.length - 1] = 0x7d;
-  return whole;
+  const text = new JsonText(bodyLengthOf(row.bytes, row.start) + metadataBytes);
+  addWholeDocument(row, score, source, text);
+  return text.bytes;
+}
+
+/** As `wholeDocument`, added to `text`. */
+export function addWholeDocument(
+  row: StoredRow,
+  score: ToldScore | null,
+  source: RowSource,
+  text: JsonText,
+): void {
+  source.addDocument(row, scoreMember(score), text);
+}
+
+function scoreMember(score: ToldScore | null): Buffer {
+  return score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
 }
 
 /** As `wholeDocument`, for large documents: in pieces, not concatenated. */
@@ -96,8 +102,7 @@ export function largeDocument(
   score: ToldScore | null,
   source: RowSource,
 ): DocumentPieces {
-  const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
-  const metadata = Buffer.concat([metadataKey, source.metadataOf(row, extra)]);
+  const metadata = Buffer.concat([metadataKey, source.metadataOf(row, scoreMember(score))]);
   return new DocumentPieces(row.bytes, row.start, metadata);
 }
 

@@ -17,6 +17,7 @@ export type ProjectionBehavior = (typeof projectionBehaviors)[number];
  * Receives the rows, each the JSON text of one object. A returned promise is back-pressure: wait before the next row.
  */
 export interface RowSink {
+  /** The row's bytes are valid until this returns, or until the promise resolves. */
   add(row: Buffer): Promise<void> | null;
   /**
    * Receives a document too large to be composed at once. Its record is valid during this turn, or, when a view is

@@ -11,6 +11,7 @@ import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { StoredFields } from "../indexing/open-index.ts";
+import type { JsonText } from "../json/json-text.ts";
 import type { SegmentSource } from "../keyspaces/time-series.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
@@ -48,6 +49,8 @@ export interface RowSource {
   shapeOf(shapeId: number): Shape;
   /** The document's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
   metadataOf(row: StoredRow, extra: Buffer): Buffer;
+  /** Adds the whole document to `text`, with `extra` members in its `@metadata` as by `metadataOf`. */
+  addDocument(row: StoredRow, extra: Buffer, text: JsonText): void;
   /** The change vector's text. */
   changeVectorOf(row: StoredRow): string;
   /** The total of a counter, `null` when the document has no such counter. */

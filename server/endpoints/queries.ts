@@ -1,7 +1,7 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/engine.ts";
+import type { Database, QueryOptions } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
@@ -59,9 +59,22 @@ async function answer(
   const reply = new QueryReply(exchange, database);
   const unlessEtag = sentEtag(exchange);
   try {
-    const { signal } = exchange;
     const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
-    const asked = { ...options, metadataOnly, unlessEtag, signal, seriesForm } as const;
+    // Without a spread, which makes an object of a class of its own each time.
+    const { parametersText, start, pageSize, waitForNonStale, timeoutMs } = options;
+    const asked: QueryOptions = {
+      parametersText,
+      start,
+      pageSize,
+      waitForNonStale,
+      timeoutMs,
+      metadataOnly,
+      projectionBehavior: options.projectionBehavior,
+      skipDuplicateChecking: options.skipDuplicateChecking,
+      seriesForm,
+      unlessEtag,
+      signal: exchange,
+    };
     const outcome = await database.queries.run(text, asked, reply);
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else await reply.end(outcome, () => tail + diagnostics);
@@ -122,7 +135,7 @@ async function answerEntries(
   database: Database,
   { text, options }: QueryRequest,
 ): Promise<void> {
-  const found = await database.queries.entries(text, { ...options, signal: exchange.signal });
+  const found = await database.queries.entries(text, { ...options, signal: exchange });
   exchange.replyJson(
     200,
     `{"TotalResults":${found.totalResults},"SkippedResults":0,"DurationInMs":${found.durationMs},` +

@@ -125,13 +125,18 @@ export abstract class Exchange {
     return `${this.connection.isSecure ? "https" : "http"}://${this.authority}`;
   }
 
-  /** Whole milliseconds since the request came, for `Request-Time`. */
-  private get elapsedMs(): number {
-    return Math.round(performance.now() - this.startedMs);
+  /** The header `Request-Time`: whole milliseconds since the request came; undefined: the route has none. */
+  protected get requestTime(): string | undefined {
+    return this.isTimed ? String(Math.round(performance.now() - this.startedMs)) : undefined;
   }
 
   get isReplied(): boolean {
     return this.hasReplied;
+  }
+
+  /** Whether the exchange is over: `signal` for those who only look. */
+  get aborted(): boolean {
+    return this.wasAborted || this.isClosed;
   }
 
   /** Aborted when the client disconnects, or loses the right to the route, before the exchange is complete. */
@@ -315,14 +320,18 @@ export abstract class Exchange {
   }
 
   private withNotices(headers: ReplyHeaders | undefined): ReplyHeaders | undefined {
-    const all = this.notices === undefined ? headers : { ...this.notices, ...headers };
-    return this.isTimed ? { ...all, "request-time": String(this.elapsedMs) } : all;
+    return this.notices === undefined ? headers : { ...this.notices, ...headers };
   }
 
   private takeBody(): Readable {
+    this.takeUnread();
+    return this.rawBody();
+  }
+
+  /** Asserts that nothing has read the body. */
+  protected takeUnread(): void {
     assert(!this.isBodyTaken, "a body is read once");
     this.isBodyTaken = true;
-    return this.rawBody();
   }
 
   private mayReply(): boolean {

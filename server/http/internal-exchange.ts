@@ -119,7 +119,7 @@ export class InternalExchange extends Exchange {
     }
     this.captured = {
       status,
-      headers: replyHead(headers, contentType),
+      headers: replyHead(headers, contentType, this.requestTime),
       body: this.method === "HEAD" || body === undefined ? Buffer.alloc(0) : body,
     };
   }
@@ -129,7 +129,11 @@ export class InternalExchange extends Exchange {
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
   ): Writable {
-    this.captured = { status, headers: replyHead(headers, contentType), body: Buffer.alloc(0) };
+    this.captured = {
+      status,
+      headers: replyHead(headers, contentType, this.requestTime),
+      body: Buffer.alloc(0),
+    };
     // It must accept the whole reply: the handler waits for its end before anything is read.
     this.sink = new BoundedSink(this.replyBytesMax);
     this.sink.on("error", () => this.destroy());
@@ -156,11 +160,13 @@ class BoundedSink extends PassThrough {
 function replyHead(
   headers: ReplyHeaders | undefined,
   contentType: string | undefined,
+  requestTime: string | undefined,
 ): ReplyHeaders {
   return {
     "raven-server-version": interfaceVersion,
     "service-server-version": interfaceVersion,
     ...(contentType === undefined ? {} : { "content-type": contentType }),
     ...headers,
+    ...(requestTime === undefined ? {} : { "request-time": requestTime }),
   };
 }

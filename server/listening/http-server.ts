@@ -23,6 +23,7 @@ import type { Dispatcher } from "../routing/dispatcher.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { isAllowed, unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
+import { Http1Connection, type Http1Host } from "./http1-connection.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
@@ -59,6 +60,9 @@ export class HttpServer {
   private readonly http2: http2.Http2Server;
   private readonly listeners: net.Server[] = [];
   private readonly sockets = new Set<net.Socket>();
+  /** Those that node:http does not serve. */
+  private readonly http1Connections = new Set<Http1Connection>();
+  private readonly http1Host: Http1Host;
   private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
   private readonly connections = new WeakMap<Duplex, Connection>();
   /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
@@ -86,6 +90,7 @@ export class HttpServer {
     };
     processMemory.limitUse("replies", limits.heldReplyBytesMax);
     processMemory.limitUse("bodies", limits.heldBodyBytesMax);
+    this.http1Host = this.makeHttp1Host();
     this.http1 = this.makeHttp1();
     this.http2 = this.makeHttp2();
     this.forgetChanges = services.certificates.onChange((thumbprint) =>
@@ -94,6 +99,7 @@ export class HttpServer {
     this.sweep = setInterval(() => {
       this.reconsiderDates();
       for (const watch of this.sessions.values()) watch.look();
+      this.endIdle(false);
     }, sweepMs).unref();
   }
 
@@ -133,6 +139,7 @@ export class HttpServer {
     this.webSockets.closeAll();
     for (const session of this.sessions.keys()) session.close();
     this.http1.closeIdleConnections();
+    this.endIdle(true);
     if (this.sockets.size > 0) {
       const timer = setTimeout(() => {
         for (const socket of this.sockets) socket.destroy();
@@ -185,13 +192,47 @@ export class HttpServer {
     });
   }
 
-  /** HTTP/1.1 requests are answered in order. */
-  private enterHttp1(connection: Connection, socket: net.Socket): void {
+  /** HTTP/1.1 requests are answered in order. `seen`: bytes that were read already. */
+  private enterHttp1(connection: Connection, socket: net.Socket, seen?: Buffer): void {
     connection.isOrdered = true;
+    const http1 = new Http1Connection(connection, socket, this.http1Host);
+    this.http1Connections.add(http1);
+    socket.once("close", () => this.http1Connections.delete(http1));
+    if (seen !== undefined) http1.feed(seen);
+  }
+
+  private makeHttp1Host(): Http1Host {
+    const { bodyLimits, dispatcher, stopping } = this;
+    const { keepAliveMs, headersMs } = this.services.config.limits;
+    return {
+      bodyLimits,
+      keepAliveMs,
+      headersMs,
+      get isStopping() {
+        return stopping.isStopping;
+      },
+      accept: (exchange) => dispatcher.accept(exchange),
+      taken: (connection) => dispatcher.turns.taken(connection),
+      handOver: (from, unread) => this.handOver(from, unread),
+    };
+  }
+
+  /** Has node:http serve a connection from now on. */
+  private handOver(from: Http1Connection, unread: Buffer): void {
+    const { connection, socket } = from;
+    this.http1Connections.delete(from);
+    if (from.lastMethod === "HEAD") this.afterHead.add(socket);
     connection.pause = () => socket.pause();
     connection.resume = () => socket.resume();
+    socket.unshift(unread);
     this.http1.emit("connection", socket);
     withoutStacks(socket);
+  }
+
+  /** Ends connections that wait for a request too long, or all that wait for one. */
+  private endIdle(isOver: boolean): void {
+    const nowMs = performance.now();
+    for (const http1 of this.http1Connections) http1.endIdle(nowMs, isOver);
   }
 
   /**
@@ -220,9 +261,12 @@ export class HttpServer {
       socket.off("readable", onReadable);
       const enter = () => {
         if (socket.destroyed) return;
+        if (!isHttp2) {
+          this.enterHttp1(connection, socket, seen);
+          return;
+        }
         socket.unshift(seen);
-        if (isHttp2) this.enterHttp2(connection, socket);
-        else this.enterHttp1(connection, socket);
+        this.enterHttp2(connection, socket);
       };
       // This many bytes are several requests or a large one: such connections are read one per turn.
       if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);

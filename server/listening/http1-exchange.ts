@@ -78,7 +78,7 @@ export class Http1Exchange extends Exchange {
     body: Buffer | undefined,
   ): void {
     if (this.isClosed) return;
-    const out = replyHead(headers, contentType);
+    const out = replyHead(headers, contentType, this.requestTime);
     if (!isBodyless(status)) out["Content-Length"] ??= body === undefined ? 0 : body.length;
     if (this.hasBody && !this.request.complete) this.leaveBody();
     if (this.server.isStopping) this.response.shouldKeepAlive = false;
@@ -93,7 +93,7 @@ export class Http1Exchange extends Exchange {
     contentType: string | undefined,
   ): Writable {
     if (this.server.isStopping) this.response.shouldKeepAlive = false;
-    this.response.writeHead(status, replyHead(headers, contentType));
+    this.response.writeHead(status, replyHead(headers, contentType, this.requestTime));
     return this.response;
   }
 
@@ -133,6 +133,7 @@ function originForm(url: string): string {
 function replyHead(
   headers: ReplyHeaders | undefined,
   contentType: string | undefined,
+  requestTime: string | undefined,
 ): OutgoingHttpHeaders {
   const out: OutgoingHttpHeaders = {
     "Raven-Server-Version": interfaceVersion,
@@ -144,6 +145,7 @@ function replyHead(
       out[titleCase(name)] = headers[name] as string;
     }
   }
+  if (requestTime !== undefined) out["Request-Time"] = requestTime;
   return out;
 }
 
@@ -153,7 +155,7 @@ const titles = new Map<string, string>([
 ]);
 
 /** `content-type` -> `Content-Type`, the usual form in HTTP/1.1. Names come from code, so they are few. */
-function titleCase(name: string): string {
+export function titleCase(name: string): string {
   let title = titles.get(name);
   if (title === undefined) {
     title = name.replace(/(^|-)[a-z]/g, (match) => match.toUpperCase());

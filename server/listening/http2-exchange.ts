@@ -73,7 +73,7 @@ export class Http2Exchange extends Exchange {
   ): void {
     const stream = this.http2Stream;
     if (stream.destroyed || stream.closed) return;
-    const out = replyHead(status, headers, contentType);
+    const out = replyHead(status, headers, contentType, this.requestTime);
     if (!isBodyless(status)) out["content-length"] ??= body === undefined ? 0 : body.length;
     if (body === undefined || body.length === 0 || this.method === "HEAD") {
       stream.respond(out, { endStream: true });
@@ -92,7 +92,7 @@ export class Http2Exchange extends Exchange {
   ): Writable {
     const stream = this.http2Stream;
     if (!stream.destroyed && !stream.closed) {
-      stream.respond(replyHead(status, headers, contentType));
+      stream.respond(replyHead(status, headers, contentType, this.requestTime));
     }
     return stream;
   }
@@ -110,6 +110,7 @@ function replyHead(
   status: number,
   headers: ReplyHeaders | undefined,
   contentType: string | undefined,
+  requestTime: string | undefined,
 ): OutgoingHttpHeaders {
   const out: OutgoingHttpHeaders = {
     ":status": status,
@@ -120,6 +121,7 @@ function replyHead(
   if (headers !== undefined) {
     for (const name in headers) out[name] = headers[name] as string;
   }
+  if (requestTime !== undefined) out["request-time"] = requestTime;
   return out;
 }
 

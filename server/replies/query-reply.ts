@@ -22,6 +22,8 @@ import { seriesIncludesText } from "./time-series-includes.ts";
 /** Bytes of rows buffered until the totals are known. */
 const waitingBytesMax = 4 * 1024 * 1024;
 const pieceBytes = 64 * 1024;
+/** Room for what precedes the rows. */
+const headBytesMax = 512;
 const never = "0001-01-01T00:00:00.0000000Z";
 
 /** Formats extra members for the end of a reply: `,"Name":value`. */
@@ -31,15 +33,20 @@ export type ReplyTail = (outcome: QueryOutcome) => string;
 export class QueryReply implements RowSink {
   readonly #exchange: Exchange;
   readonly #database: Database;
+  /** The rows, behind room for what precedes them. */
   readonly #rows = new JsonText(8 * 1024);
   #isEmpty = true;
   /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
+  /** Whether the room for what precedes the rows was passed over: nothing precedes those of a stream. */
+  #isHeadSkipped = false;
 
   constructor(exchange: Exchange, database: Database) {
     this.#exchange = exchange;
     this.#database = database;
+    this.#rows.reserve(headBytesMax);
+    this.#rows.advance(headBytesMax);
   }
 
   add(row: Buffer): Promise<void> | null {
@@ -67,25 +74,18 @@ export class QueryReply implements RowSink {
   /** Sends the rest. Resolves when it has been handed to the transport. */
   async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
     const totals = totalsText(outcome);
-    const rest = new JsonText(1024);
-    rest.addText(
-      `,"Includes":${includesText(outcome)}${stateText(outcome, this.#database.nodeTag)}`,
-    );
-    rest.addText(this.#extras(outcome));
-    await this.#addRevisions(rest, outcome);
-    rest.addText(tail(outcome));
+    const text = this.#rows;
+    const state = stateText(outcome, this.#database.nodeTag);
+    text.addText(`],"Includes":${includesText(outcome)}${state}${this.#extras(outcome)}`);
+    if (outcome.revisionIncludes !== null) await this.#addRevisions(text, outcome);
+    text.addText(tail(outcome));
     if (this.#stream !== undefined) {
-      this.#rows.addText("]").addBytes(rest.bytes).addText(`,${totals}}`);
-      await this.#stream.end(this.#rows.bytes);
+      await this.#stream.end(text.addText(`,${totals}}`).bytes);
       return;
     }
-    const text = new JsonText(this.#rows.length + rest.length + 512);
-    text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
-    text.addBytes(rest.bytes).addText("}");
     this.#room.release();
-    this.#exchange.replyJson(200, text.bytes, {
-      etag: String(outcome.resultEtag),
-    });
+    const whole = withHead(`{${totals},"Results":[`, text.addText("}").bytes);
+    this.#exchange.replyJson(200, whole, { etag: String(outcome.resultEtag) });
   }
 
   /**
@@ -129,7 +129,9 @@ export class QueryReply implements RowSink {
       this.#stream = this.#exchange.stream(200, undefined, give);
       await this.#stream.write('{"Results":[');
     }
-    await this.#stream.write(this.#rows.take());
+    const rows = this.#rows.take();
+    await this.#stream.write(this.#isHeadSkipped ? rows : rows.subarray(headBytesMax));
+    this.#isHeadSkipped = true;
   }
 
   #extras(outcome: QueryOutcome): string {
@@ -169,6 +171,15 @@ export class QueryReply implements RowSink {
     const revisions = await includedRevisions(this.#database, revisionIncludes);
     addIncludedRevisions(text, revisions);
   }
+}
+
+/** A reply whose `head` is written into the room before its rows. */
+function withHead(head: string, text: Buffer): Buffer {
+  const length = Buffer.byteLength(head);
+  if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.subarray(headBytesMax)]);
+  const start = headBytesMax - length;
+  text.write(head, start);
+  return text.subarray(start);
 }
 
 function totalsText(outcome: QueryOutcome): string {

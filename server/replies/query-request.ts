@@ -11,7 +11,13 @@ import {
   type QueryOptions,
 } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
-import { findMember, ValueSpan } from "../../engine/json/field-access.ts";
+import {
+  decodeString,
+  findMember,
+  skipString,
+  skipValue,
+  ValueSpan,
+} from "../../engine/json/field-access.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { parseTimeSpanMs } from "../http/request.ts";
 
@@ -22,7 +28,10 @@ export interface QueryRequest {
 }
 
 const queryKey = quoteString("Query");
-const parametersKey = quoteString("QueryParameters");
+const quote = 0x22;
+const objectOpen = 0x7b;
+/** Of the words of JSON only `null` begins with it. */
+const firstOfNull = 0x6e;
 const int32Max = 2_147_483_647;
 
 /** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
@@ -55,7 +64,7 @@ export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryReque
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");
   }
-  if (text[inner.from] !== 0x7b) {
+  if (text[inner.from] !== objectOpen) {
     throw new EngineError("invalid-format", "The 'Query' property is not an object.");
   }
   return queryOfObject(text, inner.from);
@@ -81,30 +90,28 @@ export function queryOfAddress(exchange: Exchange): QueryRequest {
   };
 }
 
-/** Parses the query in the minified JSON object at `at`. */
+/** Parses the query in the minified JSON object at `at`; of a repeated name the first member counts. */
 function queryOfObject(text: Buffer, at: number): QueryRequest {
+  const starts = new Map<string, number>();
+  for (let i = at + 1; text[i] === quote; ) {
+    const keyEnd = skipString(text, i);
+    const key = decodeString(text, i, keyEnd);
+    if (!starts.has(key)) starts.set(key, keyEnd + 1);
+    i = skipValue(text, keyEnd + 1) + 1;
+  }
   const member = (name: string): unknown => {
-    const span = new ValueSpan();
-    if (!findMember(text, at, quoteString(name), span)) return undefined;
-    return JSON.parse(text.toString("utf8", span.from, span.to)) as unknown;
+    const from = starts.get(name);
+    if (from === undefined) return undefined;
+    const to = skipValue(text, from);
+    if (text[from] === quote) return decodeString(text, from, to);
+    return JSON.parse(text.utf8Slice(from, to)) as unknown;
   };
   const query = member("Query");
   if (typeof query !== "string" || query.trim() === "") throw noQuery();
-  const parameters = new ValueSpan();
-  const hasParameters = findMember(text, at, parametersKey, parameters);
-  if (
-    hasParameters &&
-    !/^[{n]$/.test(text.toString("latin1", parameters.from, parameters.from + 1))
-  ) {
-    throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
-  }
-  const parametersText = hasParameters
-    ? text.toString("utf8", parameters.from, parameters.to)
-    : "null";
   return {
     text: query,
     options: {
-      parametersText: parametersText === "null" ? null : parametersText,
+      parametersText: parametersIn(text, starts.get("QueryParameters")),
       start: integer(member("Start"), "Start"),
       pageSize: integer(member("PageSize"), "PageSize"),
       waitForNonStale: boolean(member("WaitForNonStaleResults"), "WaitForNonStaleResults"),
@@ -113,6 +120,13 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
       projectionBehavior: behavior(member("ProjectionBehavior")),
     },
   };
+}
+
+/** The text of the parameters; null: none. @throws EngineError invalid-format */
+function parametersIn(text: Buffer, from: number | undefined): string | null {
+  if (from === undefined || text[from] === firstOfNull) return null;
+  if (text[from] === objectOpen) return text.utf8Slice(from, skipValue(text, from));
+  throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
 }
 
 function noQuery(): EngineError {

@@ -47,6 +47,8 @@ export class Dispatcher {
   private readonly shares: RequestShares;
   /** Schedules when requests begin. */
   readonly turns: RequestTurns;
+  /** The last that `checkHost` let pass: nearly all requests name the same. */
+  private checkedAuthority: string | undefined = undefined;
 
   constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
     this.services = services;
@@ -187,10 +189,14 @@ export class Dispatcher {
   private checkHost(exchange: Exchange): void {
     const { config } = this.services;
     if (exchange.connection.isSecure || config.unsecuredAccessAllowed !== "Local") return;
+    if (exchange.authority === this.checkedAuthority) return;
     const host = bareHost(exchange.authority.replace(/:\d*$/, "")).toLowerCase();
-    if (isIP(host) !== 0 || host === "localhost" || host.endsWith(".localhost") || host === "")
+    const isHere =
+      isIP(host) !== 0 || host === "localhost" || host.endsWith(".localhost") || host === "";
+    if (isHere || host === config.serverUrl.hostname || host === config.publicServerUrl?.hostname) {
+      this.checkedAuthority = exchange.authority;
       return;
-    if (host === config.serverUrl.hostname || host === config.publicServerUrl?.hostname) return;
+    }
     throw forbidden(
       `This unsecured server is for local use and is not called '${host}': use its address or localhost, ` +
         "or set PublicServerUrl or Security.UnsecuredAccessAllowed.",
@@ -237,7 +243,9 @@ function usable(database: Database | undefined, name: string, route: Route): Dat
 
 /** An etag sent by the client, bare or quoted: official clients send both. Undefined: none, or not a number. */
 function knownEtag(exchange: Exchange, header: string): number | undefined {
-  const digits = /^"?(-?\d+)"?$/.exec(exchange.header(header)?.trim() ?? "")?.[1];
+  const value = exchange.header(header);
+  if (value === undefined) return undefined;
+  const digits = /^"?(-?\d+)"?$/.exec(value.trim())?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 

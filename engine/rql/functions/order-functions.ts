@@ -74,7 +74,7 @@ function* randomSortKeys(
   key: RandomKey,
   context: OrderContext,
 ): Work<Uint32Array> {
-  const seed = key.seed ?? context.seed;
+  const seed = key.seed ?? context.newSeed();
   const start = createHash("sha256").update(seed).digest().readUInt32LE(0);
   const keys = new Uint32Array(entries.length);
   for (let i = 0; i < entries.length; i++) {

@@ -249,7 +249,7 @@ export interface OrderContext {
   /** By position in the list of entries; null when scores are not needed. */
   readonly scores: Float64Array | null;
   /** For `random()` without a seed. */
-  readonly seed: string;
+  readonly newSeed: () => string;
 }
 
 export interface SelectUse {

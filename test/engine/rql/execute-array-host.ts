@@ -13,6 +13,8 @@ import { MetadataWriter } from "../../../engine/documents/document-metadata.ts";
 import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import {
   collectionMemberOf,
+  composeDocument,
+  composedLength,
   composedMetadataLength,
   composeMetadata,
 } from "../../../engine/documents/document-text.ts";
@@ -27,6 +29,7 @@ import type {
   StoredRow,
 } from "../../../engine/indexing/index-host.ts";
 import { IndexSet } from "../../../engine/indexing/index-set.ts";
+import type { JsonText } from "../../../engine/json/json-text.ts";
 import { Segment, type SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
 import { segmentKey, seriesKey } from "../../../engine/keyspaces/time-series.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
@@ -230,6 +233,14 @@ export class ArrayDatabase implements RowSource, IndexHost {
     const target = Buffer.alloc(length);
     composeMetadata(target, 0, bytes, start, collection, origin, extra);
     return target.subarray('"@metadata":'.length);
+  }
+  addDocument(row: StoredRow, extra: Buffer, text: JsonText): void {
+    const collection = collectionMemberOf(
+      (this.#documents[row.docNum] as StoredDocument).collection,
+    );
+    const { bytes, start } = row;
+    const target = text.reserve(composedLength(bytes, start, collection, origin, extra));
+    text.advance(composeDocument(target, text.length, bytes, start, collection, origin, extra));
   }
   changeVectorOf(row: StoredRow): string {
     return origin.changeVectorAt(row.etag);

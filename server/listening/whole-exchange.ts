@@ -1,0 +1,237 @@
+/**
+ * An exchange over HTTP/1.1 whose request had arrived whole. A reply of known length is composed with its head and leaves
+ * in one write; one that is streamed follows its head, in chunks where its length is unknown.
+ */
+import { STATUS_CODES, validateHeaderValue } from "node:http";
+import type { Socket } from "node:net";
+import { Readable, Writable } from "node:stream";
+import type { BodyLimits } from "../http/body.ts";
+import type { Connection } from "../http/connection.ts";
+import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
+import { interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import { titleCase } from "./http1-exchange.ts";
+import type { WholeRequest } from "./whole-request.ts";
+
+/** Bytes of a request's body that need no accounting: those that a BodyRoom leaves uncounted. */
+const freeBodyBytes = 16 * 1024;
+const standardHeaders =
+  `Raven-Server-Version: ${interfaceVersion}\r\n` +
+  `Service-Server-Version: ${interfaceVersion}\r\n`;
+
+/** The connection of an exchange, as the exchange uses it. */
+export interface WholeHost {
+  readonly socket: Socket;
+  readonly keepAliveMs: number;
+  readonly isStopping: boolean;
+  /** The reply has left; the connection ends if `isLast`. */
+  finish(isLast: boolean): void;
+}
+
+/** Where replies are composed. One that the system has taken whole leaves it free for the next. */
+let composing = Buffer.allocUnsafe(2 * unwatchedBytesMax);
+
+export class WholeExchange extends Exchange {
+  private readonly request: WholeRequest;
+  private readonly host: WholeHost;
+  private closers: (() => void)[] | undefined;
+  private hasEnded: boolean;
+
+  constructor(connection: Connection, request: WholeRequest, limits: BodyLimits, host: WholeHost) {
+    super(connection, request.method, request.target, limits);
+    this.request = request;
+    this.host = host;
+    this.closers = undefined;
+    this.hasEnded = false;
+  }
+
+  override header(name: string): string | undefined {
+    return this.request.headers.get(name);
+  }
+
+  override get authority(): string {
+    return this.header("host") ?? "";
+  }
+
+  override get hasBody(): boolean {
+    const length = this.header("content-length");
+    return length !== undefined && length !== "0";
+  }
+
+  override get isClosed(): boolean {
+    return this.hasEnded || this.host.socket.destroyed;
+  }
+
+  override whenClosed(onClose: () => void): void {
+    if (this.isClosed) onClose();
+    else if (this.closers === undefined) this.closers = [onClose];
+    else this.closers.push(onClose);
+  }
+
+  override body(): Promise<Buffer> {
+    const { body } = this.request;
+    const isFree = body.length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
+    if (!isFree || this.header("content-encoding") !== undefined) return super.body();
+    this.takeUnread();
+    return Promise.resolve(body);
+  }
+
+  /** The exchange is over: its reply has left, or the client has gone. */
+  end(): void {
+    this.hasEnded = true;
+    const { closers } = this;
+    this.closers = undefined;
+    for (const close of closers ?? []) close();
+  }
+
+  protected override rawBody(): Readable {
+    return Readable.from(this.request.body.length === 0 ? [] : [this.request.body]);
+  }
+
+  protected override destroy(): void {
+    this.host.socket.destroy();
+  }
+
+  protected override send(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    body: Buffer | undefined,
+  ): void {
+    if (this.isClosed) return;
+    if (body !== undefined && body.length > unwatchedBytesMax) {
+      const length = headers?.["content-length"] ?? body.length;
+      const response = this.open(status, { ...headers, "content-length": length }, contentType);
+      void this.sendSlowly(body, response);
+      return;
+    }
+    const { isLast } = this;
+    const shown = this.method === "HEAD" ? undefined : body;
+    const head = this.headText(status, headers, contentType, body?.length ?? 0);
+    const room = head.length + (shown?.length ?? 0);
+    if (room > composing.length) composing = Buffer.allocUnsafe(room);
+    const at = composing.latin1Write(head, 0);
+    shown?.copy(composing, at);
+    const { socket } = this.host;
+    socket.write(composing.subarray(0, room));
+    if (socket.writableLength === 0) {
+      this.host.finish(isLast);
+      return;
+    }
+    composing = Buffer.allocUnsafe(2 * unwatchedBytesMax);
+    socket.write(nothing, () => this.host.finish(isLast));
+  }
+
+  protected override open(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+  ): Writable {
+    const { socket } = this.host;
+    const { isLast } = this;
+    const isChunked = headers?.["content-length"] === undefined && !isBodyless(status);
+    socket.write(this.headText(status, headers, contentType, null), "latin1");
+    const body = new StreamedBody(socket, isChunked, this.method !== "HEAD");
+    body.on("error", () => undefined); // the client disconnected
+    body.once("finish", () => this.host.finish(isLast));
+    this.whenClosed(() => body.destroy());
+    return body;
+  }
+
+  private get isLast(): boolean {
+    return this.request.isLast || this.host.isStopping;
+  }
+
+  /**
+   * The head of a reply in Latin-1, as node:http sends it. `length`: null when the body comes in chunks, unless a header
+   * tells its length.
+   * @throws TypeError for a value that no header can have
+   */
+  private headText(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    length: number | null,
+  ): string {
+    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${standardHeaders}`;
+    if (contentType !== undefined) text += `Content-Type: ${contentType}\r\n`;
+    let hasLength = isBodyless(status);
+    for (const name in headers) {
+      const value = headers[name] as string | number | readonly string[];
+      const title = titleCase(name);
+      if (name === "content-length") hasLength = true;
+      if (typeof value === "string" || typeof value === "number") {
+        validateHeaderValue(title, String(value));
+        text += `${title}: ${value}\r\n`;
+        continue;
+      }
+      for (const one of value) {
+        validateHeaderValue(title, one);
+        text += `${title}: ${one}\r\n`;
+      }
+    }
+    const { requestTime } = this;
+    if (requestTime !== undefined) text += `Request-Time: ${requestTime}\r\n`;
+    text += `Date: ${dateText()}\r\n`;
+    if (!hasLength) {
+      text += length === null ? chunkedHeader : `Content-Length: ${length}\r\n`;
+    }
+    return this.isLast
+      ? `${text}Connection: close\r\n\r\n`
+      : `${text}Connection: keep-alive\r\nKeep-Alive: ${keepAliveText(this.host.keepAliveMs)}\r\n\r\n`;
+  }
+}
+
+const nothing = Buffer.alloc(0);
+const chunkedHeader = "Transfer-Encoding: chunked\r\n";
+
+/** The body of a streamed reply; the socket stays open behind it. */
+class StreamedBody extends Writable {
+  private readonly socket: Socket;
+  private readonly isChunked: boolean;
+  private readonly isShown: boolean;
+
+  /** `isShown`: false in the reply to HEAD, which has no body. */
+  constructor(socket: Socket, isChunked: boolean, isShown: boolean) {
+    super();
+    this.socket = socket;
+    this.isChunked = isChunked;
+    this.isShown = isShown;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    const { socket } = this;
+    // An empty chunk would be the last one.
+    if (!this.isShown || chunk.length === 0) done();
+    else if (!this.isChunked) socket.write(chunk, done);
+    else {
+      socket.cork();
+      socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+      socket.write(chunk);
+      socket.write("\r\n", "latin1", done);
+      socket.uncork();
+    }
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    if (this.isChunked && this.isShown) this.socket.write("0\r\n\r\n", "latin1", done);
+    else done();
+  }
+}
+
+/** As node:http tells clients how long an idle connection stays open. */
+function keepAliveText(ms: number): string {
+  return `timeout=${Math.floor(ms / 1000)}`;
+}
+
+let dateSecond = 0;
+let dateOfSecond = "";
+
+/** The time for the header Date, made once a second. */
+function dateText(): string {
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    dateOfSecond = new Date(second * 1000).toUTCString();
+  }
+  return dateOfSecond;
+}
