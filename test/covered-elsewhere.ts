@@ -307,6 +307,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/writes/number-program.ts",
     "engine/writes/patch.ts",
     "engine/writes/transaction-script-host.ts",
+    "engine/writes/value-texts.ts",
   ],
   "test/engine/writes/prepared-document.test.ts": ["engine/base/crc-combine.ts"],
   "test/engine/writes/revisions.test.ts": ["engine/background/revision-tasks.ts"],

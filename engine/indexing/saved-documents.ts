@@ -19,6 +19,7 @@ import { restoreStride } from "./store-column.ts";
 const pieceBytes = 64 * 1024;
 /** For a number and an etag: two varints of at most 53 bits. */
 const pairBytesMax = 16;
+const smallMax = 2 ** 31;
 const nothing = new Uint8Array(0);
 
 /**
@@ -149,7 +150,17 @@ export class FoundDocuments {
   }
 }
 
+/** Hot: runs twice for each document. Nearly all values are small, and written without arithmetic on doubles. */
 function writeVarint(target: Buffer, at: number, value: number): number {
+  if (value < smallMax) {
+    let small = value | 0;
+    while (small >= 0x80) {
+      target[at++] = (small & 0x7f) | 0x80;
+      small >>>= 7;
+    }
+    target[at++] = small;
+    return at;
+  }
   let rest = value;
   while (rest >= 0x80) {
     target[at++] = (rest % 0x80) | 0x80;

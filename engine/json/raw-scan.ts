@@ -124,8 +124,32 @@ export function rawKey(
   return { key: rawString(bytes, at, to), valueFrom };
 }
 
+/** Strings that commands consist of, by length: found in the bytes, they need not be made anew. */
+const frequentStrings: readonly (readonly string[])[] = (() => {
+  const texts = ["Id", "Type", "Document", "ChangeVector", "ForceRevisionCreationStrategy"];
+  const byLength: string[][] = [];
+  for (const text of [...texts, "PUT", "PATCH", "DELETE", "None"]) {
+    while (byLength.length <= text.length) byLength.push([]);
+    byLength[text.length]?.push(text);
+  }
+  return byLength;
+})();
+
+function frequentString(bytes: Buffer, from: number, to: number): string | null {
+  const candidates = frequentStrings[to - from];
+  if (candidates === undefined) return null;
+  for (const text of candidates) {
+    let at = 0;
+    while (at < text.length && text.charCodeAt(at) === bytes[from + at]) at++;
+    if (at === text.length) return text;
+  }
+  return null;
+}
+
 /** The text of the string `[from, to)`, whose span includes the quotes. @throws EngineError json-invalid */
 export function rawString(bytes: Buffer, from: number, to: number): string {
+  const frequent = frequentString(bytes, from + 1, to - 1);
+  if (frequent !== null) return frequent;
   for (let i = from + 1; i < to - 1; i++) {
     const byte = bytes[i] as number;
     if (byte < 0x20 || byte >= 0x7f || byte === byteBackslash) {
@@ -137,12 +161,19 @@ export function rawString(bytes: Buffer, from: number, to: number): string {
 
 /** The value `[from, to)` as a JavaScript value; numbers are the nearest doubles. @throws EngineError json-invalid */
 export function parsedText(bytes: Buffer, from: number, to: number): unknown {
+  if (isNullText(bytes, from, to)) return null;
   if (!isUtf8(bytes.subarray(from, to))) throw new EngineError("json-invalid", "Not UTF-8");
   try {
     return JSON.parse(bytes.utf8Slice(from, to)) as unknown;
   } catch (error) {
     throw new EngineError("json-invalid", `Not JSON: ${(error as Error).message}`);
   }
+}
+
+/** Is the value `null`? */
+export function isNullText(bytes: Uint8Array, from: number, to: number): boolean {
+  if (to - from !== 4 || bytes[from] !== 0x6e || bytes[from + 1] !== 0x75) return false;
+  return bytes[from + 2] === 0x6c && bytes[from + 3] === 0x6c;
 }
 
 export function truncated(): EngineError {

@@ -26,9 +26,9 @@ import { IdSlab } from "../tree/id-slab.ts";
 import { type RowColumns, type RowListener, RowStore, rowParts } from "../tree/row-columns.ts";
 import { ByteReader, bytesOf } from "../tree/sections.ts";
 import {
+  type PackedRows,
+  packedRow,
   StagedRows,
-  stagedDocNumAt,
-  stagedLengthAt,
   stagedWordAt,
   stagedWords,
 } from "../tree/staged-rows.ts";
@@ -68,6 +68,8 @@ export class DocumentTable implements DocumentReader {
   readonly #order: IdOrder;
   readonly #rows: RowStore;
   readonly #staged: StagedRows;
+  /** Scratch values of `#replaceRun`. */
+  readonly #previousEtags: Float64Array;
   readonly #all: EtagList;
   /** The list of each collection, created with its first document. */
   readonly #lists: (EtagList | undefined)[] = [];
@@ -97,6 +99,7 @@ export class DocumentTable implements DocumentReader {
     this.#order = new IdOrder(this.#slab, orderLeafEntries, numbersPerChunk);
     this.#rows = new RowStore(rowsPerChunk);
     this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
+    this.#previousEtags = new Float64Array(this.#options.stagedPerChunk);
     this.#all = new EtagList(this.#options.listChunkEntries);
     const numbersOf = {
       stateOf: (docNum: number) => this.#stateOf(docNum),
@@ -357,6 +360,50 @@ export class DocumentTable implements DocumentReader {
     this.#staged.push(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
   }
 
+  /** As `stage` for the rows of a transaction whose records begin at position `base`. Hot. */
+  stageAll(rows: PackedRows, base: number): void {
+    const { count, words, etags } = rows;
+    for (let row = 0; row < count; row++) {
+      const docNum = words[row * packedRow.words + packedRow.docNum] as number; // row < count
+      assert(docNum < this.#slab.count, "a staged document has an id");
+      assert((etags[row] as number) > 0, "a staged row has an etag");
+    }
+    this.#staged.pushAll(rows, base);
+  }
+
+  /**
+   * The etags and positions after all staged rows are committed, of `batch[from, to)`, from the beginning of the
+   * targets; 0: no document. Hot.
+   */
+  newestRows(
+    batch: Uint32Array,
+    from: number,
+    to: number,
+    etags: Float64Array,
+    positions: Float64Array,
+  ): void {
+    const { numbers, shift, mask } = this.#rows.columns;
+    const staged = this.#staged;
+    for (let at = from; at < to; at++) {
+      const docNum = batch[at] as number; // at < to
+      const slot = staged.newestOf(docNum);
+      const chunk = numbers[docNum >>> shift];
+      let etag = 0;
+      let position = 0;
+      if (slot >= 0) {
+        if (staged.lengthOf(slot) > 0) {
+          etag = staged.etagOf(slot);
+          position = staged.positionOf(slot);
+        }
+      } else if (chunk !== undefined) {
+        etag = chunk[(docNum & mask) << 1] as number;
+        position = chunk[((docNum & mask) << 1) + 1] as number;
+      }
+      etags[at - from] = etag;
+      positions[at - from] = position;
+    }
+  }
+
   /** The etag after all staged rows are committed; 0: no document, as in the following methods. */
   newestEtag(docNum: number): number {
     const slot = this.#staged.newestOf(docNum);
@@ -440,25 +487,13 @@ export class DocumentTable implements DocumentReader {
   #replaceRun(most: number, listener: RowListener | undefined): number {
     const staged = this.#staged;
     const rows = this.#rows;
-    const head = staged.head(most);
-    const { numbers, words, from } = head;
-    const collection = (words[from * stagedWords + stagedWordAt] as number) >>> 16;
-    let at = from;
-    for (; at < head.to; at++) {
-      const base = at * stagedWords;
-      const word = words[base + stagedWordAt] as number;
-      const length = words[base + stagedLengthAt] as number;
-      if (length === 0 || word >>> 16 !== collection) break;
-      const docNum = words[base + stagedDocNumAt] as number;
-      const etag = numbers[at << 1] as number;
-      const position = numbers[(at << 1) + 1] as number;
-      if (!rows.replace(docNum, etag, position, length, word, listener)) break;
-    }
-    const count = at - from;
+    const run = staged.head(most);
+    const count = rows.replaceRun(run, this.#previousEtags, listener);
     if (count === 0) return 0;
-    head.to = at;
-    this.#listOf(collection).replaceRun(head, rows);
-    this.#all.replaceRun(head, rows);
+    const collection = (run.words[run.from * stagedWords + stagedWordAt] as number) >>> 16;
+    run.to = run.from + count;
+    this.#listOf(collection).replaceRun(run, this.#previousEtags, rows);
+    this.#all.replaceRun(run, this.#previousEtags, rows);
     staged.shift(count);
     return count;
   }
@@ -543,8 +578,8 @@ export class DocumentTable implements DocumentReader {
     if (previousEtag !== 0) {
       rows.count(previous, -1);
       const list = this.#listOf(previous);
-      list.remove();
-      this.#all.remove();
+      list.remove(previousEtag);
+      this.#all.remove(previousEtag);
       if (length === 0) {
         list.sweep(rows);
         this.#all.sweep(rows);

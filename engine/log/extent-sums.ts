@@ -20,14 +20,23 @@ export function blockBytesFor(extentBytes: number): number {
   return extentBytes + extentBytes * overShare;
 }
 
+/** The next position after `at` where an extent begins, or the bytes read beyond one end: pieces are cut there. */
+export function nextExtentEdge(at: number): number {
+  const begin = Math.floor(at / extentBytesMax) * extentBytesMax;
+  const over = begin + extentBytesMax * overShare;
+  return at < over ? over : begin + extentBytesMax;
+}
+
 /** Computes sums of a few more extents whose bytes are durable and final. @returns whether there may be more */
 export function extendSums(segment: Segment, image: Buffer): boolean {
-  const { extentSums } = segment;
+  const { extentSums, pieceSums } = segment;
   for (let count = 0; count < sumsMax; count++) {
     const start = extentSums.length * extentBytesMax;
     const end = start + blockBytesFor(extentBytesMax);
     if (start >= segment.end || (end > segment.end && !segment.sealed)) return false;
-    extentSums.push(sumOf(image, start, Math.min(end, segment.end), 0));
+    const from = Math.max(start, segmentHeaderBytes);
+    extentSums.push(pieceSums.sumOf(image, from, Math.min(end, segment.end)));
+    pieceSums.dropBelow(start + extentBytesMax);
   }
   return true;
 }

@@ -25,11 +25,12 @@ import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
 import { turnIsOver } from "../base/turns.ts";
-import { extendSums } from "./extent-sums.ts";
+import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
+import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
@@ -195,7 +196,7 @@ export class LogWriter {
       this.#appendLarge(segment, image, payload, length, isGiven);
     else payload.copy(image, at, 0, length);
     this.#tail = at + length;
-    if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(image);
+    if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(segment, image);
     this.#openTransactions++;
     this.appendedCount++;
     this.unsyncedBytes += length;
@@ -254,10 +255,21 @@ export class LogWriter {
     this.#crcEnd = this.#tail;
   }
 
-  #extendCrc(image: Buffer): void {
+  #extendCrc({ pieceSums }: Segment, image: Buffer): void {
     if (this.#store.disk === null) return;
-    this.#crc = crc32(image.subarray(this.#crcEnd, this.#tail), this.#crc);
-    this.#crcEnd = this.#tail;
+    while (this.#crcEnd < this.#tail) {
+      const start = this.#crcEnd;
+      const end = Math.min(this.#tail, nextExtentEdge(start));
+      this.#crcEnd = end;
+      const bytes = image.subarray(start, end);
+      if (bytes.length < pieceBytesMin) {
+        this.#crc = crc32(bytes, this.#crc);
+        continue;
+      }
+      const sum = crc32(bytes);
+      this.#crc = combinedCrc(this.#crc, sum, bytes.length);
+      pieceSums.add(start, end, sum);
+    }
   }
 
   /**
@@ -375,7 +387,7 @@ export class LogWriter {
     assert(image !== null, "a segment that is written to is in memory");
     const start = this.#frameStart;
     const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
-    this.#extendCrc(image);
+    this.#extendCrc(segment, image);
     const number = this.#lastNumber + 1;
     const crc = encodeFrameHeader(image, start, segment.salt, {
       payloadLength,
@@ -586,6 +598,7 @@ export class LogWriter {
       this.#store.cache.remove(segment);
       segment.isTaken = false;
       segment.late = null;
+      segment.pieceSums.cut(0);
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
     const last = this.#store.order.at(-1);
@@ -596,6 +609,7 @@ export class LogWriter {
     if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
     this.#active = last;
     last.late = null;
+    last.pieceSums.cut(last.end);
     this.#openFrameAt(last.end);
     for (const segment of this.#store.order) {
       if (segment !== last && !segment.sealed) this.#sealSegment(segment);

@@ -22,6 +22,7 @@ import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { ComparedExtents } from "./compared-extents.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 import type { LateCopies } from "./late-copies.ts";
+import { PieceSums } from "./piece-sums.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
@@ -99,6 +100,8 @@ export class Segment {
   closeAfterRead = false;
   /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
+  /** While it is written: what `extentSums` is going to be made of. */
+  readonly pieceSums = new PieceSums();
   /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
   /** Cached extents by number, and reads of extents in progress. */

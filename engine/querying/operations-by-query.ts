@@ -26,8 +26,9 @@ import {
 } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
-import { type BytePatch, compileBytePatch, type PatchRange } from "../writes/byte-patch.ts";
+import { type BytePatch, compileBytePatch } from "../writes/byte-patch.ts";
 import { deleteDocument, storedIdOf } from "../writes/documents.ts";
+import type { PatchRange } from "../writes/number-patch.ts";
 import { ScriptPatch, type WatchedPatch } from "../writes/script-patch.ts";
 import type { DatabaseQueries } from "./query-host.ts";
 
@@ -575,6 +576,10 @@ class CollectionSource implements NumberSource {
     const { documents } = this.#database.state;
     for (;;) {
       const count = this.#cursor.fill(batch, limit);
+      if (this.#takesAll(batch, count)) {
+        this.#toTake -= count;
+        return count;
+      }
       let kept = 0;
       for (let i = 0; i < count && this.#toTake > 0; i++) {
         const document = batch[i] as number; // i < count
@@ -589,5 +594,12 @@ class CollectionSource implements NumberSource {
       }
       if (kept > 0 || count < limit || this.#toTake === 0) return kept;
     }
+  }
+
+  /** Is nothing of the batch, which is in the order of etags, to be left out? */
+  #takesAll(batch: Uint32Array, count: number): boolean {
+    if (count === 0 || this.#leftOut >= 0 || this.#toSkip > 0 || this.#toTake < count) return false;
+    const { documents } = this.#database.state;
+    return documents.etagOf(batch[count - 1] as number) <= this.etagMax;
   }
 }

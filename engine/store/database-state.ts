@@ -82,6 +82,13 @@ export class DatabaseState {
     return this.lastEtag;
   }
 
+  /** As `nextEtag` for `count` changes. @returns the first etag. */
+  takeEtags(count: number): number {
+    const first = this.lastEtag + 1;
+    this.lastEtag += count;
+    return first;
+  }
+
   /** The metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer {
     let member = this.#collectionMembers[collectionId];
@@ -136,6 +143,13 @@ export class DatabaseState {
     this.#hasTime = true;
     this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
     return this.lastModified;
+  }
+
+  /** As `nextModified` for `count` changes, each a microsecond after the one before. @returns the time of the first. */
+  takeTimes(count: number): number {
+    const first = this.nextModified();
+    this.lastModified += count - 1;
+    return first;
   }
 
   /** Parses a document's text with `parser`. @throws EngineError json-…, too-large */

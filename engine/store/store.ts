@@ -48,7 +48,6 @@ import type { DatabaseState } from "./database-state.ts";
 import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
 import { stoppedError } from "./stopped-error.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
-import type { TransactionDocuments } from "./transaction-documents.ts";
 /** How a transaction is written. */
 export interface WriteOptions {
   /** The transaction deletes: it is accepted even when the disk is nearly full. */
@@ -484,7 +483,7 @@ export abstract class Store implements LogListener {
     const { scratch } = transaction;
     const { bytes, length, isLarge, summed } = scratch;
     const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
-    this.#stageDocuments(transaction.documents, base);
+    this.state.documents.stageAll(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
       const { revisions } = this.state.keyspaces;
       if (length === 0) revisions.stageRemove(facts.document, facts.etag);
@@ -523,21 +522,6 @@ export abstract class Store implements LogListener {
         reject,
       }),
     );
-  }
-
-  #stageDocuments(rows: TransactionDocuments, base: Position): void {
-    const { documents } = this.state;
-    for (let row = 0; row < rows.count; row++) {
-      const length = rows.recordLengthOf(row);
-      documents.stage(
-        rows.documentOf(row),
-        rows.etagOf(row),
-        length === 0 ? 0 : base + rows.offsetOf(row),
-        length,
-        rows.collectionOf(row),
-        rows.flagsOf(row),
-      );
-    }
   }
 
   /** From the log: the first `count` transactions are durable. */

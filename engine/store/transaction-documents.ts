@@ -12,18 +12,19 @@
  * - The hash table contains the rows below `#hashed`. The others are added on a lookup, if there are more than
  *   `scanRowsMax` rows: a bulk patch writes thousands and never looks one up.
  */
+import { type PackedRows, packedRow } from "../tree/staged-rows.ts";
 
 const scanRowsMax = 8;
-const wordsPerRow = 4;
-const documentAt = 0;
-const offsetAt = 1;
-const recordLengthAt = 2;
-const wordAt = 3;
+const wordsPerRow = packedRow.words;
+const documentAt = packedRow.docNum;
+const offsetAt = packedRow.offset;
+const recordLengthAt = packedRow.length;
+const wordAt = packedRow.word;
 const rowsMin = 64;
 /** Capacity in rows that is kept from transaction to transaction. */
 const rowsKept = 4 * 1024;
 
-export class TransactionDocuments {
+export class TransactionDocuments implements PackedRows {
   count = 0;
   #words = new Uint32Array(rowsMin * wordsPerRow);
   #etags = new Float64Array(rowsMin);
@@ -33,6 +34,14 @@ export class TransactionDocuments {
   /** The last lookup and its result: one document is looked up many times in a row. */
   #askedDocument = -1;
   #askedRow = -1;
+
+  get words(): Uint32Array {
+    return this.#words;
+  }
+
+  get etags(): Float64Array {
+    return this.#etags;
+  }
 
   /** Removes all rows. Cost: O(1) after a small transaction. */
   reset(): void {

@@ -18,6 +18,7 @@ import { type ByteReader, bytesOf } from "./sections.ts";
 import { type StagedRun, stagedDocNumAt, stagedWords } from "./staged-rows.ts";
 
 const entriesMin = 16;
+const unknown = -1;
 /** Gathers the entries that a sweep keeps of a chunk: most chunks are entirely dead or live, and need no new memory. */
 let sweepScratch = new Uint32Array(0);
 /** Entries swept per change of the list, so that the sweep ends before the list doubles. */
@@ -28,6 +29,8 @@ export class EtagList {
   #chunks: Uint32Array[] = [];
   #bases: number[] = [];
   #counts: number[] = [];
+  /** Live entries of each chunk, or `unknown`: most chunks are entirely dead or live, and a sweep need not read them. */
+  #lives: number[] = [];
   #length = 0;
   #live = 0;
   /** The next chunk to sweep; -1 when no sweep is in progress. */
@@ -36,8 +39,9 @@ export class EtagList {
   /** Dead entries that the last sweep kept for views, and the store's `releaseCount` at that time. */
   #keptCount = 0;
   #keptRelease = -1;
-  /** The chunk of the last `documentOf`. */
+  /** The chunk of the last `#chunkOf`, and the entry after the last one that `documentOf` found in it. */
   #askedChunk = 0;
+  #nextEntry = 0;
   /** Empty chunks of full size, for reuse. */
   readonly #spare: Uint32Array[] = [];
 
@@ -86,25 +90,64 @@ export class EtagList {
     chunk[count * 2] = docNum;
     chunk[count * 2 + 1] = etag - base;
     this.#counts[tail] = count + 1;
+    this.#addLive(tail, 1);
   }
 
-  /** Counts one entry as dead. */
-  remove(): void {
+  /** The live entry with this etag is dead from now on. */
+  remove(etag: number): void {
     this.#live--;
+    const at = this.#chunkOf(etag);
+    if (at >= 0) this.#addLive(at, -1);
   }
 
-  /** `add` and `remove` for each document of the run, whose etags ascend, and one sweep for all of them. Hot. */
-  replaceRun(run: StagedRun, rows: RowStore): void {
+  /**
+   * `add` and `remove` for each document of the run, whose etags ascend, and one sweep for all of them. Hot.
+   * @param previous the etags that the documents had before, by place in the run
+   */
+  replaceRun(run: StagedRun, previous: Float64Array, rows: RowStore): void {
     const { numbers, words } = run;
     for (let at = run.from; at < run.to; ) {
       const end = this.#append(run, at);
       if (end === at) {
         this.add(words[at * stagedWords + stagedDocNumAt] as number, numbers[at << 1] as number);
-        this.remove();
         at++;
       } else at = end;
     }
+    this.#removeRun(previous, run.to - run.from);
     this.sweep(rows, run.to - run.from);
+  }
+
+  /** `remove` for the first `count` etags: neighbors are mostly in one chunk, which is looked up once. */
+  #removeRun(etags: Float64Array, count: number): void {
+    this.#live -= count;
+    for (let k = 0; k < count; ) {
+      const at = this.#chunkOf(etags[k] as number); // k < count
+      const from = at < 0 ? 0 : (this.#bases[at] as number);
+      const to = this.#bases[at + 1] ?? Number.POSITIVE_INFINITY;
+      const first = k;
+      for (k++; k < count; k++) {
+        const etag = etags[k] as number; // k < count
+        if (etag < from || etag >= to) break;
+      }
+      if (at >= 0) this.#addLive(at, first - k);
+    }
+  }
+
+  #addLive(at: number, count: number): void {
+    const live = this.#lives[at] as number; // the caller's chunk is in the list
+    if (live !== unknown) this.#lives[at] = live + count;
+  }
+
+  /** As `chunkBelow`, cheaper for consecutive etags. */
+  #chunkOf(etag: number): number {
+    const asked = this.#askedChunk;
+    const from = this.#bases[asked]; // undefined when there are fewer chunks by now
+    if (from !== undefined && etag >= from) {
+      if (etag < (this.#bases[asked + 1] ?? Number.POSITIVE_INFINITY)) return asked;
+    }
+    const at = this.chunkBelow(etag);
+    if (at >= 0) this.#askedChunk = at;
+    return at;
   }
 
   /** Appends entries of the run from `from` while they fit into the last chunk. @returns the first that does not. */
@@ -128,6 +171,8 @@ export class EtagList {
     }
     this.#counts[tail] = next >>> 1;
     this.#length += at - from;
+    this.#live += at - from;
+    this.#addLive(tail, at - from);
     return at;
   }
 
@@ -161,9 +206,21 @@ export class EtagList {
     const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
     const base = this.#bases[at] as number;
     const count = this.#counts[at] as number;
+    const live = this.#lives[at] as number;
+    if (live === count && (at === 0 || !this.#hasRoomFor(at - 1, count))) {
+      this.#sweepAt = at + 1;
+      return;
+    }
+    if (live === 0 && !rows.hasViews) {
+      this.#length -= count;
+      this.#keepSpare(chunk);
+      this.#removeChunk(at);
+      return;
+    }
     if (sweepScratch.length < 2 * count) sweepScratch = new Uint32Array(2 * count);
     const kept = sweepScratch;
     let keptCount = 0;
+    let keptLive = 0;
     let keptBase = 0;
     const { numbers, shift, mask } = rows.columns;
     const { hasViews } = rows;
@@ -172,7 +229,8 @@ export class EtagList {
       const etag = base + (chunk[entry * 2 + 1] as number);
       const column = numbers[docNum >>> shift];
       const isNewest = column !== undefined && column[(docNum & mask) << 1] === etag;
-      if (!isNewest && !(hasViews && rows.isEtagHeld(docNum, etag))) continue;
+      if (isNewest) keptLive++;
+      else if (!(hasViews && rows.isEtagHeld(docNum, etag))) continue;
       if (keptCount === 0) keptBase = etag;
       kept[keptCount * 2] = docNum;
       kept[keptCount * 2 + 1] = etag - keptBase;
@@ -181,10 +239,12 @@ export class EtagList {
     this.#length -= count - keptCount;
     if (keptCount < count && !hasViews) this.#keepSpare(chunk);
     if (keptCount === 0 || (at > 0 && this.#joins(at - 1, kept, keptBase, keptCount))) {
+      if (keptCount > 0) this.#addLive(at - 1, keptLive);
       this.#removeChunk(at);
       return;
     }
     this.#sweepAt = at + 1;
+    this.#lives[at] = keptLive;
     if (keptCount === count) return;
     this.#chunks[at] = kept.slice(0, 2 * keptCount);
     this.#bases[at] = keptBase;
@@ -208,12 +268,16 @@ export class EtagList {
     return this.#length + spareCount * this.#entriesMax < 2 * this.#live;
   }
 
+  #hasRoomFor(at: number, entryCount: number): boolean {
+    return (this.#counts[at] as number) + entryCount <= this.#entriesMax; // at < chunks.length
+  }
+
   /** Appends entries with deltas from `base` to chunk `at`. @returns false when they do not fit. */
   #joins(at: number, entries: Uint32Array, base: number, entryCount: number): boolean {
     const count = this.#counts[at] as number; // at < chunks.length
     const shift = base - (this.#bases[at] as number);
     const lastDelta = entries[2 * entryCount - 1] as number; // entryCount > 0
-    if (count + entryCount > this.#entriesMax || shift + lastDelta >= 2 ** 32) return false;
+    if (!this.#hasRoomFor(at, entryCount) || shift + lastDelta >= 2 ** 32) return false;
     const joined = new Uint32Array(2 * (count + entryCount));
     joined.set((this.#chunks[at] as Uint32Array).subarray(0, 2 * count));
     for (let entry = 0; entry < entryCount; entry++) {
@@ -247,6 +311,7 @@ export class EtagList {
       wide.set(chunk.subarray(2 * entry, 2 * count), 2 * (entry + 1));
       this.#chunks[at] = wide;
       this.#counts[at] = count + 1;
+      this.#addLive(at, 1);
       if (count + 1 > this.#entriesMax) this.#splitChunk(at);
     }
     this.#sweepAt = this.#sweepAt < 0 ? -1 : 0; // chunks have moved
@@ -262,19 +327,24 @@ export class EtagList {
     }
     this.#chunks[at] = chunk.slice(0, 2 * keep);
     this.#counts[at] = keep;
+    this.#lives[at] = unknown;
     this.#insertChunk(at + 1, right, (this.#bases[at] as number) + shift, right.length / 2);
+    this.#lives[at + 1] = unknown;
   }
 
+  /** Inserts a chunk of live entries. */
   #insertChunk(at: number, chunk: Uint32Array, base: number, count: number): void {
     this.#chunks.splice(at, 0, chunk);
     this.#bases.splice(at, 0, base);
     this.#counts.splice(at, 0, count);
+    this.#lives.splice(at, 0, count);
   }
 
   #removeChunk(at: number): void {
     this.#chunks.splice(at, 1);
     this.#bases.splice(at, 1);
     this.#counts.splice(at, 1);
+    this.#lives.splice(at, 1);
   }
 
   #lastDelta(at: number): number {
@@ -314,19 +384,16 @@ export class EtagList {
    * O(log entries), less for consecutive etags.
    */
   documentOf(etag: number): number {
-    let at = this.#askedChunk;
-    const from = this.#bases[at]; // undefined when there are fewer chunks by now
-    const next = this.#bases[at + 1] ?? Number.POSITIVE_INFINITY;
-    if (from === undefined || etag < from || etag >= next) {
-      at = this.chunkBelow(etag);
-      if (at < 0) return -1;
-      this.#askedChunk = at;
-    }
-    const entry = this.entryFrom(at, etag);
-    if (entry === this.#counts[at]) return -1;
+    const at = this.#chunkOf(etag);
+    if (at < 0) return -1;
     const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
-    const isThere = (this.#bases[at] as number) + (chunk[2 * entry + 1] as number) === etag;
-    return isThere ? (chunk[2 * entry] as number) : -1;
+    const delta = etag - (this.#bases[at] as number);
+    const count = this.#counts[at] as number;
+    const next = this.#nextEntry;
+    const isNext = next < count && chunk[2 * next + 1] === delta;
+    const entry = isNext ? next : this.entryFrom(at, etag);
+    this.#nextEntry = entry + 1;
+    return entry < count && chunk[2 * entry + 1] === delta ? (chunk[2 * entry] as number) : -1;
   }
 
   get chunkCount(): number {
@@ -347,7 +414,7 @@ export class EtagList {
 
   memoryBytes(): number {
     let bytes = 0;
-    for (const chunk of this.#chunks) bytes += chunk.byteLength + 24; // including its slots in three arrays
+    for (const chunk of this.#chunks) bytes += chunk.byteLength + 32; // including its slots in four arrays
     for (const chunk of this.#spare) bytes += chunk.byteLength;
     return bytes;
   }
@@ -381,6 +448,7 @@ export class EtagList {
     reader.expect(live <= this.#length && chunkCount <= this.#length, "list length");
     this.#bases = Array.from(reader.float64s(chunkCount));
     this.#counts = Array.from(reader.uint32s(chunkCount));
+    this.#lives = this.#counts.map(() => unknown);
     let length = 0;
     let etag = -1;
     for (const [at, count] of this.#counts.entries()) {
@@ -399,6 +467,7 @@ export class EtagList {
     let etag = 0;
     for (const [at, chunk] of this.#chunks.entries()) {
       const count = this.countAt(at);
+      const liveBefore = live;
       assert(count > 0 && count <= chunk.length / 2, "no chunk of a list is empty");
       assert(chunk[1] === 0, "a chunk's base is its first etag");
       for (let entry = 0; entry < count; entry++) {
@@ -408,7 +477,11 @@ export class EtagList {
         if (rows.columns.etagOf(chunk[2 * entry] as number) === etag) live++;
       }
       length += count;
+      const known = this.#lives[at];
+      const isKnown = known === unknown || known === live - liveBefore;
+      assert(isKnown, "the live entries of a chunk are counted");
     }
+    assert(this.#lives.length === this.#chunks.length, "each chunk has a count of live entries");
     assert(length === this.#length, "entries are counted");
     assert(live === this.#live, "live entries are counted");
   }

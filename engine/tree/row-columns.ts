@@ -13,6 +13,13 @@
  */
 import { assert } from "../base/assert.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
+import {
+  type StagedRun,
+  stagedDocNumAt,
+  stagedLengthAt,
+  stagedWordAt,
+  stagedWords,
+} from "./staged-rows.ts";
 
 /**
  * Called for each row as it is committed, before it is replaced, with the previous row. `previousLength` 0: there was
@@ -191,39 +198,49 @@ export class RowStore {
   }
 
   /**
-   * As `set`, for the most frequent case: replacing a row that has a smaller etag and the same collection, which
-   * changes no count. `listener` is first called with that row.
-   * @returns false, and does nothing, when there is no such row. Hot.
+   * As `set` and `noteEtag` for the rows of a run, as long as each replaces a row that has a smaller etag and the same
+   * collection, the most frequent case, which changes no count. `listener` is first called with that row.
+   * @param previous gets the etags of the rows replaced, from its beginning
+   * @returns how many were set. Hot.
    */
-  replace(
-    docNum: number,
-    etag: number,
-    position: number,
-    length: number,
-    word: number,
-    listener: RowListener | undefined,
-  ): boolean {
+  replaceRun(run: StagedRun, previous: Float64Array, listener: RowListener | undefined): number {
     const { shift, mask } = this.columns;
-    const chunk = docNum >>> shift;
-    const at = (docNum & mask) << 1;
-    let numbers = this.columns.numbers[chunk];
-    if (numbers === undefined) return false;
-    let words = this.columns.words[chunk] as Uint32Array; // chunks come in pairs
-    const previousEtag = numbers[at] as number;
-    if (previousEtag === 0 || previousEtag >= etag) return false;
-    if (((words[at + 1] as number) ^ word) >>> 16 !== 0) return false;
-    listener?.(docNum, previousEtag, numbers[at + 1] as number, words[at] as number, word >>> 16);
-    if (this.#isShared(chunk)) {
-      const columns = this.#columnsToChange(docNum);
-      numbers = columns.numbers[chunk] as Float64Array; // it was there before
-      words = columns.words[chunk] as Uint32Array;
+    const { numbers: newNumbers, words: newWords, from, to } = run;
+    const collection = (newWords[from * stagedWords + stagedWordAt] as number) >>> 16; // from < to
+    let chunk = -1;
+    let numbers = this.#emptyNumbers;
+    let words = this.#emptyWords;
+    let { lastEtag } = this.columns;
+    let at = from;
+    for (; at < to; at++) {
+      const base = at * stagedWords;
+      const docNum = newWords[base + stagedDocNumAt] as number;
+      const length = newWords[base + stagedLengthAt] as number;
+      const word = newWords[base + stagedWordAt] as number;
+      const etag = newNumbers[at << 1] as number;
+      if (docNum >>> shift !== chunk) {
+        const known = this.columns.numbers[docNum >>> shift];
+        if (known === undefined || known === this.#emptyNumbers) break;
+        chunk = docNum >>> shift;
+        const columns = this.#columnsToChange(docNum);
+        numbers = columns.numbers[chunk] as Float64Array; // it was there before
+        words = columns.words[chunk] as Uint32Array; // chunks come in pairs
+      }
+      const row = (docNum & mask) << 1;
+      const previousEtag = numbers[row] as number;
+      if (length === 0 || previousEtag === 0 || previousEtag >= etag) break;
+      const before = (words[row + 1] as number) >>> 16;
+      if (before !== collection || word >>> 16 !== collection) break;
+      listener?.(docNum, previousEtag, numbers[row + 1] as number, words[row] as number, before);
+      previous[at - from] = previousEtag;
+      numbers[row] = etag;
+      numbers[row + 1] = newNumbers[(at << 1) + 1] as number;
+      words[row] = length;
+      words[row + 1] = word;
+      if (etag > lastEtag) lastEtag = etag;
     }
-    numbers[at] = etag;
-    numbers[at + 1] = position;
-    words[at] = length;
-    words[at + 1] = word;
-    if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
-    return true;
+    if (at > from) this.columns.lastEtag = lastEtag;
+    return at - from;
   }
 
   setPosition(docNum: number, position: number): void {
@@ -348,12 +365,6 @@ export class RowStore {
     const isZero = this.#emptyNumbers.every((each) => each === 0);
     assert(isZero && this.#emptyWords.every((each) => each === 0), "no row is set in all chunks");
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
-  }
-
-  /** Does a view share this chunk, or the directory that it is in? */
-  #isShared(chunk: number): boolean {
-    const shared = this.#sharedEpoch;
-    return this.#directoryEpoch < shared || (this.#chunkEpochs[chunk] as number) < shared;
   }
 
   /** The columns, with a directory that no view shares. */

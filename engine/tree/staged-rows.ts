@@ -22,6 +22,14 @@ export const stagedWordAt = 2;
 const previousAt = 3;
 const nextAt = 4;
 
+/** Rows to stage, by row: words with their offsets, and etags. */
+export interface PackedRows {
+  readonly count: number;
+  readonly words: Uint32Array;
+  readonly etags: Float64Array;
+}
+export const packedRow = { words: 4, docNum: 0, offset: 1, length: 2, word: 3 } as const;
+
 /** Contiguous entries, `from` to `to` of a chunk, in the layout shown above. */
 export interface StagedRun {
   numbers: Float64Array;
@@ -31,7 +39,7 @@ export interface StagedRun {
 }
 
 const noNumbers = new Float64Array(0);
-const noWords = new Uint32Array(0);
+const noWords: Uint32Array = new Uint32Array(0);
 
 export class StagedRows {
   readonly #shift: number;
@@ -85,6 +93,44 @@ export class StagedRows {
     if (previous > 0) this.#setWord(previous - 1, nextAt, slot + 1);
     newest[docNum & this.#newestMask] = slot + 1;
     this.#count++;
+  }
+
+  /** Appends entries for all rows; the position of each is `base` + its offset, or 0 when its length is 0. Hot. */
+  pushAll({ count, words: rows, etags }: PackedRows, base: number): void {
+    for (let row = 0; row < count; ) {
+      if (this.#tail > this.#mask) this.#addChunk();
+      const chunk = this.#order[this.#order.length - 1] as number; // #addChunk made one
+      const slots = chunk << this.#shift;
+      const numbers = this.#numbers[chunk] as Float64Array;
+      const words = this.#words[chunk] as Uint32Array;
+      const end = Math.min(count, row + this.#mask + 1 - this.#tail);
+      let at = this.#tail;
+      let newestAt = -1;
+      let newest = noWords;
+      for (; row < end; row++, at++) {
+        const from = row * packedRow.words;
+        const docNum = rows[from + packedRow.docNum] as number; // row < count
+        const length = rows[from + packedRow.length] as number;
+        if (docNum >>> this.#newestShift !== newestAt) {
+          newestAt = docNum >>> this.#newestShift;
+          newest = this.#newest[newestAt] ?? this.#addNewest(docNum);
+        }
+        const previous = newest[docNum & this.#newestMask] as number;
+        newest[docNum & this.#newestMask] = slots + at + 1;
+        if (previous > 0) this.#setWord(previous - 1, nextAt, slots + at + 1);
+        numbers[at << 1] = etags[row] as number;
+        numbers[(at << 1) + 1] =
+          length === 0 ? 0 : base + (rows[from + packedRow.offset] as number);
+        const to = at * stagedWords;
+        words[to + stagedDocNumAt] = docNum;
+        words[to + stagedLengthAt] = length;
+        words[to + stagedWordAt] = rows[from + packedRow.word] as number;
+        words[to + previousAt] = previous;
+        words[to + nextAt] = 0;
+      }
+      this.#tail = at;
+    }
+    this.#count += count;
   }
 
   /** The slot of the oldest entry; there must be one. */

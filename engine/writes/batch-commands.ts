@@ -90,9 +90,8 @@ export async function prepareCommand(
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
 function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchRow {
-  const id = command.text("Id")?.trim()
-    ? (command.text("Id") as string)
-    : transaction.state.newGuid();
+  const given = command.text("Id");
+  const id = given !== null && given.trim() !== "" ? given : transaction.state.newGuid();
   // A generated identity must not overwrite a document that was stored under that id by hand.
   const expected = command.text("ChangeVector") ?? (id.endsWith("|") ? "" : undefined);
   switch (command.text("ForceRevisionCreationStrategy") ?? "None") {

@@ -25,6 +25,7 @@ import {
 import { scanObject, type ValueEnds } from "../json/object-scan.ts";
 import {
   eachRawMember,
+  isNullText,
   misplaced,
   parsedText,
   rawKey,
@@ -44,16 +45,21 @@ export interface TextSpan {
   readonly to: number;
 }
 
+/** A member of a command, and the span of its value. */
+interface CommandMember extends TextSpan {
+  readonly key: string;
+  /** Undefined for `Document`, which is only a span, and for a long value that is not parsed yet. */
+  value: unknown;
+}
+
 /** One command; its members are those of its JSON object, the last one of a repeated key. */
 export class BatchCommand {
   /** The text that contains the command; empty after `letGo`. */
   bytes: Buffer;
   readonly type: string;
-  /** Values by key; none for `Document`, which is only a span. */
-  readonly #values = new Map<string, unknown>();
-  readonly #spans = new Map<string, TextSpan>();
-  /** Long values that are not parsed yet; null: none. */
-  #rest: { readonly key: string; readonly span: TextSpan }[] | null = null;
+  readonly #members: CommandMember[] = [];
+  /** Members with long values that are not parsed yet; null: none. */
+  #rest: CommandMember[] | null = null;
   readonly startAt: number;
   /** Exclusive. */
   readonly endAt: number;
@@ -62,29 +68,19 @@ export class BatchCommand {
   constructor(bytes: Buffer, at: number, end: number, ends?: ValueEnds) {
     this.bytes = bytes;
     this.startAt = at;
-    const keep = (key: string, from: number, to: number) => {
-      const earlier = this.#spans.get(key);
-      // A repeated document is never stored, so it is checked here.
-      if (earlier !== undefined && key === "Document") parsedText(bytes, earlier.from, earlier.to);
-      const span = { from, to };
-      this.#spans.set(key, span);
-      if (key === "Document") return;
-      const isString = bytes[from] === byteQuote;
-      if (!isString && to - from >= longValueBytes) {
-        this.#rest ??= [];
-        this.#rest.push({ key, span });
-        this.#values.delete(key);
-        return;
-      }
-      this.#values.set(key, isString ? rawString(bytes, from, to) : parsedText(bytes, from, to));
-    };
-    this.endAt = eachRawMember(bytes, at, end, keep, ends);
+    this.endAt = eachRawMember(
+      bytes,
+      at,
+      end,
+      (key, from, to) => this.#keep({ key, from, to, value: undefined }),
+      ends,
+    );
     const type = this.text("Type");
     if (type === null) {
       throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
     }
     this.type = type;
-    const document = this.#spans.get("Document");
+    const document = this.#member("Document");
     // The document of a PUT is checked when it is stored.
     if (document === undefined || type === "PUT") return;
     if (document.to - document.from < longValueBytes) {
@@ -92,7 +88,33 @@ export class BatchCommand {
       return;
     }
     this.#rest ??= [];
-    this.#rest.push({ key: "Document", span: document });
+    this.#rest.push(document);
+  }
+
+  #keep(member: CommandMember): void {
+    const { bytes } = this;
+    const { key, from, to } = member;
+    const earlier = this.#members.findIndex((one) => one.key === key);
+    if (earlier < 0) this.#members.push(member);
+    else {
+      // A repeated document is never stored, so it is checked here.
+      const { from, to } = this.#members[earlier] as CommandMember;
+      if (key === "Document") parsedText(bytes, from, to);
+      this.#members[earlier] = member;
+    }
+    if (key === "Document") return;
+    const isString = bytes[from] === byteQuote;
+    if (!isString && to - from >= longValueBytes) {
+      this.#rest ??= [];
+      this.#rest.push(member);
+      return;
+    }
+    member.value = isString ? rawString(bytes, from, to) : parsedText(bytes, from, to);
+  }
+
+  #member(key: string): CommandMember | undefined {
+    for (const member of this.#members) if (member.key === key) return member;
+    return undefined;
   }
 
   /** Have all values been parsed? */
@@ -105,21 +127,20 @@ export class BatchCommand {
    * @throws EngineError json-…
    */
   async parseRest(): Promise<void> {
-    const rest = this.#rest ?? [];
-    for (const { key, span } of rest) {
-      const value = await parsedInSlices(this.bytes, span.from, span.to);
-      // Of a repeated key only the last value is kept; the others are only checked.
-      if (this.#spans.get(key) === span && key !== "Document") this.#values.set(key, value);
+    for (const member of this.#rest ?? []) {
+      const value = await parsedInSlices(this.bytes, member.from, member.to);
+      if (member.key !== "Document") member.value = value;
     }
     this.#rest = null;
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
   text(key: string): string | null {
-    const value = this.#values.get(key) ?? null;
+    const member = this.#member(key);
+    const value = member?.value ?? null;
     if (value === null || typeof value === "string") return value;
     if (this.bytes.length === 0) throw unexpected("String", Buffer.from(JSON.stringify(value)), 0);
-    throw unexpected("String", this.bytes, (this.#spans.get(key) as TextSpan).from);
+    throw unexpected("String", this.bytes, member?.from ?? 0);
   }
 
   /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
@@ -129,23 +150,19 @@ export class BatchCommand {
 
   /** Is the member `true`? */
   isSet(key: string): boolean {
-    return this.#values.get(key) === true;
+    return this.#member(key)?.value === true;
   }
 
   /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
   value(key: string): unknown {
-    return this.#values.get(key);
+    return this.#member(key)?.value;
   }
 
   /** The span of a member's value; undefined when it is absent or null. */
   span(key: string): TextSpan | undefined {
-    const span = this.#spans.get(key);
-    if (span === undefined || this.#isNull(span)) return undefined;
-    return span;
-  }
-
-  #isNull({ from, to }: TextSpan): boolean {
-    return to - from === 4 && this.bytes.latin1Slice(from, to) === "null";
+    const member = this.#member(key);
+    if (member === undefined || isNullText(this.bytes, member.from, member.to)) return undefined;
+    return member;
   }
 }
 

@@ -143,8 +143,10 @@ function* carryOut(
   handlers: readonly BatchHandler[],
 ): Work<string> {
   const rows: BatchRow[] = [];
-  for (const [position, handler] of handlers.entries()) {
-    const row = yield* carriedOut(handler(run, commands[position] as BatchCommand)); // one for each
+  for (let at = 0; at < commands.length; at++) {
+    const handler = handlers[at] as BatchHandler; // one for each command
+    const result = handler(run, commands[at] as BatchCommand);
+    const row = typeof result === "function" ? result : yield* carriedOut(result);
     if (row !== null) rows.push(row);
     yield;
   }

@@ -17,7 +17,6 @@ import { idOf } from "../documents/document-record.ts";
 import type { Shape } from "../documents/shapes.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeNumber, decodeString, findMember, ValueSpan } from "../json/field-access.ts";
-import { numberBytesMax, writeDouble, writeWhole } from "../json/number-bytes.ts";
 import { newPlace } from "../log/blocks.ts";
 import { positionSegmentFactor } from "../log/log.ts";
 import type { CompiledScript } from "../scripting/script.ts";
@@ -26,12 +25,23 @@ import {
   type SimpleOperator,
   simpleUpdates,
 } from "../scripting/script-reading.ts";
-import { doubleText, numberText, stringText } from "../scripting/value-text.ts";
+import { stringText } from "../scripting/value-text.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { keptFlags } from "./documents.ts";
+import {
+  isSameNumber,
+  isSpelledAsDouble,
+  kindOf,
+  kinds,
+  type NumberPatch,
+  newNumberPatch,
+  type PatchRange,
+  type PatchRows,
+} from "./number-patch.ts";
 import { compileNumbers, type NumberProgram } from "./number-program.ts";
 import { RecordPatch } from "./record-patch.ts";
 import { RecordRun } from "./record-run.ts";
+import { ValueTexts } from "./value-texts.ts";
 
 /** A value of an expression; undefined: the result of the script is not certain. */
 type Scalar = null | boolean | number | string;
@@ -45,17 +55,6 @@ interface PatchedRow {
   readonly assigned: (Scalar | undefined)[];
 }
 
-/** Documents of a batch to patch: from `at`, below `end`. */
-export interface PatchRange {
-  readonly batch: Uint32Array;
-  at: number;
-  end: number;
-  /** Documents with a greater etag are skipped. */
-  readonly etagMax: number;
-  /** Documents that were visited and not skipped. */
-  count: number;
-}
-
 /** The patch for documents of one shape. */
 interface ShapePlan {
   readonly shape: Shape;
@@ -67,10 +66,12 @@ interface ShapePlan {
   readonly fieldTargets: readonly number[];
   /** An equivalent program for rows whose inputs are all numbers; null: there are other expressions. */
   readonly numbers: NumberProgram | null;
+  /** The same, for many documents at once; null: a new value replaces one that is not among the inputs. */
+  readonly usual: NumberPatch | null;
 }
 
-/** Initial bytes for the texts of new values. */
-const valueBytes = 64 * 1024;
+/** Rows that are looked up together. */
+const rowsMax = 256;
 
 /**
  * Compiles a patch to operations on bytes; null when the script is more than simple assignments.
@@ -118,12 +119,17 @@ export class BytePatch {
   readonly #record = new RecordPatch();
   readonly #run = new RecordRun();
   readonly #row: PatchedRow;
-  #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
-  #textsLength = 0;
+  readonly #texts = new ValueTexts();
   /** The segment last read; valid until the next turn of the event loop. */
   #segment: Buffer | null = null;
   #segmentStart = -1;
   readonly #place = newPlace();
+  /** The rows of the next documents. */
+  readonly #rows: PatchRows = {
+    first: 0,
+    etags: new Float64Array(rowsMax),
+    positions: new Float64Array(rowsMax),
+  };
 
   constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
     this.#assignments = assignments;
@@ -139,20 +145,39 @@ export class BytePatch {
    */
   run(transaction: Transaction, range: PatchRange): void {
     const { documents } = transaction.state;
-    const { batch, end, etagMax } = range;
+    const { batch, etagMax } = range;
     this.#segment = null;
     this.#run.forget();
-    let { at, count } = range;
-    for (; at < end; at++) {
-      const document = batch[at] as number; // at < end
-      const etag = documents.newestEtag(document);
-      if (etag > etagMax) continue;
-      if (etag > 0 && this.#apply(transaction, document) === "unsure") break;
-      count++;
+    const rows = this.#rows;
+    let isSure = true;
+    while (isSure && range.at < range.end) {
+      const end = Math.min(range.end, range.at + rowsMax);
+      rows.first = range.at;
+      documents.newestRows(batch, range.at, end, rows.etags, rows.positions);
+      while (isSure && range.at < end) {
+        this.#patchUsual(transaction, range, end);
+        if (range.at === end) break;
+        const etag = rows.etags[range.at - rows.first] as number; // below rowsMax
+        if (etag > 0 && etag <= etagMax) {
+          isSure = this.#apply(transaction, batch[range.at] as number) !== "unsure";
+        }
+        if (!isSure) break;
+        if (etag <= etagMax) range.count++;
+        range.at++;
+      }
     }
-    this.#run.flush(transaction, this.#texts);
-    range.at = at;
-    range.count = count;
+    this.#run.flush(transaction, this.#texts.bytes);
+  }
+
+  /** Patches documents like the one patched last, in the segment of that one, up to the first that is different. */
+  #patchUsual(transaction: Transaction, range: PatchRange, end: number): void {
+    const segment = this.#segment;
+    const usual = this.#plan === null ? null : this.#plan.usual;
+    if (usual === null || segment === null || segment !== this.#record.bytes) return;
+    const { clusterCount } = transaction.state.keyspaces;
+    if (!transaction.isUnwatched || clusterCount > 0 || segment.byteOffset !== 0) return;
+    // Rules for revisions were looked at for the collection of the last one.
+    usual.patch(transaction, range, end, this.#rows, this.#record, this.#segmentStart);
   }
 
   /**
@@ -163,7 +188,7 @@ export class BytePatch {
     this.#segment = null;
     this.#run.forget();
     const outcome = this.#apply(transaction, document);
-    this.#run.flush(transaction, this.#texts);
+    this.#run.flush(transaction, this.#texts.bytes);
     return outcome;
   }
 
@@ -186,10 +211,12 @@ export class BytePatch {
 
   /** @returns false when its bytes are not in memory */
   #open(transaction: Transaction, document: number): boolean {
-    const { documents } = transaction.state;
+    const { documents, committedEtag } = transaction.state;
     const position = documents.newestPosition(document);
     const start = position - this.#segmentStart;
-    if (this.#segment !== null && start >= 0 && start < positionSegmentFactor) {
+    // The bytes of a staged record may not be there before they are asked for (log/late-copies.ts).
+    const isThere = this.#segment !== null && documents.newestEtag(document) <= committedEtag;
+    if (this.#segment !== null && isThere && start >= 0 && start < positionSegmentFactor) {
       this.#record.open(this.#segment, start);
       return true;
     }
@@ -240,7 +267,7 @@ export class BytePatch {
     const record = this.#record;
     const { patches, bytes } = record;
     patches.isAscii = true;
-    if (this.#run.count === 0) this.#textsLength = 0;
+    if (this.#run.count === 0) this.#texts.length = 0;
     const { fields, fieldTargets, shape } = plan;
     const { registers, results, before } = program;
     for (let i = 0; i < fields.length; i++) {
@@ -256,11 +283,11 @@ export class BytePatch {
         const old = known < 0 ? decodeNumber(bytes, from, to) : (registers[known] as number);
         if (isSameNumber(old, value)) continue;
       }
-      const textFrom = this.#textsLength;
-      this.#addNumber(bytes, from, to, kind, value);
-      record.replace(field, from, to, textFrom, this.#textsLength);
+      const textFrom = this.#texts.length;
+      this.#texts.addNumber(value, kind === kinds.number && isSpelledAsDouble(bytes, from, to));
+      record.replace(field, from, to, textFrom, this.#texts.length);
     }
-    patches.source = this.#texts;
+    patches.source = this.#texts.bytes;
     return true;
   }
 
@@ -269,7 +296,7 @@ export class BytePatch {
     const record = this.#record;
     const { patches, bytes } = record;
     patches.isAscii = true;
-    if (this.#run.count === 0) this.#textsLength = 0;
+    if (this.#run.count === 0) this.#texts.length = 0;
     const { fields, fieldTargets, shape } = plan;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as number;
@@ -279,50 +306,13 @@ export class BytePatch {
       const kind = kindOf(bytes, from);
       if (kind === kinds.other) return false;
       if (isSame(bytes, from, to, kind, value)) continue;
-      const textFrom = this.#textsLength;
-      this.#addText(bytes, from, to, kind, value);
-      record.replace(field, from, to, textFrom, this.#textsLength);
+      const textFrom = this.#texts.length;
+      const isDouble = kind === kinds.number && isSpelledAsDouble(bytes, from, to);
+      if (!this.#texts.add(value, isDouble)) patches.isAscii = false;
+      record.replace(field, from, to, textFrom, this.#texts.length);
     }
-    patches.source = this.#texts;
+    patches.source = this.#texts.bytes;
     return true;
-  }
-
-  #addText(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): void {
-    if (typeof value === "number") {
-      this.#addNumber(bytes, from, to, kind, value);
-    } else if (typeof value === "string") {
-      const text = stringText(value);
-      this.#need(text.length * 3);
-      const length = this.#texts.write(text, this.#textsLength);
-      if (length !== text.length) this.#record.patches.isAscii = false;
-      this.#textsLength += length;
-    } else this.#addAscii(String(value));
-  }
-
-  #addNumber(bytes: Buffer, from: number, to: number, kind: number, value: number): void {
-    this.#need(numberBytesMax);
-    if (kind === kinds.number && isSpelledAsDouble(bytes, from, to)) this.#addDouble(value);
-    else if (Number.isSafeInteger(value)) {
-      this.#textsLength = writeWhole(this.#texts, this.#textsLength, value);
-    } else this.#addAscii(numberText(value));
-  }
-
-  #addDouble(value: number): void {
-    const end = writeDouble(this.#texts, this.#textsLength, value);
-    if (end < 0) this.#addAscii(doubleText(value));
-    else this.#textsLength = end;
-  }
-
-  #addAscii(text: string): void {
-    this.#need(text.length);
-    this.#textsLength += this.#texts.latin1Write(text, this.#textsLength);
-  }
-
-  #need(count: number): void {
-    if (this.#textsLength + count <= this.#texts.length) return;
-    const larger = Buffer.allocUnsafeSlow(2 * (this.#textsLength + count));
-    this.#texts.copy(larger, 0, 0, this.#textsLength);
-    this.#texts = larger;
   }
 
   #write(transaction: Transaction, document: number, shape: Shape): void {
@@ -332,7 +322,7 @@ export class BytePatch {
       this.#addToRun(transaction, document);
       return;
     }
-    this.#run.flush(transaction, this.#texts);
+    this.#run.flush(transaction, this.#texts.bytes);
     const { collectionId, flags } = record;
     const length = record.patchedLength(shape);
     const at = scratch.reserve(length);
@@ -355,13 +345,17 @@ export class BytePatch {
   #addToRun(transaction: Transaction, document: number): void {
     const { bytes, start, length, patches } = this.#record;
     const run = this.#run;
-    if (!run.takes(bytes, start)) {
+    if (!run.takes(bytes)) {
       // The texts of this one stay in place until the next.
-      run.flush(transaction, this.#texts);
+      run.flush(transaction, this.#texts.bytes);
     }
     run.add(document, bytes, start, length);
     for (let k = 0; k < patches.count; k++) {
-      run.replace(this.#record.replacedAt(k), patches.froms[k] as number, patches.tos[k] as number);
+      run.replace(
+        this.#record.replacedAt(k) - start,
+        patches.froms[k] as number,
+        patches.tos[k] as number,
+      );
     }
   }
 
@@ -383,19 +377,21 @@ export class BytePatch {
     const order = indexes.map((_, target) => target);
     order.sort((left, right) => (indexes[left] as number) - (indexes[right] as number));
     const targets = this.#assignments.map(({ name }) => this.#names.indexOf(name));
+    const numbers = compileNumbers({
+      values: this.#assignments.map(({ value }) => value),
+      targets,
+      targetFields: indexes,
+      parameters: this.#parameters,
+      fieldOf: (name) => shape.indexByName.get(name),
+    });
     return {
       shape,
       values,
       targets,
       fields: order.map((target) => indexes[target] as number),
       fieldTargets: order,
-      numbers: compileNumbers({
-        values: this.#assignments.map(({ value }) => value),
-        targets,
-        targetFields: indexes,
-        parameters: this.#parameters,
-        fieldOf: (name) => shape.indexByName.get(name),
-      }),
+      numbers,
+      usual: newNumberPatch(shape, numbers, order, this.#run, this.#texts),
     };
   }
 
@@ -500,15 +496,6 @@ function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): E
   }
 }
 
-const kinds = { number: 0, string: 1, word: 2, other: 3 } as const;
-
-function kindOf(bytes: Buffer, at: number): number {
-  const first = bytes[at] as number;
-  if (first === 0x22) return kinds.string;
-  if (first === 0x7b || first === 0x5b) return kinds.other;
-  return first === 0x74 || first === 0x66 || first === 0x6e ? kinds.word : kinds.number;
-}
-
 /** The value `[from, to)`; undefined for objects and arrays. */
 function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   switch (kindOf(bytes, from)) {
@@ -532,19 +519,6 @@ function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Sc
     return kind === kinds.string && decodeString(bytes, from, to) === value;
   }
   return kind === kinds.word && scalarAt(bytes, from, to) === value;
-}
-
-/** Negative zero is always rewritten, as the script does. */
-function isSameNumber(old: number, value: number): boolean {
-  return old === value && (value !== 0 || 1 / value > 0);
-}
-
-function isSpelledAsDouble(bytes: Buffer, from: number, to: number): boolean {
-  for (let at = from; at < to; at++) {
-    const byte = bytes[at] as number;
-    if (byte === 0x2e || byte === 0x65 || byte === 0x45) return true;
-  }
-  return false;
 }
 
 function quotedBytes(name: string): number {

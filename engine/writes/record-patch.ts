@@ -132,6 +132,11 @@ export class RecordPatch {
     return this.#isUsual && this.#isSameLayout && this.patches.isAscii && this.vectorLength === 0;
   }
 
+  /** The words of the memory that begins with `bytes`, if it does. */
+  get words(): Int32Array {
+    return this.#words;
+  }
+
   /** Bytes of the record before the patch. */
   get length(): number {
     return this.#words[this.start >>> 2] as number; // of an aligned one only

@@ -21,10 +21,11 @@ class Writer {
   }
 
   remove(docNum: number): void {
-    if (this.rows.columns.etagOf(docNum) === 0) return;
+    const etag = this.rows.columns.etagOf(docNum);
+    if (etag === 0) return;
     this.rows.set(docNum, 0, 0, 0, 0);
     this.rows.count(0, -1);
-    this.list.remove();
+    this.list.remove(etag);
     this.list.sweep(this.rows);
   }
 }

@@ -6,6 +6,7 @@ const docCount = 12;
 const step = fc.oneof(
   fc.record({ kind: fc.constant("push"), value: fc.nat(docCount - 1) }),
   fc.record({ kind: fc.constant("push"), value: fc.nat(2) }),
+  fc.record({ kind: fc.constant("all"), value: fc.integer({ min: 1, max: 10 }) }),
   fc.record({ kind: fc.constantFrom("shift", "pop"), value: fc.integer({ min: 1, max: 20 }) }),
 );
 
@@ -20,6 +21,18 @@ test("is a queue that gives the newest of each document", () => {
           etag++;
           staged.push(value, etag, etag * 10, etag + 1, 2 ** 32 - etag);
           queue.push([value, etag, etag * 10, etag + 1, 2 ** 32 - etag]);
+        } else if (kind === "all") {
+          const rows = Array.from({ length: value }, (_, k) => [
+            (etag + k * k) % docCount,
+            k,
+            k % 3,
+            k,
+          ]);
+          const etags = Float64Array.from(rows, () => ++etag);
+          staged.pushAll({ count: value, words: Uint32Array.from(rows.flat()), etags }, 1000);
+          for (const [k, [docNum = 0, at = 0, length = 0, word = 0]] of rows.entries()) {
+            queue.push([docNum, etags[k] ?? 0, length === 0 ? 0 : 1000 + at, length, word]);
+          }
         } else {
           for (let left = Math.min(value, queue.length); left > 0; left--) {
             if (kind === "pop") {

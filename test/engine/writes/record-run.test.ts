@@ -50,14 +50,19 @@ class Target implements RunTarget {
     length: 0,
     reserve: (): number => this.scratch.length,
   };
-  readonly state = { nextModified: () => ++this.#modified };
+  readonly state = {
+    takeEtags: (count: number) => {
+      this.#etag += count;
+      return this.#etag - count + 1;
+    },
+    takeTimes: (count: number) => {
+      this.#modified += count;
+      return this.#modified - count + 1;
+    },
+  };
   readonly rows: number[][] = [];
   #etag = firstEtag;
   #modified = firstModified;
-
-  nextEtag(): number {
-    return ++this.#etag;
-  }
 
   stageDocument(...row: [number, number, number, number, number]): void {
     this.rows.push(row);
@@ -107,15 +112,19 @@ test("writes what patches of one record after the other write, with checks that 
         record.patches.source = texts;
         record.patches.isAscii = true;
         expect(record.isOverwrite).toBe(true);
-        if (!run.takes(memory, starts[n]!)) run.flush(quick, texts);
+        if (!run.takes(memory)) run.flush(quick, texts);
         run.add(n, memory, starts[n]!, record.length);
         for (let k = 0; k < 2; k++) {
-          run.replace(record.replacedAt(k), record.patches.froms[k]!, record.patches.tos[k]!);
+          run.replace(
+            record.replacedAt(k) - starts[n]!,
+            record.patches.froms[k]!,
+            record.patches.tos[k]!,
+          );
         }
         const bytes = record.patchedLength(shape);
         const at = slow.scratch.length;
-        const etag = slow.nextEtag();
-        record.write(slow.scratch.bytes, at, bytes, shape, etag, slow.state.nextModified());
+        const etag = slow.state.takeEtags(1);
+        record.write(slow.scratch.bytes, at, bytes, shape, etag, slow.state.takeTimes(1));
         sealRecord(slow.scratch.bytes, at);
         expect(verifyRecord(slow.scratch.bytes, at, bytes)).toBe(true);
         slow.stageDocument(n, etag, bytes, 3, 2);
