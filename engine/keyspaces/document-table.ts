@@ -44,6 +44,9 @@ const oldSectionVersion = 2;
 /** Numbers examined per step of sorting ids. */
 const numbersPerOrderStep = 64;
 
+/** The etags that a run of rows has replaced, for all tables: they are used within one call. */
+let previousEtags = new Float64Array(0);
+
 /** Sizes of chunks, all powers of two; tests make them tiny. */
 export interface DocumentTableOptions {
   readonly rowsPerChunk?: number;
@@ -68,8 +71,6 @@ export class DocumentTable implements DocumentReader {
   readonly #order: IdOrder;
   readonly #rows: RowStore;
   readonly #staged: StagedRows;
-  /** Scratch values of `#replaceRun`. */
-  readonly #previousEtags: Float64Array;
   readonly #all: EtagList;
   /** The list of each collection, created with its first document. */
   readonly #lists: (EtagList | undefined)[] = [];
@@ -99,7 +100,6 @@ export class DocumentTable implements DocumentReader {
     this.#order = new IdOrder(this.#slab, orderLeafEntries, numbersPerChunk);
     this.#rows = new RowStore(rowsPerChunk);
     this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
-    this.#previousEtags = new Float64Array(this.#options.stagedPerChunk);
     this.#all = new EtagList(this.#options.listChunkEntries);
     const numbersOf = {
       stateOf: (docNum: number) => this.#stateOf(docNum),
@@ -488,12 +488,15 @@ export class DocumentTable implements DocumentReader {
     const staged = this.#staged;
     const rows = this.#rows;
     const run = staged.head(most);
-    const count = rows.replaceRun(run, this.#previousEtags, listener);
+    if (previousEtags.length < run.to - run.from) {
+      previousEtags = new Float64Array(this.#options.stagedPerChunk);
+    }
+    const count = rows.replaceRun(run, previousEtags, listener);
     if (count === 0) return 0;
     const collection = (run.words[run.from * stagedWords + stagedWordAt] as number) >>> 16;
     run.to = run.from + count;
-    this.#listOf(collection).replaceRun(run, this.#previousEtags, rows);
-    this.#all.replaceRun(run, this.#previousEtags, rows);
+    this.#listOf(collection).replaceRun(run, previousEtags, rows);
+    this.#all.replaceRun(run, previousEtags, rows);
     staged.shift(count);
     return count;
   }
