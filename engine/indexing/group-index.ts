@@ -274,6 +274,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #settle(): void {
     for (const number of this.#dirty) {
       const group = this.#groups[number] as Group;
+      const previous = this.store.firstOf(number);
       this.store.remove(number);
       if (group.count === 0) {
         this.#groupNumbers.delete(group.key);
@@ -283,7 +284,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       if (group.count === 0 || group.spoiledCount > 0) continue;
       if (group.isInexact) this.#resum(number, group);
       const sums = this.#sumsOf(number, group);
-      this.#addEntry(number, group, sums);
+      this.#addEntry(number, group, sums, previous);
     }
     this.#dirty.clear();
   }
@@ -333,7 +334,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return hasDoubles && /^-?\d+$/.test(text) ? `${text}.0` : text;
   }
 
-  #addEntry(number: number, group: Group, sums: Float64Array): void {
+  /** `previous`: the entry of the same group that it replaces, or -1. */
+  #addEntry(number: number, group: Group, sums: Float64Array, previous: number): void {
     const texts = this.keyNames.length === 1 ? [group.key] : group.key.split(keySeparator);
     for (const { sum } of this.#aggregates) {
       const hasDoubles = sum >= 0 && (this.#doubleCounts[number * this.#sumCount + sum] ?? 0) > 0;
@@ -355,7 +357,11 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       const { mode, source } = this.#fields[i] as OutputField;
       const column = this.store.columns[i] as FieldColumn;
       const place = places[source] as number;
-      if (isAscii) addValueTerms(column, mode, bytes, place);
+      if (previous >= 0 && source < this.keyNames.length) {
+        // The keys have the terms that they had.
+        const terms = column.termsOf(previous);
+        for (let at = 0; at < terms.length; at++) column.add(terms[at] as number);
+      } else if (isAscii) addValueTerms(column, mode, bytes, place);
       else addValueTerms(column, mode, Buffer.from(texts[source] as string), 0);
     }
     this.store.endEntry(number);
