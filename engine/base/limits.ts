@@ -129,7 +129,7 @@ export const outputDocumentsPerWrite = 1_024;
 /** Bytes of attachment content that the map of one document may read. */
 export const indexedContentBytesMax = 32 * 1024 * 1024;
 /** Values of one key that are reduced at once; more are first reduced in pages. */
-export const reducePageValuesMax = 1_024;
+export const reducePageValuesMax = 16;
 /** Errors that an index keeps. */
 export const indexErrorsMax = 500;
 /** Definitions that an index's history keeps by default. */

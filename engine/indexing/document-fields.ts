@@ -35,9 +35,15 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import { type Analyzer, lowerInvariant } from "./analyzer.ts";
+import {
+  type Analyzer,
+  keywordAnalyzer,
+  lowerInvariant,
+  lowerKeywordAnalyzer,
+} from "./analyzer.ts";
 import { type Instant, parseInstant } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
+import type { ColumnKind } from "./store-column.ts";
 import {
   dateKind,
   gapTerm,
@@ -56,6 +62,12 @@ export interface FieldStep {
 
 /** How the strings of a field become terms. */
 export type FieldMode = "lower" | "exact" | Analyzer;
+
+/** The kind of column for a field in a mode; null: it has no terms. */
+export function columnKindOf(mode: FieldMode | null): ColumnKind {
+  const isWhole = mode === keywordAnalyzer || mode === lowerKeywordAnalyzer;
+  return typeof mode === "function" && !isWhole ? "text" : "values";
+}
 
 export function fieldStep(name: string, isEach: boolean): FieldStep {
   return { name: quoteString(name), isEach };
@@ -214,8 +226,7 @@ function addWords(column: FieldColumn, analyze: Analyzer, text: string): void {
 }
 
 function internText(dictionary: TermDictionary, text: string): number {
-  const bytes = Buffer.from(text);
-  return dictionary.intern(textKind, bytes, bytes.length, Number.NaN);
+  return dictionary.internText(textKind, text, Number.NaN);
 }
 
 /** The text of the object that begins at `at`; the marker when it is too long. */

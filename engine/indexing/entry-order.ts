@@ -177,16 +177,11 @@ function* fillRanks(
   keys: Uint32Array,
   budget: WorkBudget,
 ): Work<void> {
-  const { starts, terms, dictionary } = column;
+  const { dictionary } = column;
   const sought = new Uint32Array(entries.length);
   const several: number[] = [];
-  for (let i = 0; i < entries.length; i++) {
-    const entry = entries[i] as number;
-    const from = starts[entry] as number;
-    const count = (starts[entry + 1] as number) - from;
-    sought[i] = count === 0 ? gapTerm : (terms[from] as number);
-    if (count > 1) several.push(i);
-  }
+  if (column.isPacked) takePackedTerms(column, entries, sought, several);
+  else takeTerms(column, entries, sought, several);
   budget.spend(entries.length * 2);
   if (budget.isDue) yield;
   const isByValue = sortsByValue(column, form);
@@ -203,12 +198,42 @@ function* fillRanks(
   for (const i of several) {
     const entry = entries[i] as number;
     keys[i] = leastKey(column, entry, isByValue, ranks);
-    budget.spend((starts[entry + 1] as number) - (starts[entry] as number));
+    budget.spend(column.lengthOf(entry));
     if (budget.isDue) yield;
   }
   budget.release(budget.heldBytes - heldBefore);
   if (!isMixed) return;
   for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
+}
+
+/** The first term of each entry, and the positions of entries that have several. */
+function takeTerms(
+  { starts, terms }: FieldColumn,
+  entries: Uint32Array,
+  sought: Uint32Array,
+  several: number[],
+): void {
+  for (let i = 0; i < entries.length; i++) {
+    const entry = entries[i] as number;
+    const from = starts[entry] as number;
+    const count = (starts[entry + 1] as number) - from;
+    sought[i] = count === 0 ? gapTerm : (terms[from] as number);
+    if (count > 1) several.push(i);
+  }
+}
+
+/** As `takeTerms`. */
+function takePackedTerms(
+  column: FieldColumn,
+  entries: Uint32Array,
+  sought: Uint32Array,
+  several: number[],
+): void {
+  for (let i = 0; i < entries.length; i++) {
+    const terms = column.termsOf(entries[i] as number);
+    sought[i] = terms[0] ?? gapTerm;
+    if (terms.length > 1) several.push(i);
+  }
 }
 
 function keyOf(term: number, ranks: Ranks): number {
@@ -221,9 +246,7 @@ function keyOf(term: number, ranks: Ranks): number {
 /** The least key of an array's elements; among numbers (`isByValue`) what is none does not count. */
 function leastKey(column: FieldColumn, entry: number, isByValue: boolean, ranks: Ranks): number {
   let least = Number.POSITIVE_INFINITY;
-  const end = column.starts[entry + 1] as number;
-  for (let value = column.starts[entry] as number; value < end; value++) {
-    const term = column.terms[value] as number;
+  for (const term of column.termsOf(entry)) {
     if (term === gapTerm) continue;
     const key = keyOf(term, ranks);
     if (isByValue && key < valueRank) continue;
@@ -237,22 +260,18 @@ function* withOthers(
   firsts: Uint32Array,
   several: readonly number[],
   entries: Uint32Array,
-  { starts, terms }: FieldColumn,
+  column: FieldColumn,
   budget: WorkBudget,
 ): Work<Uint32Array> {
   if (several.length === 0) return firsts;
   let count = firsts.length;
-  for (const i of several) {
-    const entry = entries[i] as number;
-    count += (starts[entry + 1] as number) - (starts[entry] as number) - 1;
-  }
+  for (const i of several) count += column.lengthOf(entries[i] as number) - 1;
   budget.hold(count * Uint32Array.BYTES_PER_ELEMENT);
   const all = new Uint32Array(count);
   all.set(firsts);
   let at = firsts.length;
   for (const i of several) {
-    const entry = entries[i] as number;
-    const rest = terms.subarray((starts[entry] as number) + 1, starts[entry + 1]);
+    const rest = column.termsOf(entries[i] as number).subarray(1);
     all.set(rest, at);
     at += rest.length;
     budget.spend(rest.length);

@@ -88,6 +88,24 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
+  /** Adds the live ones of a set of bits, of which there are many. */
+  addLiveBits(bits: Uint32Array, live: Uint32Array): void {
+    if (this.#words === null) this.#toWords();
+    const words = this.#words as unknown as Uint32Array;
+    for (let i = 0; i < words.length; i++) {
+      words[i] = (words[i] as number) | ((bits[i] ?? 0) & (live[i] as number));
+    }
+  }
+
+  /** Adds those of the first `count` entries that are below `end` and have a bit in `live`. */
+  addLive(entries: Uint32Array, count: number, live: Uint32Array, end: number): void {
+    for (let i = 0; i < count; i++) {
+      const entry = entries[i] as number;
+      if (entry >= end) return;
+      if (((live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0) this.add(entry);
+    }
+  }
+
   /** Adds all entries of a set. */
   addSet({ list, words: added }: EntrySet): void {
     if (added === null) {
@@ -215,7 +233,7 @@ function andNotWords(a: Uint32Array, b: Uint32Array, result: Uint32Array): void 
   for (let i = 0; i < a.length; i++) result[i] = (a[i] as number) & ~(b[i] ?? 0);
 }
 
-function countBits(words: Uint32Array): number {
+export function countBits(words: Uint32Array): number {
   let count = 0;
   for (let i = 0; i < words.length; i++) {
     let word = words[i] as number;

@@ -16,7 +16,12 @@ import { EntrySet } from "./entry-set.ts";
 import { FieldColumn } from "./field-column.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
-import { restoreStride, type StoreColumn } from "./store-column.ts";
+import { type ColumnKind, restoreStride, type StoreColumn } from "./store-column.ts";
+import { TextColumn } from "./text-column.ts";
+
+function columnOf(kind: ColumnKind): FieldColumn {
+  return kind === "text" ? new TextColumn() : new FieldColumn();
+}
 
 /** A store is compacted when it has more dead entries than live ones, and more than this. */
 const deadCountMin = 1024;
@@ -47,9 +52,17 @@ export class EntryStore {
   #firsts: Uint32Array = new Uint32Array(16);
   #compaction: Compaction | null = null;
 
-  constructor(columnCount: number, extras: readonly StoreColumn[] = []) {
-    this.columns = Array.from({ length: columnCount }, () => new FieldColumn());
+  /** `columns`: the kinds of its columns, or the number of those of values. */
+  constructor(columns: number | readonly ColumnKind[], extras: readonly StoreColumn[] = []) {
+    const kinds =
+      typeof columns === "number" ? new Array<ColumnKind>(columns).fill("values") : columns;
+    this.columns = kinds.map(columnOf);
     this.extras = extras;
+  }
+
+  /** The kinds of its columns. */
+  get kinds(): ColumnKind[] {
+    return this.columns.map(({ isPacked }) => (isPacked ? "text" : "values"));
   }
 
   isLive(entry: number): boolean {
@@ -57,8 +70,8 @@ export class EntryStore {
   }
 
   /** Adds a column that is empty for the existing entries. Only between entries. @returns its position */
-  addColumn(): number {
-    const column = new FieldColumn();
+  addColumn(kind: ColumnKind = "values"): number {
+    const column = columnOf(kind);
     while (column.entryCount < this.entryCount) column.endEntry();
     this.columns.push(column);
     // A compaction in progress lacks the column: it restarts.
@@ -109,6 +122,7 @@ export class EntryStore {
     const end = this.endOf(first);
     for (let entry = first; entry < end; entry++) {
       this.live[entry >>> 5] = (this.live[entry >>> 5] as number) & ~(1 << (entry & 31));
+      for (const column of this.columns) column.removed(entry);
       this.#compaction?.removed(entry);
     }
     this.#firsts[document] = 0;
@@ -140,7 +154,7 @@ export class EntryStore {
     const documents = this.documents.subarray(0, this.entryCount);
     const live = this.live.slice(0, (this.entryCount + 31) >>> 5);
     parts.set("entryCount", this.entryCount);
-    parts.set("columnCount", this.columns.length);
+    parts.set("columns", this.kinds);
     parts.add("documents", documents);
     parts.add("live", live);
     for (const [i, column] of this.columns.entries()) column.save(parts.under(`column-${i}`));
@@ -154,8 +168,11 @@ export class EntryStore {
    */
   *restore(parts: PartReader, documentOf: (number: number) => number): Generator<void> {
     const entryCount = parts.get<number>("entryCount");
-    const columnCount = parts.get<number>("columnCount");
-    while (this.columns.length < columnCount) this.columns.push(new FieldColumn());
+    this.columns.splice(
+      0,
+      Number.POSITIVE_INFINITY,
+      ...parts.get<ColumnKind[]>("columns").map(columnOf),
+    );
     for (const [i, column] of this.columns.entries()) {
       yield* column.restore(parts.under(`column-${i}`));
     }
@@ -167,6 +184,13 @@ export class EntryStore {
     for (let from = 0; from < entryCount; from += restoreStride) {
       yield;
       this.#restoreEntries(from, Math.min(from + restoreStride, entryCount), documentOf);
+    }
+    const packed = this.columns.filter((column) => column.isPacked);
+    let visited = 0;
+    for (let entry = 0; entry < entryCount && packed.length > 0; entry++) {
+      if (++visited % copyStride === 0) yield;
+      if (this.isLive(entry)) continue;
+      for (const column of packed) column.removed(entry);
     }
   }
 
@@ -226,7 +250,7 @@ class Compaction {
   constructor(source: EntryStore) {
     this.#source = source;
     const extras = source.extras.map((extra) => extra.empty());
-    const target = new EntryStore(source.columns.length, extras);
+    const target = new EntryStore(source.kinds, extras);
     this.#target = target;
     this.#copiers = [
       ...source.columns.map((column, i) => column.copierTo(target.columns[i] as FieldColumn)),

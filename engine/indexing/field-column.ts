@@ -19,8 +19,17 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride, type StoreColumn } from "./store-column.ts";
-import { firstTerm, gapTerm, TermDictionary } from "./term-dictionary.ts";
+import {
+  dateKind,
+  firstTerm,
+  gapTerm,
+  numberKind,
+  TermDictionary,
+  textKind,
+} from "./term-dictionary.ts";
 import { type OrderKind, TermOrder } from "./term-order.ts";
+
+const kinds = [textKind, numberKind, dateKind];
 
 export class FieldColumn implements StoreColumn {
   readonly dictionary = new TermDictionary();
@@ -43,6 +52,8 @@ export class FieldColumn implements StoreColumn {
   hasSeveral = false;
   /** Number of entries without a value, including removed ones. */
   emptyCount = 0;
+  /** Whether the values are packed (text-column.ts): the arrays by value and by entry are then empty. */
+  readonly isPacked: boolean = false;
   readonly #orders = new Map<OrderKind, TermOrder>();
 
   /** Adds a value to the entry that `endEntry` will end. */
@@ -75,6 +86,32 @@ export class FieldColumn implements StoreColumn {
     if (entry + 1 >= this.starts.length) this.starts = grownUint32(this.starts, entry + 2);
     this.starts[entry + 1] = this.valueCount;
   }
+
+  /** The terms that have a text, of whatever kinds. */
+  termsOfText(text: string): number[] {
+    const terms = kinds.map((kind) => this.dictionary.findText(kind, text));
+    return terms.filter((term) => term >= 0);
+  }
+
+  /** The number of values of an entry. */
+  lengthOf(entry: number): number {
+    return (this.starts[entry + 1] as number) - (this.starts[entry] as number);
+  }
+
+  /** The terms of an entry's values, in order; valid until the next call. */
+  termsOf(entry: number): Uint32Array {
+    return this.terms.subarray(this.starts[entry], this.starts[entry + 1]);
+  }
+
+  /** The entries of a term, ascending; one that has it several times may be repeated. */
+  *entriesOf(term: number): Generator<number> {
+    for (let at = this.firsts[term] ?? 0; at !== 0; at = this.nexts[at - 1] as number) {
+      yield this.entries[at - 1] as number;
+    }
+  }
+
+  /** An entry is no longer live. */
+  removed(_entry: number): void {}
 
   /** The order of this kind, brought up to date with all terms. */
   *orderInSlices(kind: OrderKind, budget: WorkBudget): Work<TermOrder> {
@@ -123,18 +160,28 @@ export class FieldColumn implements StoreColumn {
     parts.set("valueCount", this.valueCount);
     parts.add("starts", this.starts.subarray(0, this.entryCount + 1));
     parts.add("terms", this.terms.subarray(0, this.valueCount));
+    this.saveTerms(parts);
+  }
+
+  /** Saves the dictionary and its orders. */
+  protected saveTerms(parts: PartWriter): void {
     parts.set("orders", [...this.#orders.keys()]);
     for (const [kind, order] of this.#orders) order.save(parts.under(`order-${kind}`));
     this.dictionary.save(parts.under("dictionary"));
   }
 
-  *restore(parts: PartReader): Generator<void> {
+  /** Restores the output of `saveTerms`. */
+  protected *restoreTerms(parts: PartReader): Generator<void> {
     yield* this.dictionary.restore(parts.under("dictionary"));
     for (const kind of parts.get<OrderKind[]>("orders")) {
       const order = new TermOrder(kind, this.dictionary);
       order.restore(parts.under(`order-${kind}`));
       this.#orders.set(kind, order);
     }
+  }
+
+  *restore(parts: PartReader): Generator<void> {
+    yield* this.restoreTerms(parts);
     this.#growTerms(this.dictionary.count);
     this.starts = parts.uint32("starts");
     this.terms = parts.uint32("terms");

@@ -22,6 +22,8 @@ import {
   textKind,
 } from "./term-dictionary.ts";
 import type { OrderKind } from "./term-order.ts";
+import type { PostingReader } from "./term-postings.ts";
+import { TextColumn } from "./text-column.ts";
 import { containsAny, type WildcardPiece } from "./wildcard-automaton.ts";
 
 /** One end of a range. */
@@ -32,6 +34,13 @@ export interface Bound {
 
 /** A value of a list, as text; null is null. `isText`: a case-insensitive string, which may be a date. */
 export type ListedValue = { readonly text: string; readonly isText: boolean } | null;
+
+/** A test of terms. */
+export interface TermTest {
+  ofText(text: string): boolean;
+  /** The same test of `bytes[from, to)`; a result of null, or none: only the text tells. */
+  readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
+}
 
 const kinds = [textKind, numberKind, dateKind];
 const nullTerms = [nullTerm];
@@ -52,6 +61,10 @@ const dayLength = 10;
 const valueStride = 4096;
 /** Terms, or values of an entry, between two checks of the budget. */
 const stride = 256;
+/** Bytes of terms that are tested without charging the budget. */
+const scannedBytes = 2048;
+/** Slices of packed postings that are read without checking the budget. */
+const slicesAtOnce = 32;
 
 export class FieldSearch {
   readonly #view: EntryView;
@@ -61,6 +74,9 @@ export class FieldSearch {
   readonly #budget: WorkBudget;
   /** Only these entries matter, and they are few; null: all do. */
   readonly #within: EntrySet | null;
+  /** Null: the values of the column are not packed. */
+  readonly #packed: TextColumn | null;
+  readonly #reader: PostingReader | null;
 
   /** `within`: results need not have other entries than these. */
   constructor(
@@ -74,6 +90,8 @@ export class FieldSearch {
     this.#column = column;
     this.#isExact = isExact;
     this.#budget = budget;
+    this.#packed = column instanceof TextColumn ? column : null;
+    this.#reader = this.#packed?.reader() ?? null;
     this.#within = within !== null && within.count <= withinMax ? within : null;
   }
 
@@ -86,10 +104,9 @@ export class FieldSearch {
     const builder = this.#builder();
     const { size } = this.#view;
     for (let from = 0; from < size; from += valueStride) {
-      const { starts } = this.#column;
       const to = Math.min(size, from + valueStride);
       for (let entry = from; entry < to; entry++) {
-        if (starts[entry] !== starts[entry + 1] && this.#view.isLive(entry)) builder.add(entry);
+        if (this.#column.lengthOf(entry) > 0 && this.#view.isLive(entry)) builder.add(entry);
       }
       this.#budget.spend(to - from);
       if (this.#budget.isDue) yield;
@@ -214,6 +231,17 @@ export class FieldSearch {
     });
   }
 
+  /** Entries with a term that passes a test. */
+  similar({ ofText, ofBytes }: TermTest): Work<EntrySet> {
+    if (ofBytes === null) return this.matching(ofText);
+    const { dictionary } = this.#column;
+    return this.#scanTerms((term) => {
+      const start = dictionary.startOf(term);
+      const isFound = ofBytes(dictionary.slab, start, start + dictionary.lengthOf(term));
+      return isFound ?? ofText(dictionary.textOf(term));
+    });
+  }
+
   /** Full text: entries that match any piece (`isAll`: every piece). */
   *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
     if (!isAll) return yield* this.#searchAny(pieces);
@@ -289,16 +317,16 @@ export class FieldSearch {
 
   /** Visits each value of the entry once (Knuth, Morris and Pratt). */
   *#hasPhrase(entry: number, terms: readonly number[], fallbacks: Uint32Array): Work<boolean> {
-    const column = this.#column;
-    const start = column.starts[entry] as number;
-    const end = column.starts[entry + 1] as number;
+    let values = this.#column.termsOf(entry);
+    // Others may read meanwhile.
+    if (values.length >= stride) values = values.slice();
     let matched = 0;
-    for (let at = start; at < end; at++) {
-      const term = column.terms[at];
+    for (let at = 0; at < values.length; at++) {
+      const term = values[at];
       while (matched > 0 && terms[matched] !== term) matched = fallbacks[matched - 1] as number;
       if (terms[matched] === term) matched++;
       if (matched === terms.length) return true;
-      if ((at & (stride - 1)) !== 0) continue;
+      if ((at & (stride - 1)) !== stride - 1) continue;
       this.#budget.spend(stride);
       if (this.#budget.isDue) yield;
     }
@@ -322,17 +350,15 @@ export class FieldSearch {
 
   /** The starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
   #placesOf(entry: number, term: number, position: number): Float64Array {
-    const column = this.#column;
-    const start = column.starts[entry] as number;
-    const end = column.starts[entry + 1] as number;
-    this.#budget.spend(end - start);
+    const values = this.#column.termsOf(entry);
+    this.#budget.spend(values.length);
     let count = 0;
-    for (let at = start; at < end; at++) if (column.terms[at] === term) count++;
+    for (let at = 0; at < values.length; at++) if (values[at] === term) count++;
     this.#budget.hold(count * Float64Array.BYTES_PER_ELEMENT);
     const places = new Float64Array(count);
     let i = 0;
-    for (let at = start; at < end; at++) {
-      if (column.terms[at] === term) places[i++] = at - position;
+    for (let at = 0; at < values.length; at++) {
+      if (values[at] === term) places[i++] = at - position;
     }
     return places;
   }
@@ -426,10 +452,9 @@ export class FieldSearch {
       to = order.lowerBound((term) => compare(term) || (isInclusive ? -1 : 0));
     }
     const builder = this.#builder();
-    const { firsts } = this.#column;
     for (let i = from; i < to; i++) {
-      const rest = this.#addStride(builder, firsts[terms[i] as number] as number);
-      if (rest !== 0) yield* this.#addFrom(builder, rest);
+      const rest = this.#addTerm(builder, terms[i] as number);
+      if (rest !== null) yield* rest;
       if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
     }
     return builder.finish();
@@ -459,10 +484,9 @@ export class FieldSearch {
   /** Those of some entries that have a value whose term passes the test. */
   *#passing(test: (term: number) => boolean, within: EntrySet): Work<EntrySet> {
     const builder = this.#builder();
-    const { starts, terms } = this.#column;
     for (const entry of within.toList()) {
-      const to = starts[entry + 1] as number;
-      for (let at = starts[entry] as number; at < to; at++) {
+      const terms = this.#column.termsOf(entry);
+      for (let at = 0; at < terms.length; at++) {
         this.#budget.spend(1);
         const term = terms[at] as number;
         if (term === gapTerm || !test(term)) continue;
@@ -487,8 +511,8 @@ export class FieldSearch {
     for (let i = from; i < terms.length; i++) {
       const term = terms[i] as number;
       if (!dictionary.startsWith(term, prefix)) break;
-      const rest = this.#addStride(builder, this.#firstOf(term));
-      if (rest !== 0) yield* this.#addFrom(builder, rest);
+      const rest = this.#addTerm(builder, term);
+      if (rest !== null) yield* rest;
       if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
     }
   }
@@ -504,14 +528,39 @@ export class FieldSearch {
     }
     const builder = this.#builder();
     const { count } = dictionary;
-    for (let term = firstTerm; term < count; term++) {
-      this.#budget.spend(1 + (dictionary.lengthOf(term) >>> 3));
+    for (let from = firstTerm; from < count; ) {
+      const { to, found } = this.#passingTerms(test, from, count);
+      for (const term of found) {
+        const rest = this.#addTerm(builder, term);
+        if (rest !== null) yield* rest;
+      }
+      this.#budget.spend(to - from + ((dictionary.startOf(to) - dictionary.startOf(from)) >>> 3));
       if (this.#budget.isDue) yield;
-      if (!test(term)) continue;
-      const rest = this.#addStride(builder, this.#firstOf(term));
-      if (rest !== 0) yield* this.#addFrom(builder, rest);
+      from = to;
     }
     return builder.finish();
+  }
+
+  /** The terms from one on that pass a test, up to some bytes of text, or until the test takes long. */
+  #passingTerms(
+    test: (term: number) => boolean,
+    from: number,
+    count: number,
+  ): { readonly to: number; readonly found: readonly number[] } {
+    const { dictionary } = this.#column;
+    const end = dictionary.startOf(from) + scannedBytes;
+    const found: number[] = [];
+    let term = from;
+    do {
+      if (test(term)) found.push(term);
+      term++;
+    } while (
+      term < count &&
+      term - from < stride &&
+      dictionary.startOf(term) < end &&
+      !this.#budget.isDue
+    );
+    return { to: term, found };
   }
 
   /** Entries with one of the terms; -1: no term. */
@@ -528,8 +577,47 @@ export class FieldSearch {
     return builder.finish();
   }
 
-  #addEntries(builder: EntrySetBuilder, term: number): Work<void> {
-    return this.#addFrom(builder, this.#firstOf(term));
+  *#addEntries(builder: EntrySetBuilder, term: number): Work<void> {
+    const bits = this.#packed === null ? null : yield* this.#packed.bitsOf(term, this.#budget);
+    if (bits !== null) {
+      builder.addLiveBits(bits, this.#view.live);
+      this.#budget.spend(this.#view.size >>> 10);
+      return;
+    }
+    const rest = this.#addTerm(builder, term);
+    if (rest === null) return;
+    if (this.#budget.isDue) yield;
+    yield* rest;
+  }
+
+  /** Adds the first entries of a term. @returns the work of adding the others; null: there are none */
+  #addTerm(builder: EntrySetBuilder, term: number): Work<void> | null {
+    if (this.#reader !== null) {
+      const reader = this.#reader.begin(term);
+      return this.#addSlices(builder, reader) ? null : this.#addFurther(builder, reader);
+    }
+    const rest = this.#addStride(builder, this.#firstOf(term));
+    return rest === 0 ? null : this.#addFrom(builder, rest);
+  }
+
+  /** Adds the entries of some slices. @returns whether those were the last */
+  #addSlices(builder: EntrySetBuilder, reader: PostingReader): boolean {
+    const { size, live } = this.#view;
+    let visited = 1;
+    let slices = 0;
+    let isLast = true;
+    while (slices < slicesAtOnce) {
+      if (!reader.read()) break;
+      isLast = ++slices < slicesAtOnce;
+      visited += reader.count;
+      builder.addLive(reader.entries, reader.count, live, size);
+    }
+    this.#budget.spend(visited);
+    return isLast;
+  }
+
+  *#addFurther(builder: EntrySetBuilder, reader: PostingReader): Work<void> {
+    while (!this.#addSlices(builder, reader)) if (this.#budget.isDue) yield;
   }
 
   /** Adds the entries of a term's posting list from one value on. */

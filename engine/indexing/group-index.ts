@@ -4,7 +4,8 @@
  * and aggregates as fields, replaced when the group changes.
  *
  * A sum includes all numbers of a group, and is a double when one of them is. (RavenDB 7.2.7 leaves out numbers of
- * another kind than the first: 4 + 4.5 = 4.)
+ * another kind than the first: 4 + 4.5 = 4.) The doubles of a few documents are added up in their order, those of many
+ * exactly (exact-sums.ts), so that a change costs the same however many there are.
  *
  * Invariants:
  * - After `settle`, a group has an entry exactly when it has contributions and none of them is spoiled.
@@ -20,6 +21,7 @@ import {
 } from "./collection-follower.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
+import { ExactSums } from "./exact-sums.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type {
   FieldForm,
@@ -32,6 +34,7 @@ import { allDocuments, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import { columnNameOf, exactColumn, searchColumn } from "./map-index.ts";
 import { NumberColumn } from "./number-column.ts";
+import { grownUint32 } from "./packed.ts";
 import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
 
@@ -39,14 +42,17 @@ const documentStride = 64;
 /** Bytes of a number and its kind (`numberKinds`) in a contribution. */
 const amountBytes = 9;
 
+/** So many contributions are added up in order when there are doubles; two at most have the same sum in any order. */
+const orderedMin = 3;
+const orderedMax = 64;
+/** Between the texts of several keys, which have no such character. */
+const keySeparator = "\u0000";
+
 interface Group {
+  /** The JSON texts of its keys. */
   readonly key: string;
-  readonly keyTexts: readonly string[];
   count: number;
-  readonly sums: Float64Array;
-  /** By sum: contributions with doubles. */
-  readonly doubleCounts: Uint32Array;
-  /** A sum with doubles was subtracted from since the sums were last recomputed. */
+  /** A sum has lost bits since all were last recomputed. */
   isInexact: boolean;
   /** Contributions with a value that is not a number. */
   spoiledCount: number;
@@ -77,6 +83,12 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly #freeNumbers: number[] = [];
   readonly #groupNumbers = new Map<string, number>();
   readonly #dirty = new Set<number>();
+  /** By group and sum. */
+  readonly #sums = new ExactSums();
+  /** By group and sum: contributions with doubles. */
+  #doubleCounts: Uint32Array = new Uint32Array(16);
+  /** By aggregate or key: how a member begins, behind that before it. */
+  readonly #memberTexts: readonly string[];
   /** Contributions of documents: an entry for each, with the number of its group and the amounts. */
   #contributions = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   #currentDocument = 0;
@@ -100,6 +112,9 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     }));
     this.#sumCount = sumCount;
     this.#names = [...this.keyNames, ...this.#aggregates.map((one) => one.name)];
+    this.#memberTexts = this.#names.map(
+      (name, i) => `${i === 0 ? "{" : ","}${JSON.stringify(name)}:`,
+    );
     this.#fields = outputFields(definition);
     this.#columnNumbers = new Map(this.#fields.map((field, number) => [field.column, number]));
     this.store = new EntryStore(this.#fields.length);
@@ -159,29 +174,26 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
 
   /** A contribution of the current document; called by GroupValues. */
   contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void {
-    const key = keys.join("\u0000");
-    const number = this.#groupNumbers.get(key) ?? this.#addGroup(key, [...keys]);
+    const key = keys.length === 1 ? (keys[0] as string) : keys.join(keySeparator);
+    const number = this.#groupNumbers.get(key) ?? this.#addGroup(key);
     this.#append(number, sums, kinds);
   }
 
-  #addGroup(key: string, keyTexts: readonly string[]): number {
+  #addGroup(key: string): number {
     const number = this.#freeNumbers.pop() ?? this.#groups.length;
     this.#groupNumbers.set(key, number);
-    this.#groups[number] = this.#newGroup(key, keyTexts);
+    this.#groups[number] = this.#newGroup(key, number);
     return number;
   }
 
-  #newGroup(key: string, keyTexts: readonly string[]): Group {
-    return {
-      key,
-      keyTexts,
-      count: 0,
-      sums: new Float64Array(this.#sumCount),
-      doubleCounts: new Uint32Array(this.#sumCount),
-      isInexact: false,
-      spoiledCount: 0,
-      text: "",
-    };
+  #newGroup(key: string, number: number): Group {
+    const end = (number + 1) * this.#sumCount;
+    this.#doubleCounts = grownUint32(this.#doubleCounts, end);
+    for (let sum = number * this.#sumCount; sum < end; sum++) {
+      this.#doubleCounts[sum] = 0;
+      this.#sums.clear(sum);
+    }
+    return { key, count: 0, isInexact: false, spoiledCount: 0, text: "" };
   }
 
   #takeRow(row: StoredRow): null {
@@ -204,7 +216,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       }
     }
     const at = this.#contributions.endEntry(this.#currentDocument);
-    this.#addTo(this.#groups[number] as Group, at, 1);
+    this.#addTo(number, at, 1);
     this.#dirty.add(number);
   }
 
@@ -215,7 +227,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     const end = contributions.endOf(first);
     for (let at = first; at < end; at++) {
       const number = this.#groupOf.numbers[at] as number;
-      this.#addTo(this.#groups[number] as Group, at, -1);
+      this.#addTo(number, at, -1);
       this.#dirty.add(number);
     }
     contributions.remove(document);
@@ -229,25 +241,27 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return this.#contributions.extras[1] as BytesColumn; // the second of both
   }
 
-  /** `sign` 1 adds a contribution, -1 subtracts it; sums that had doubles are recomputed in `settle`. */
-  #addTo(group: Group, at: number, sign: 1 | -1): void {
+  /** `sign` 1 adds a contribution, -1 subtracts it. */
+  #addTo(number: number, at: number, sign: 1 | -1): void {
+    const group = this.#groups[number] as Group;
     group.count += sign;
     if (this.#sumCount === 0) return;
     const amounts = this.#amounts;
     amounts.find(at);
     const { chunk } = amounts;
     let isSpoiled = false;
-    for (let i = 0, from = amounts.at; i < this.#sumCount; i++, from += amountBytes) {
+    const end = (number + 1) * this.#sumCount;
+    let from = amounts.at;
+    for (let sum = number * this.#sumCount; sum < end; sum++, from += amountBytes) {
       const value = chunk.readDoubleLE(from);
       const kind = chunk[from + amountBytes - 1];
       if (Number.isNaN(value)) {
         isSpoiled = true;
         continue;
       }
-      group.sums[i] = (group.sums[i] as number) + sign * value;
-      if (sign === -1 && (group.doubleCounts[i] as number) > 0) group.isInexact = true;
+      if (!this.#sums.add(sum, sign * value)) group.isInexact = true;
       if (kind === numberKinds.doubles) {
-        group.doubleCounts[i] = (group.doubleCounts[i] as number) + sign;
+        this.#doubleCounts[sum] = (this.#doubleCounts[sum] as number) + sign;
       }
     }
     if (isSpoiled) {
@@ -260,6 +274,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #settle(): void {
     for (const number of this.#dirty) {
       const group = this.#groups[number] as Group;
+      const previous = this.store.firstOf(number);
       this.store.remove(number);
       if (group.count === 0) {
         this.#groupNumbers.delete(group.key);
@@ -268,49 +283,86 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       }
       if (group.count === 0 || group.spoiledCount > 0) continue;
       if (group.isInexact) this.#resum(number, group);
-      this.#addEntry(number, group);
+      const sums = this.#sumsOf(number, group);
+      this.#addEntry(number, group, sums, previous);
     }
     this.#dirty.clear();
   }
 
-  /**
-   * Adding and subtracting doubles accumulates rounding errors, so everything is summed again in the original order.
-   * Cost: in proportion to all contributions of the group since the last compaction.
-   */
+  /** Adds up a group anew. Cost: in proportion to its contributions since the last compaction. */
   #resum(number: number, group: Group): void {
-    const groupOf = this.#groupOf;
+    const from = number * this.#sumCount;
     group.isInexact = false;
-    group.sums.fill(0);
+    for (let i = 0; i < this.#sumCount; i++) this.#sums.clear(from + i);
+    this.#visitAmounts(number, (i, value) => {
+      if (!this.#sums.add(from + i, value)) group.isInexact = true;
+    });
+  }
+
+  #sumsOf(number: number, { count }: Group): Float64Array {
+    const from = number * this.#sumCount;
+    const sums = new Float64Array(this.#sumCount);
+    let hasDoubles = false;
+    for (let i = 0; i < sums.length; i++) {
+      if ((this.#doubleCounts[from + i] as number) > 0) hasDoubles = true;
+      sums[i] = this.#sums.valueOf(from + i);
+    }
+    if (!hasDoubles || count < orderedMin || count > orderedMax) return sums;
+    sums.fill(0);
+    this.#visitAmounts(number, (i, value) => {
+      sums[i] = (sums[i] as number) + value;
+    });
+    return sums;
+  }
+
+  /** Visits the numbers of a group's contributions, in order. */
+  #visitAmounts(number: number, visit: (sum: number, value: number) => void): void {
+    const groupOf = this.#groupOf;
+    const amounts = this.#amounts;
     for (let at = groupOf.firstOf(number); at >= 0; at = groupOf.nextOf(at)) {
       if (!this.#contributions.isLive(at)) continue;
-      const amounts = this.#amounts;
       amounts.find(at);
       for (let i = 0; i < this.#sumCount; i++) {
         const value = amounts.chunk.readDoubleLE(amounts.at + i * amountBytes);
-        if (!Number.isNaN(value)) group.sums[i] = (group.sums[i] as number) + value;
+        if (!Number.isNaN(value)) visit(i, value);
       }
     }
   }
 
-  #sumText(group: Group, sum: number): string {
-    const text = String(group.sums[sum]);
-    if (group.doubleCounts[sum] === 0) return text;
-    return /^-?\d+$/.test(text) ? `${text}.0` : text;
+  #sumText(value: number, hasDoubles: boolean): string {
+    const text = String(value);
+    return hasDoubles && /^-?\d+$/.test(text) ? `${text}.0` : text;
   }
 
-  #addEntry(number: number, group: Group): void {
-    const texts = [
-      ...group.keyTexts,
-      ...this.#aggregates.map(({ sum }) =>
-        sum < 0 ? String(group.count) : this.#sumText(group, sum),
-      ),
-    ];
-    const members = texts.map((text, i) => `${JSON.stringify(this.#names[i])}:${text}`);
-    group.text = `{${members.join(",")}}`;
+  /** `previous`: the entry of the same group that it replaces, or -1. */
+  #addEntry(number: number, group: Group, sums: Float64Array, previous: number): void {
+    const texts = this.keyNames.length === 1 ? [group.key] : group.key.split(keySeparator);
+    for (const { sum } of this.#aggregates) {
+      const hasDoubles = sum >= 0 && (this.#doubleCounts[number * this.#sumCount + sum] ?? 0) > 0;
+      texts.push(sum < 0 ? String(group.count) : this.#sumText(sums[sum] as number, hasDoubles));
+    }
+    let text = "";
+    const places: number[] = [];
+    for (let i = 0; i < texts.length; i++) {
+      text += this.#memberTexts[i];
+      places.push(text.length);
+      text += texts[i];
+    }
+    text += "}";
+    group.text = text;
+    const bytes = Buffer.from(text);
+    // Places are those of characters.
+    const isAscii = bytes.length === text.length;
     for (let i = 0; i < this.#fields.length; i++) {
-      const field = this.#fields[i] as OutputField;
-      const bytes = Buffer.from(texts[field.source] as string);
-      addValueTerms(this.store.columns[i] as FieldColumn, field.mode, bytes, 0);
+      const { mode, source } = this.#fields[i] as OutputField;
+      const column = this.store.columns[i] as FieldColumn;
+      const place = places[source] as number;
+      if (previous >= 0 && source < this.keyNames.length) {
+        // The keys have the terms that they had.
+        const terms = column.termsOf(previous);
+        for (let at = 0; at < terms.length; at++) column.add(terms[at] as number);
+      } else if (isAscii) addValueTerms(column, mode, bytes, place);
+      else addValueTerms(column, mode, Buffer.from(texts[source] as string), 0);
     }
     this.store.endEntry(number);
   }
@@ -318,8 +370,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** See `FollowedIndex.save`. Between slices every group is settled. */
   save(parts: PartWriter): readonly SavedDocuments[] {
     this.store.save(parts.under("groups"));
-    const none: readonly (string | null)[] = this.keyNames.map(() => null);
-    parts.add("keys", ...savedTexts(this.#groups.flatMap((group) => group?.keyTexts ?? none)));
+    parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
     parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
     parts.set("counters", { ...this.counters });
     parts.set("follower", this.#follower.progress());
@@ -330,14 +381,13 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     yield* this.store.restore(parts.under("groups"), (group) => group);
     const keys = restoredTexts(parts.bytes("keys"));
     for (const text of restoredTexts(parts.bytes("texts"))) {
-      const keyTexts = this.keyNames.map(() => keys.next().value ?? null);
+      const key = keys.next().value ?? null;
       const number = this.#groups.length;
-      if (text === null) {
+      if (text === null || key === null) {
         this.#groups.push(null);
         this.#freeNumbers.push(number);
       } else {
-        const known = keyTexts.map((one) => one ?? "null");
-        const group = this.#newGroup(known.join("\u0000"), known);
+        const group = this.#newGroup(key, number);
         group.text = text;
         this.#groups.push(group);
         this.#groupNumbers.set(group.key, number);
@@ -349,9 +399,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     for (let at = 0; at < this.#contributions.entryCount; at++) {
       if (at % restoreStride === 0) yield;
       if (!this.#contributions.isLive(at)) continue;
-      this.#addTo(this.#groups[groupOf.numbers[at] as number] as Group, at, 1);
+      this.#addTo(groupOf.numbers[at] as number, at, 1);
     }
-    // Sums of doubles in the original order equal the result of `#resum`.
     Object.assign(this.counters, parts.get<IndexCounters>("counters"));
     this.#follower.resume(parts.get<SavedProgress[]>("follower"), documents);
     let count = 0;

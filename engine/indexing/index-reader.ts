@@ -237,8 +237,7 @@ export class IndexReader {
 
   /** Whether an entry has the term. */
   isUsed(column: FieldColumn, term: number): boolean {
-    for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
-      const entry = column.entries[at - 1] as number;
+    for (const entry of column.entriesOf(term)) {
       if (entry < this.view.size && this.view.isLive(entry)) return true;
       this.budget.spend(1);
     }
@@ -250,9 +249,7 @@ export class IndexReader {
     if (column === undefined) return [];
     const texts = new Set<string>();
     let hasNull = false;
-    const end = column.starts[entry + 1] as number;
-    for (let at = column.starts[entry] as number; at < end; at++) {
-      const term = column.terms[at] as number;
+    for (const term of column.termsOf(entry)) {
       if (term === nullTerm) hasNull = true;
       else if (term >= firstTerm) texts.add(JSON.stringify(column.dictionary.textOf(term)));
     }

@@ -58,9 +58,7 @@ export class TermFrequencies {
   /** Adds the terms of an entry. */
   *addEntry(entry: number): Work<void> {
     for (const { column, counts } of this.tables) {
-      const end = column.starts[entry + 1] as number;
-      for (let at = column.starts[entry] as number; at < end; at++) {
-        const term = column.terms[at] as number;
+      for (const term of column.termsOf(entry).slice()) {
         if (term >= firstTerm) this.#count(counts, term);
         if (this.#budget.isDue) yield;
       }
@@ -172,12 +170,10 @@ function rarityOf({ entries }: LikeTerm, total: number): number {
 }
 
 function hasTerm({ column, term }: LikeTerm, entry: number, budget: WorkBudget): boolean {
-  const end = column.starts[entry + 1] as number;
-  for (let at = column.starts[entry] as number; at < end; at++) {
-    budget.spend(1);
-    if (column.terms[at] === term) return true;
-  }
-  return false;
+  const terms = column.termsOf(entry);
+  const at = terms.indexOf(term);
+  budget.spend(at < 0 ? terms.length : at + 1);
+  return at >= 0;
 }
 
 /** Visits the live entries of a term, each once. @returns their number */
@@ -191,8 +187,7 @@ function* walk(
   let count = 0;
   let visited = 0;
   let last = -1;
-  for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
-    const entry = column.entries[at - 1] as number;
+  for (const entry of column.entriesOf(term)) {
     if (entry >= view.size) break;
     if (++visited % stride === 0) {
       budget.spend(stride);

@@ -12,6 +12,7 @@ import {
 import {
   addFieldTerms,
   addTermsBehindFirst,
+  columnKindOf,
   type FieldMode,
   type FieldStep,
   fieldStep,
@@ -34,7 +35,7 @@ import {
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
-import { goneStride } from "./store-column.ts";
+import { type ColumnKind, goneStride } from "./store-column.ts";
 import { type VectorReader, vectorReader } from "./vector-terms.ts";
 
 /** Documents between two checks of the clock. */
@@ -43,6 +44,8 @@ const documentStride = 64;
 /** Converts a document to entries: adds values to the store's columns and ends an entry, any number of times. */
 export interface DocumentMapper {
   readonly columnNames: readonly string[];
+  /** By column. */
+  readonly columnKinds: readonly ColumnKind[];
   map(row: StoredRow, store: EntryStore): void;
 }
 
@@ -79,7 +82,7 @@ export class MapIndex implements FollowedIndex {
     const followed = collection.toLowerCase() === allDocuments ? null : collection;
     this.#mapper = mapper;
     this.#host = host;
-    this.store = new EntryStore(mapper.columnNames.length);
+    this.store = new EntryStore(mapper.columnKinds);
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
     const target = {
       remove: (docNum: number) => {
@@ -179,6 +182,7 @@ const metadataName = "@metadata";
  */
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
+  readonly columnKinds: readonly ColumnKind[];
   readonly #fields: readonly MappedField[];
   /** Shapes, then vectors: their columns follow those of the fields. */
   readonly #made: readonly (SpatialReader | VectorReader)[];
@@ -208,6 +212,7 @@ export class FieldMapper implements DocumentMapper {
     const spatial = definition.fields.filter((field) => field.spatial !== undefined);
     const vectors = definition.fields.filter((field) => field.vector !== undefined);
     this.columnNames = [...names, ...[...spatial, ...vectors].map(({ name }) => name)];
+    this.columnKinds = this.columnNames.map((_, i) => columnKindOf(fields[i]?.mode ?? null));
     this.#made = [
       ...spatial.map(({ spatial }) => spatialReader(spatial as SpatialSource)),
       ...vectors.map(({ vector }) => vectorReader(vector as VectorSource)),

@@ -53,8 +53,8 @@ export function* firstInOrder(
 
 /** The order whose terms are all values that the field is sorted by; null: it is sorted by more than terms in one order. */
 function walkedKind(column: FieldColumn, { form }: FieldSort): OrderKind | null {
-  const { dictionary, hasSeveral } = column;
-  if (hasSeveral || form === "alphaNumeric") return null;
+  const { dictionary, hasSeveral, isPacked } = column;
+  if (isPacked || hasSeveral || form === "alphaNumeric") return null;
   if (!sortsByValue(column, form)) return "bytes";
   if (dictionary.textCount > 0) return null;
   if (!dictionary.hasDates) return form === "double" || !dictionary.hasInexact ? "number" : null;

@@ -34,6 +34,8 @@ const pointUnits = 32;
 const itemUnits = 16;
 /** Cost of a search in a tree that finds nothing. */
 const treeUnits = 64;
+/** Entries of a place that are added without checking the budget. */
+const addedAtOnce = 16;
 /** Entries between two checks of the budget. */
 const stride = 1024;
 /** Places of the parsed shapes that are kept. */
@@ -194,11 +196,14 @@ export class SpatialColumn {
   }
 
   #takeEntry(entry: number): void {
-    const { starts, terms } = this.#column;
-    const end = starts[entry + 1] as number;
-    for (let value = starts[entry] as number; value < end; value++) {
+    const { starts, terms, isPacked } = this.#column;
+    const packed = isPacked ? this.#column.termsOf(entry) : null;
+    const from = packed === null ? (starts[entry] as number) : 0;
+    const to = packed === null ? (starts[entry + 1] as number) : packed.length;
+    for (let at = from; at < to; at++) {
+      const term = (packed ?? terms)[at] as number;
       // Not NaN: it is a shape.
-      if ((this.#places[(terms[value] as number) * 2] as number) <= Infinity) return;
+      if ((this.#places[term * 2] as number) <= Infinity) return;
     }
     this.#without = grownUint32(this.#without, this.#withoutCount + 1);
     this.#without[this.#withoutCount++] = entry;
@@ -275,7 +280,9 @@ export class SpatialColumn {
       const places = this.#places;
       budget.spend(placeUnits);
       if (sought.covers(places[term * 2] as number, places[term * 2 + 1] as number)) {
-        yield* this.#addEntries(term, view, builder, budget);
+        if (this.#column.isPacked || (this.#column.counts[term] as number) > addedAtOnce) {
+          yield* this.#addEntries(term, view, builder, budget);
+        } else this.#addFew(term, view, builder);
       }
       if (budget.isDue) yield;
     }
@@ -324,15 +331,22 @@ export class SpatialColumn {
     return shape;
   }
 
+  /** Most places have one entry. */
+  #addFew(term: number, view: EntryView, builder: EntrySetBuilder): void {
+    const { firsts, nexts, entries } = this.#column;
+    for (let at = firsts[term] as number; at !== 0; at = nexts[at - 1] as number) {
+      const entry = entries[at - 1] as number;
+      if (entry < view.size && view.isLive(entry)) builder.add(entry);
+    }
+  }
+
   *#addEntries(
     term: number,
     view: EntryView,
     builder: EntrySetBuilder,
     budget: WorkBudget,
   ): Work<void> {
-    const { firsts, nexts, entries } = this.#column;
-    for (let at = firsts[term] as number; at !== 0; at = nexts[at - 1] as number) {
-      const entry = entries[at - 1] as number;
+    for (const entry of this.#column.entriesOf(term)) {
       if (entry < view.size && view.isLive(entry)) builder.add(entry);
       budget.spend(1);
       if (budget.isDue) yield;
@@ -355,8 +369,23 @@ export class SpatialColumn {
 
   /** As `keysOf`, of one entry. */
   keyOf(entry: number, x: number, y: number): number {
-    const term = this.nearestTermOf(entry, x, y);
-    return term < 0 ? Number.NaN : this.#keyOfTerm(term, x, y);
+    const { starts, terms, isPacked } = this.#column;
+    if (!isPacked) {
+      return this.#leastKey(terms, starts[entry] as number, starts[entry + 1] as number, x, y);
+    }
+    const packed = this.#column.termsOf(entry);
+    return this.#leastKey(packed, 0, packed.length, x, y);
+  }
+
+  #leastKey(terms: Uint32Array, from: number, to: number, x: number, y: number): number {
+    let least = Number.NaN;
+    for (let at = from; at < to; at++) {
+      const term = terms[at] as number;
+      if (!((this.#places[term * 2] as number) <= Infinity)) continue;
+      const key = this.#keyOfTerm(term, x, y);
+      if (!(key >= least)) least = key;
+    }
+    return least;
   }
 
   /** The place of the nearest shape of an entry, or null. */
@@ -368,12 +397,9 @@ export class SpatialColumn {
 
   /** The term of the nearest shape of an entry, or -1. */
   nearestTermOf(entry: number, x: number, y: number): number {
-    const { starts, terms } = this.#column;
-    const end = starts[entry + 1] as number;
     let least = Infinity;
     let nearest = -1;
-    for (let value = starts[entry] as number; value < end; value++) {
-      const term = terms[value] as number;
+    for (const term of this.#column.termsOf(entry)) {
       if (!((this.#places[term * 2] as number) <= Infinity)) continue;
       const key = this.#keyOfTerm(term, x, y);
       if (nearest >= 0 && key >= least) continue;
@@ -409,7 +435,7 @@ export class SpatialColumn {
     while (search.next()) {
       const { key, place } = search;
       if (found.length >= count && key > last) break;
-      for (const entry of this.#entriesOf(place)) {
+      for (const entry of this.#column.entriesOf(place)) {
         budget.spend(1);
         if (seen.has(entry) || !accepts(entry)) continue;
         seen.add(entry);
@@ -433,12 +459,5 @@ export class SpatialColumn {
         placeOf: (box: number) => termOfBox[box] as number,
       })),
     ];
-  }
-
-  *#entriesOf(term: number): Iterable<number> {
-    const { firsts, nexts, entries } = this.#column;
-    for (let at = firsts[term] as number; at !== 0; at = nexts[at - 1] as number) {
-      yield entries[at - 1] as number;
-    }
   }
 }

@@ -11,7 +11,7 @@ import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer
 import { BytesColumn } from "./bytes-column.ts";
 import { normalDate } from "./date-terms.ts";
 import { DocumentBits } from "./document-bits.ts";
-import { addValueTerms, type FieldMode } from "./document-fields.ts";
+import { addValueTerms, columnKindOf, type FieldMode } from "./document-fields.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { DynamicFieldOptions, MappedEntry, MappedField } from "./index-program.ts";
@@ -233,11 +233,12 @@ export class StaticEntries implements StoredFields {
     }
     const isOwn = dynamic === null || this.#definition.fields[name] !== undefined;
     if (dynamic !== null) this.#hasDynamic = true;
+    const mode = isOwn
+      ? modeOf(this.#definition, name)
+      : modeOfOptions(dynamic.indexing ?? "Default", null);
     const field: EntryField = {
-      position: this.store.addColumn(),
-      mode: isOwn
-        ? modeOf(this.#definition, name)
-        : modeOfOptions(dynamic.indexing ?? "Default", null),
+      position: this.store.addColumn(columnKindOf(mode)),
+      mode,
       isStored: isOwn ? isStored(this.#definition, name) : dynamic.isStored,
       dynamic,
     };

@@ -1,7 +1,11 @@
 /**
  * The second stage of a deployed index with a reduce: keeps the map results by key, and reduces a key again when some
- * of its values changed. Many values of one key are first reduced in pages, so that a change costs one page and the
- * list of the pages' results: the reduce must be applicable to its own results.
+ * of its values changed. Many values of one key are reduced in pages, the pages' results in pages of their own, and so on,
+ * so that a change costs a page of each level: the reduce must be applicable to its own results.
+ *
+ *   values of a group   [v v v … v] [v v … v] [v v … v] … [v v]
+ *   level 0: pages           r          r         r    …    r        a result for each, once it is known
+ *   level 1                       r                    …    r        a result for each `resultsOfPage` of them
  *
  * Invariants:
  * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
@@ -25,6 +29,12 @@ import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./s
 import type { StaticEntries } from "./static-entries.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
 
+/** Results of pages that are reduced together. */
+const resultsOfPage = 16;
+/** In place of a result: reducing failed, or there are no values. */
+const failed = "";
+const vacant = "-";
+
 /**
  * Some values of a group: the entries of its list from `first` up to the next page's `first`, at most
  * `reducePageValuesMax`, including dead ones.
@@ -33,8 +43,6 @@ interface Page {
   readonly first: number;
   added: number;
   live: number;
-  /** The result of reducing them; null: not reduced yet. */
-  result: string | null;
 }
 
 interface Group {
@@ -43,6 +51,8 @@ interface Group {
   readonly key: string;
   /** In the order of their entries; null: to be rebuilt from the list of the group. */
   pages: Page[] | null;
+  /** By level: the result of each page; null: not known. Null: none is. */
+  results: (string | null)[][] | null;
   valueCount: number;
   /** The reduced object; null: none. */
   text: string | null;
@@ -119,7 +129,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     const compacted = this.#values.compact(isTimeUp);
     if (compacted === null) return;
     this.#values = compacted;
-    for (const group of this.#groups) if (group !== null) group.pages = null;
+    for (const group of this.#groups) if (group !== null) forgetPages(group);
   }
 
   /** See `FollowedIndex.save`. */
@@ -142,7 +152,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
         this.#groups.push(null);
         this.#freeNumbers.push(number);
       } else {
-        const group: Group = { number, key, pages: null, valueCount: 0, text };
+        const group: Group = { number, key, pages: null, results: null, valueCount: 0, text };
         this.#groups.push(group);
         this.#groupByKey.set(key, group);
       }
@@ -188,12 +198,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     const entry = this.#values.endEntry(docNum);
     let last = pages.at(-1);
     if (last === undefined || last.added >= reducePageValuesMax) {
-      last = { first: entry, added: 0, live: 0, result: null };
+      last = { first: entry, added: 0, live: 0 };
       pages.push(last);
     }
     last.added++;
     last.live++;
-    last.result = null;
+    forgetResults(group, pages.length - 1);
     group.valueCount++;
     this.#dirty.add(group);
   }
@@ -208,8 +218,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     const low = partitionPoint(1, pages.length, (at) => (pages[at] as Page).first <= entry) - 1;
     const page = pages[low] as Page; // the last that does not begin after the entry
     page.live--;
-    page.result = null;
-    if (page.live === 0) pages.splice(low, 1);
+    forgetResults(group, low);
+    const last = pages.at(-1) as Page; // there is one
+    if (pages.length === 1 || last.live < group.valueCount) return;
+    // Of a small group that changes often one page remains.
+    group.pages = [last];
+    group.results = null;
   }
 
   /** The pages of a group, rebuilt when not known. */
@@ -221,7 +235,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     for (let at = groupOf.firstOf(group.number); at >= 0; at = groupOf.nextOf(at)) {
       if (!this.#values.isLive(at)) continue;
       if (page === null || page.added >= reducePageValuesMax) {
-        page = { first: at, added: 0, live: 0, result: null };
+        page = { first: at, added: 0, live: 0 };
         pages.push(page);
       }
       page.added++;
@@ -245,7 +259,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   #addGroup(key: string): Group {
     const number = this.#freeNumbers.pop() ?? this.#groups.length;
-    const group: Group = { number, key, pages: [], valueCount: 0, text: null };
+    const group: Group = { number, key, pages: [], results: null, valueCount: 0, text: null };
     this.#groups[number] = group;
     this.#groupByKey.set(key, group);
     return group;
@@ -253,14 +267,57 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   /** @returns false when the time was up before the last page */
   #reducePages(group: Group, isTimeUp: () => boolean): boolean {
-    const pages = this.#pagesOf(group);
-    if (pages.length < 2) return true;
-    for (const page of pages) {
-      if (page.result !== null) continue;
-      page.result = this.#reduce(group, this.#valuesOf(group, page)) ?? "";
-      if (isTimeUp()) return false;
+    const { length } = this.#pagesOf(group);
+    if (length < 2) return true;
+    const top = topLevelOf(length);
+    group.results ??= [];
+    while (group.results.length <= top) group.results.push([]);
+    const count = pagesAt(length, top);
+    return this.#reduceAll(group, top, 0, count, isTimeUp);
+  }
+
+  /** Finds the results of pages, up to one that fails. @returns false when the time was up before that */
+  #reduceAll(
+    group: Group,
+    level: number,
+    from: number,
+    to: number,
+    isTimeUp: () => boolean,
+  ): boolean {
+    for (let at = from; at < to; at++) {
+      if (!this.#reducePage(group, level, at, isTimeUp)) return false;
+      if (group.results?.[level]?.[at] === failed) break;
     }
     return true;
+  }
+
+  /** Finds the result of a page, and of those below it. @returns false when the time was up before that */
+  #reducePage(group: Group, level: number, at: number, isTimeUp: () => boolean): boolean {
+    const known = group.results as (string | null)[][]; // made before
+    const results = known[level] as (string | null)[];
+    if ((results[at] ?? null) !== null) return true;
+    if (level === 0) {
+      const page = this.#pagesOf(group)[at] as Page;
+      results[at] =
+        page.live === 0 ? vacant : (this.#reduce(group, this.#valuesOf(group, page)) ?? failed);
+      return !isTimeUp();
+    }
+    const below = known[level - 1] as (string | null)[];
+    const end = Math.min((at + 1) * resultsOfPage, pagesAt(this.#pagesOf(group).length, level - 1));
+    const from = at * resultsOfPage;
+    if (!this.#reduceAll(group, level - 1, from, end, isTimeUp)) return false;
+    results[at] = this.#joined(group, below.slice(from, end) as string[]);
+    return !isTimeUp();
+  }
+
+  /** The result of the results of pages. */
+  #joined(group: Group, results: readonly string[]): string {
+    const values = results.filter((result) => result !== vacant);
+    const [only] = values;
+    if (only === undefined) return vacant;
+    // A page that could not be reduced invalidates the whole.
+    if (values.includes(failed)) return failed;
+    return values.length === 1 ? only : (this.#reduce(group, values) ?? failed);
   }
 
   #finish(group: Group): void {
@@ -282,9 +339,9 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     const values =
       pages.length === 1
         ? this.#valuesOf(group, pages[0] as Page)
-        : pages.map((page) => page.result ?? "");
+        : (group.results as string[][])[topLevelOf(pages.length)]?.filter((one) => one !== vacant);
     // A page that could not be reduced invalidates the whole.
-    if (values.includes("")) return;
+    if (values === undefined || values.includes(failed)) return;
     group.text = this.#reduce(group, values);
     if (group.text === null) return;
     try {
@@ -317,4 +374,30 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
         `removed from the index as it would be incorrect due to encountered errors. Exception: ${error.message}`,
     });
   }
+}
+
+/** The results of a page, and of those above it, are no longer known. */
+function forgetResults({ results }: Group, page: number): void {
+  let at = page;
+  for (const level of results ?? []) {
+    level[at] = null;
+    at = Math.floor(at / resultsOfPage);
+  }
+}
+
+function forgetPages(group: Group): void {
+  group.pages = null;
+  group.results = null;
+}
+
+/** The number of pages on a level above as many pages of values. */
+function pagesAt(pageCount: number, level: number): number {
+  return Math.ceil(pageCount / resultsOfPage ** level);
+}
+
+/** The lowest level whose results are reduced together. */
+function topLevelOf(pageCount: number): number {
+  let level = 0;
+  while (pagesAt(pageCount, level) > resultsOfPage) level++;
+  return level;
 }

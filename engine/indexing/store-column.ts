@@ -8,6 +8,9 @@
  */
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 
+/** What a column of terms is for: a few values of each entry, or the words of texts, which are packed. */
+export type ColumnKind = "values" | "text";
+
 export interface StoreColumn {
   /** Number of appended entries. */
   readonly entryCount: number;

@@ -76,6 +76,14 @@ export class TermDictionary {
     return this.find(kind, bytes, bytes.length);
   }
 
+  internText(kind: number, text: string, value: number): number {
+    if (text.length * 3 <= sought.length) {
+      return this.intern(kind, sought, sought.write(text), value);
+    }
+    const bytes = Buffer.from(text);
+    return this.intern(kind, bytes, bytes.length, value);
+  }
+
   /** The number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
   intern(kind: number, bytes: Buffer, length: number, value: number): number {
     const hash = hashOf(kind, bytes, length);

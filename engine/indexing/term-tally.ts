@@ -11,6 +11,7 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort } from "./sliced-sort.ts";
 import { firstTerm, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
+import type { TermOrder } from "./term-order.ts";
 
 /** Values, or entries, that are counted between two checks of the budget. */
 const stride = 8192;
@@ -21,12 +22,15 @@ const fewTermsFactor = 16;
 /** Bytes for each term: of counts, marks, and of numbers. */
 const countBytes = 4;
 const numberBytes = 28;
+/** Intervals that are told apart in one pass. */
+const slotMax = 2 ** 16 - 1;
 
 export const nullText = "NULL_VALUE";
 export const emptyText = "EMPTY_STRING";
 
-/** Numbers from `low` to `high`. */
+/** Numbers from `low` to `high`; `isWhole`: by their whole parts. */
 export interface NumberInterval {
+  readonly isWhole: boolean;
   readonly low: number;
   readonly hasLow: boolean;
   readonly high: number;
@@ -50,22 +54,30 @@ export class EntryNumbers {
   max = 0;
   /** How many values the last entry had. */
   valueCount = 0;
+  /** The column, when its entries have a value at most, which is read without this object. */
+  readonly plain: FieldColumn | null;
   readonly #column: FieldColumn | undefined;
   /** By term: the last entry that had it, plus one. Only for entries with several values. */
   #marks: Uint32Array | null = null;
 
   constructor(column: FieldColumn | undefined) {
     this.#column = column;
+    this.plain = column === undefined || isSeveral(column) ? null : column;
   }
 
   /** @returns whether the entry has any */
   read(entry: number): boolean {
     const column = this.#column;
     if (column === undefined) return false;
+    if (column.isPacked) {
+      const terms = column.termsOf(entry);
+      this.valueCount = terms.length;
+      return this.#readSeveral(column, entry, terms, 0, terms.length);
+    }
     const start = column.starts[entry] as number;
     const end = column.starts[entry + 1] as number;
     this.valueCount = end - start;
-    if (end - start > 1) return this.#readSeveral(entry, start, end);
+    if (end - start > 1) return this.#readSeveral(column, entry, column.terms, start, end);
     if (end === start) return false;
     const term = column.terms[start] as number;
     if (term < firstTerm || column.dictionary.kindOf(term) !== numberKind) return false;
@@ -76,9 +88,13 @@ export class EntryNumbers {
     return true;
   }
 
-  #readSeveral(entry: number, start: number, end: number): boolean {
-    const column = this.#column as FieldColumn; // the caller has it
-    const { dictionary, terms } = column;
+  #readSeveral(
+    { dictionary }: FieldColumn,
+    entry: number,
+    terms: Uint32Array,
+    start: number,
+    end: number,
+  ): boolean {
     this.#marks ??= new Uint32Array(dictionary.count);
     const marks = this.#marks;
     let isAny = false;
@@ -95,6 +111,11 @@ export class EntryNumbers {
     }
     return isAny;
   }
+}
+
+/** Whether entries may have several values. */
+function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
+  return isPacked || hasSeveral;
 }
 
 /** Totals of numbers, by slot. */
@@ -122,6 +143,46 @@ class NumberTable {
     if (max > (this.#maxes[slot] as number)) this.#maxes[slot] = max;
   }
 
+  /** Adds the numbers of entries `[from, to)`, each to its slot; 0: to none. `slots`: by position from `from` on. */
+  addEach(entries: Uint32Array, from: number, to: number, slots: Uint32Array): void {
+    const { plain } = this.numbers;
+    if (plain !== null) {
+      this.#addPlain(plain, entries, from, to, slots);
+      return;
+    }
+    for (let at = from; at < to; at++) {
+      const slot = slots[at - from] as number;
+      if (slot !== 0 && this.numbers.read(entries[at] as number)) this.add(slot);
+    }
+  }
+
+  #addPlain(
+    { starts, terms, dictionary }: FieldColumn,
+    entries: Uint32Array,
+    from: number,
+    to: number,
+    slots: Uint32Array,
+  ): void {
+    const { values } = dictionary;
+    const counts = this.#counts;
+    const sums = this.#sums;
+    const mins = this.#mins;
+    const maxes = this.#maxes;
+    for (let at = from; at < to; at++) {
+      const slot = slots[at - from] as number;
+      const entry = entries[at] as number;
+      const start = starts[entry] as number;
+      if (slot === 0 || start === starts[entry + 1]) continue;
+      const term = terms[start] as number;
+      if (term < firstTerm || dictionary.kindOf(term) !== numberKind) continue;
+      const value = values[term] as number;
+      counts[slot] = (counts[slot] as number) + 1;
+      sums[slot] = (sums[slot] as number) + value;
+      if (value < (mins[slot] as number)) mins[slot] = value;
+      if (value > (maxes[slot] as number)) maxes[slot] = value;
+    }
+  }
+
   /** Adds the totals of one slot to another. */
   fold(into: number, from: number): void {
     this.#counts[into] = (this.#counts[into] as number) + (this.#counts[from] as number);
@@ -146,26 +207,112 @@ export function* totalsOf(
   numbers: readonly EntryNumbers[],
   budget: WorkBudget,
 ): Work<NumberTotals[]> {
-  const tables = numbers.map((one) => new NumberTable(one, 1));
-  for (let at = 0; at < entries.length && tables.length > 0; ) {
-    const from = at;
-    for (let values = 0; at < entries.length && values < stride && at - from < stride; at++) {
-      values += readNumbers(tables, entries[at] as number, 0);
-    }
-    budget.spend((at - from) * tables.length);
+  const tables = numbers.map((one) => new NumberTable(one, 2));
+  const slots = new Uint32Array(strideOf(numbers)).fill(1);
+  for (let from = 0; from < entries.length && tables.length > 0; from += slots.length) {
+    const to = Math.min(entries.length, from + slots.length);
+    for (const table of tables) table.addEach(entries, from, to, slots);
+    budget.spend(stride * tables.length);
     if (budget.isDue) yield;
   }
-  return tables.map((table) => table.totals(0));
+  return tables.map((table) => table.totals(1));
 }
 
-/** Reads an entry's numbers and adds them to a slot. @returns how many values were visited */
-function readNumbers(tables: readonly NumberTable[], entry: number, slot: number): number {
-  let values = 0;
-  for (const table of tables) {
-    if (table.numbers.read(entry)) table.add(slot);
-    values += table.numbers.valueCount;
+/** Entries whose numbers are read between two checks of the budget: fewer when one may have many. */
+function strideOf(numbers: readonly EntryNumbers[]): number {
+  return numbers.every(({ plain }) => plain !== null) ? stride : stride >>> 6;
+}
+
+/** How many entries are in each of some intervals, and the totals of their numbers. */
+export interface IntervalTotals {
+  readonly count: number;
+  readonly totals: readonly NumberTotals[];
+}
+
+/**
+ * The entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a value of the
+ * column may be no number but be in one, or an entry has several.
+ */
+export function* totalsWithin(
+  column: FieldColumn,
+  intervals: readonly NumberInterval[],
+  entries: Uint32Array,
+  numbers: readonly EntryNumbers[],
+  budget: WorkBudget,
+): Work<IntervalTotals[] | null> {
+  if (isSeveral(column) || column.dictionary.hasDates) return null;
+  const slotsOfTerms = yield* slotsWithin(column, intervals, budget);
+  if (slotsOfTerms === null) return null;
+  const counts = new Uint32Array(intervals.length + 1);
+  const tables = numbers.map((one) => new NumberTable(one, intervals.length + 1));
+  const slots = new Uint32Array(strideOf(numbers));
+  for (let from = 0; from < entries.length; from += slots.length) {
+    const to = Math.min(entries.length, from + slots.length);
+    const { starts, terms } = column;
+    for (let at = from; at < to; at++) {
+      const entry = entries[at] as number;
+      const start = starts[entry] as number;
+      // A term that came meanwhile is in none of the entries.
+      const slot =
+        start === starts[entry + 1] ? 0 : (slotsOfTerms[terms[start] as number] as number);
+      slots[at - from] = slot;
+      counts[slot] = (counts[slot] as number) + 1;
+    }
+    for (const table of tables) table.addEach(entries, from, to, slots);
+    budget.spend(stride * (1 + tables.length));
+    if (budget.isDue) yield;
   }
-  return values;
+  budget.release(slotsOfTerms.byteLength);
+  return intervals.map((_, i) => ({
+    count: counts[i + 1] as number,
+    totals: tables.map((table) => table.totals(i + 1)),
+  }));
+}
+
+/** By term: the number of the interval that it is in, from 1 on, or 0; null: one is in several. */
+function* slotsWithin(
+  column: FieldColumn,
+  intervals: readonly NumberInterval[],
+  budget: WorkBudget,
+): Work<Uint16Array | null> {
+  if (intervals.length > slotMax) return null;
+  const order = yield* column.orderInSlices("number", budget);
+  const { values, count } = column.dictionary;
+  const { terms } = order;
+  // The whole part of an infinite number is 0.
+  const ends = terms.length === 0 ? [] : [terms[0] as number, terms.at(-1) as number];
+  if (!ends.every((term) => Number.isFinite(values[term]))) return null;
+  budget.hold(count * Uint16Array.BYTES_PER_ELEMENT);
+  const slots = new Uint16Array(count);
+  for (const [i, interval] of intervals.entries()) {
+    const [from, to] = placesWithin(order, values, interval);
+    for (let start = from; start < to; start += termStride) {
+      const end = Math.min(to, start + termStride);
+      for (let at = start; at < end; at++) {
+        const term = terms[at] as number;
+        if (slots[term] !== 0) return null;
+        slots[term] = i + 1;
+      }
+      budget.spend(end - start);
+      if (budget.isDue) yield;
+    }
+  }
+  return slots;
+}
+
+/** The positions of an interval's terms in their order: from the first one up to the second. */
+function placesWithin(
+  order: TermOrder,
+  values: Float64Array,
+  { low, hasLow, high, hasHigh, isWhole }: NumberInterval,
+): readonly [number, number] {
+  const comparedOf = (term: number) => {
+    const value = values[term] as number;
+    return isWhole ? Math.trunc(value) : value;
+  };
+  const from = order.lowerBound((term) => comparedOf(term) - low || (hasLow ? 0 : -1));
+  const to = order.lowerBound((term) => comparedOf(term) - high || (hasHigh ? -1 : 0));
+  return [from, to];
 }
 
 export class TermTally {
@@ -177,6 +324,8 @@ export class TermTally {
   /** By table: whether the current entry has a number. */
   readonly #found: Uint8Array;
   readonly #budget: WorkBudget;
+  /** By position in a stretch of entries: the term. */
+  readonly #slots: Uint32Array;
 
   private constructor(column: FieldColumn, numbers: readonly EntryNumbers[], budget: WorkBudget) {
     const size = column.dictionary.count;
@@ -186,6 +335,7 @@ export class TermTally {
     this.#tables = numbers.map((one) => new NumberTable(one, size));
     this.#found = new Uint8Array(numbers.length);
     this.#budget = budget;
+    this.#slots = new Uint32Array(strideOf(numbers));
   }
 
   /** Counts the terms of a column in the entries. */
@@ -198,7 +348,9 @@ export class TermTally {
     const tally = new TermTally(column, numbers, budget);
     for (let at = 0; at < entries.length; ) {
       const from = at;
-      at = tally.#count(entries, at);
+      if (!isSeveral(column)) at = tally.#countPlain(entries, at);
+      else if (column.isPacked) at = tally.#countPacked(entries, at);
+      else at = tally.#count(entries, at);
       budget.spend((at - from) * (1 + numbers.length));
       if (budget.isDue) yield;
     }
@@ -221,9 +373,8 @@ export class TermTally {
     const order = yield* this.#column.orderInSlices("number", this.#budget);
     const { terms } = order;
     const counts: number[] = [];
-    for (const { low, hasLow, high, hasHigh } of intervals) {
-      const from = order.lowerBound((term) => (values[term] as number) - low || (hasLow ? 0 : -1));
-      const to = order.lowerBound((term) => (values[term] as number) - high || (hasHigh ? -1 : 0));
+    for (const interval of intervals) {
+      const [from, to] = placesWithin(order, values, interval);
       let count = 0;
       for (let start = from; start < to; start += termStride) {
         const end = Math.min(to, start + termStride);
@@ -278,6 +429,24 @@ export class TermTally {
     return terms;
   }
 
+  /** Counts a stretch of entries that have a value at most. @returns where the next one begins */
+  #countPlain(entries: Uint32Array, from: number): number {
+    const { starts, terms } = this.#column;
+    const counts = this.#counts;
+    const slots = this.#slots;
+    const to = Math.min(entries.length, from + slots.length);
+    for (let at = from; at < to; at++) {
+      const entry = entries[at] as number;
+      const start = starts[entry] as number;
+      // What is counted for a gap does not count.
+      const term = start === starts[entry + 1] ? gapTerm : (terms[start] as number);
+      counts[term] = (counts[term] as number) + 1;
+      slots[at - from] = term;
+    }
+    for (const table of this.#tables) table.addEach(entries, from, to, slots);
+    return to;
+  }
+
   /** Counts a stretch of entries. @returns where the next one begins */
   #count(entries: Uint32Array, from: number): number {
     const { starts, terms } = this.#column;
@@ -292,7 +461,7 @@ export class TermTally {
       if (end === start) continue;
       values += end - start;
       if (tables.length > 0 || end - start > 1) {
-        values += this.#countSeveral(entry, start, end);
+        values += this.#countSeveral(entry, terms, start, end);
         continue;
       }
       const term = terms[start] as number;
@@ -302,9 +471,22 @@ export class TermTally {
     return at;
   }
 
+  /** As `#count`, for a column whose values are packed. */
+  #countPacked(entries: Uint32Array, from: number): number {
+    let values = 0;
+    let at = from;
+    for (; at < entries.length && values < stride && at - from < stride; at++) {
+      const entry = entries[at] as number;
+      // Of another column, which may be the same: numbers are read from it meanwhile.
+      const terms = this.#column.termsOf(entry).slice();
+      values += terms.length + this.#countSeveral(entry, terms, 0, terms.length);
+    }
+    this.#budget.spend(values);
+    return at;
+  }
+
   /** Counts one entry that has several values, or whose numbers are added. @returns visited values of numbers */
-  #countSeveral(entry: number, start: number, end: number): number {
-    const { terms } = this.#column;
+  #countSeveral(entry: number, terms: Uint32Array, start: number, end: number): number {
     const counts = this.#counts;
     const tables = this.#tables;
     const found = this.#found;

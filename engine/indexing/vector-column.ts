@@ -362,14 +362,27 @@ export class VectorColumn {
     view: EntryView,
     budget: WorkBudget,
   ): Work<void> {
-    const { firsts, nexts, entries } = this.#column;
-    for (let at = firsts[term] as number; at !== 0; at = nexts[at - 1] as number) {
-      const entry = entries[at - 1] as number;
+    for (const entry of this.#column.entriesOf(term)) {
       if (isWanted(entry, within, view)) best.offer(entry, score);
       budget.spend(1);
       if (best.isFull) yield* best.prune();
       if (budget.isDue) yield;
     }
+  }
+
+  /** Whether an entry of the term is wanted. */
+  *#isUsed(
+    term: number,
+    within: EntrySet | null,
+    view: EntryView,
+    budget: WorkBudget,
+  ): Work<boolean> {
+    for (const entry of this.#column.entriesOf(term)) {
+      if (isWanted(entry, within, view)) return true;
+      budget.spend(1);
+      if (budget.isDue) yield;
+    }
+    return false;
   }
 
   /** Compares the vectors whose sketches are nearest to the sought one's. */
@@ -383,7 +396,7 @@ export class VectorColumn {
     view: EntryView,
     budget: WorkBudget,
   ): Work<void> {
-    const { firsts, nexts, entries } = this.#column;
+    const { firsts, entries } = this.#column;
     const { wordCount, end } = sketches;
     const vector = soughtNumbers(sought, this.stored);
     const own = sketches.of(vector, scaleOf(vector, 0, this.#dimensions));
@@ -397,13 +410,9 @@ export class VectorColumn {
         budget.spend(sketchStride * units);
         if (budget.isDue) yield;
       }
-      let at = firsts[term] as number;
-      while (at !== 0 && !isWanted(entries[at - 1] as number, within, view)) {
-        at = nexts[at - 1] as number;
-        budget.spend(1);
-        if (budget.isDue) yield;
-      }
-      if (at === 0) continue;
+      const first = (firsts[term] ?? 0) - 1;
+      const isFirst = first >= 0 && isWanted(entries[first] as number, within, view);
+      if (!isFirst && !(yield* this.#isUsed(term, within, view, budget))) continue;
       const distance = differingBits(sketches.words, term * wordCount, own);
       distances[term] = distance;
       counts[distance] = (counts[distance] as number) + 1;

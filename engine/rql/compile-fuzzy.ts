@@ -1,44 +1,135 @@
 /**
  * fuzzy(): similarity of terms as Lucene computes it: 1 - edits / the shorter length, which must exceed the requested
  * similarity.
+ *
+ * Hot: bench/text.bench.ts.
  */
 
 import type { WorkBudget } from "../base/work-budget.ts";
+import type { TermTest } from "../indexing/field-search.ts";
 
 /** Longer terms are only tested for equality. */
 const lengthMax = 256;
+/** Texts up to this length are compared with terms bit by bit: a row of the table is one number. */
+const bitsMax = 31;
+const asciiEnd = 0x80;
+/** Bytes of a UTF-16 unit at most. */
+const unitBytesMax = 3;
 
 /** A test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
-export function fuzzyTest(
-  text: string,
-  similarity: number,
-  budget: WorkBudget,
-): (term: string) => boolean {
+export function fuzzyTest(text: string, similarity: number, budget: WorkBudget): TermTest {
   const sought = text.toLowerCase();
-  return (term) => {
+  const isSimilar = (edits: number, length: number) =>
+    1 - edits / Math.min(length, sought.length) > similarity;
+  // The difference in length is a lower bound of the edits.
+  const isFit = (length: number) =>
+    length > 0 && isSimilar(Math.abs(length - sought.length), length);
+  const ofText = (term: string) => {
     if (term === sought) return true;
-    if (term.length > lengthMax || sought.length > lengthMax) return false;
-    const shorter = Math.min(term.length, sought.length);
-    if (shorter === 0) return false;
-    // The difference in length is a lower bound of the edits.
-    const longer = Math.max(term.length, sought.length);
-    if (1 - (longer - shorter) / shorter <= similarity) return false;
-    budget.spend(shorter * longer);
-    return 1 - editDistance(term, sought) / shorter > similarity;
+    if (term.length > lengthMax || sought.length > lengthMax || sought.length === 0) return false;
+    if (!isFit(term.length)) return false;
+    budget.spend(term.length * sought.length);
+    return isSimilar(editDistance(term, sought), term.length);
+  };
+  if (sought.length === 0 || sought.length > bitsMax) return { ofText, ofBytes: null };
+  return { ofText, ofBytes: bytesTest(sought, isFit, isSimilar) };
+}
+
+/**
+ * The same test on the bytes of a term; null: they are not all ASCII.
+ * @param sought of one to 31 characters
+ */
+function bytesTest(
+  sought: string,
+  isFit: (length: number) => boolean,
+  isSimilar: (edits: number, length: number) => boolean,
+): NonNullable<TermTest["ofBytes"]> {
+  const { length } = sought;
+  /** By character: the positions at which the sought text has it, as bits. */
+  const places = new Uint32Array(asciiEnd);
+  for (let i = 0; i < length; i++) {
+    const code = sought.charCodeAt(i);
+    if (code < asciiEnd) places[code] = (places[code] as number) | (1 << i);
+  }
+  // Equal texts pass in any case.
+  const fits = Uint8Array.from({ length: lengthMax + 1 }, (_, i) =>
+    i === length || isFit(i) ? 1 : 0,
+  );
+  const fitMax = fits.lastIndexOf(1);
+  const fitMin = fits.indexOf(1);
+  /** By length of a term: the most edits that it may be away. */
+  const editsMax = Uint16Array.from({ length: lengthMax + 1 }, (_, i) => {
+    let edits = 0;
+    while (edits < lengthMax && i > 0 && isSimilar(edits + 1, i)) edits++;
+    return edits;
+  });
+  return (bytes, from, to) => {
+    const size = to - from;
+    if (size < fitMin || size > fitMax * unitBytesMax) return false;
+    if (size > fitMax || fits[size] === 0) return isAscii(bytes, from, to) ? false : null;
+    const edits = editsOf(bytes, from, to, places, length, editsMax[size] as number);
+    if (edits < 0) return null;
+    return edits === 0 || isSimilar(edits, size);
   };
 }
 
-/** Levenshtein distance: insertions, deletions and replacements of UTF-16 units. Cost: product of the lengths. */
-export function editDistance(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, k) => k);
-  for (let i = 1; i <= left.length; i++) {
-    const current = [i];
-    for (let k = 1; k <= right.length; k++) {
-      const replaced = (previous[k - 1] as number) + (left[i - 1] === right[k - 1] ? 0 : 1);
-      const inserted = (current[k - 1] as number) + 1;
-      current.push(Math.min(replaced, inserted, (previous[k] as number) + 1));
-    }
-    previous = current;
+function isAscii(bytes: Buffer, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) if ((bytes[i] as number) >= asciiEnd) return false;
+  return true;
+}
+
+/**
+ * The distance of bytes from a text of up to 31 characters, a column of the table at a time (Myers 1999, Hyyrö 2003): bits
+ * say where a number is one more or one less than that above it. -1: some byte is not ASCII.
+ * @param most a larger distance need not be found
+ */
+function editsOf(
+  bytes: Buffer,
+  from: number,
+  to: number,
+  places: Uint32Array,
+  length: number,
+  most: number,
+): number {
+  const last = 1 << (length - 1);
+  let more = -1;
+  let less = 0;
+  let edits = length;
+  for (let i = from; i < to; i++) {
+    const byte = bytes[i] as number;
+    if (byte >= asciiEnd) return -1;
+    const equal = places[byte] as number;
+    const vertical = equal | less;
+    const same = (((equal & more) + more) ^ more) | equal;
+    let rise = less | ~(same | more);
+    let fall = more & same;
+    if ((rise & last) !== 0) edits++;
+    else if ((fall & last) !== 0) edits--;
+    // Each byte that is left makes it one less at best.
+    if (edits - (to - i - 1) > most) return isAscii(bytes, i + 1, to) ? length + to - from : -1;
+    rise = (rise << 1) | 1;
+    fall <<= 1;
+    more = fall | ~(vertical | rise);
+    less = rise & vertical;
   }
-  return previous[right.length] as number;
+  return edits;
+}
+
+/** Rows of the table; only used within a call. */
+let above = new Uint16Array(lengthMax + 1);
+let row = new Uint16Array(lengthMax + 1);
+
+/** Levenshtein distance of texts of at most 256 units of UTF-16: insertions, deletions and replacements. Cost: product of the lengths. */
+export function editDistance(left: string, right: string): number {
+  for (let k = 0; k <= right.length; k++) above[k] = k;
+  for (let i = 1; i <= left.length; i++) {
+    const unit = left.charCodeAt(i - 1);
+    row[0] = i;
+    for (let k = 1; k <= right.length; k++) {
+      const replaced = (above[k - 1] as number) + (unit === right.charCodeAt(k - 1) ? 0 : 1);
+      row[k] = Math.min(replaced, (row[k - 1] as number) + 1, (above[k] as number) + 1);
+    }
+    [above, row] = [row, above];
+  }
+  return above[right.length] as number;
 }

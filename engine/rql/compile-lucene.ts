@@ -149,7 +149,7 @@ class LuceneQuery {
     const { budget } = this.#reader;
     if (similarity !== undefined) {
       const least = similarity === "" ? similarityDefault : Number(similarity);
-      return this.#field.matching(fuzzyTest(plain, least, budget));
+      return this.#field.similar(fuzzyTest(plain, least, budget));
     }
     if (word === "*") return this.#field.exists();
     if (/[*?]/.test(word)) {

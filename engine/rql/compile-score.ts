@@ -7,17 +7,16 @@
 import type { Work } from "../base/work-budget.ts";
 import { standardWords } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
+import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
+import { TextColumn } from "../indexing/text-column.ts";
+import { rarity, wordScore } from "../indexing/word-weights.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { FindEntries, ScorePart, Scoring, WhereContext } from "./functions/rql-function.ts";
 import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
-
-/** BM25's usual constants k1 and b: saturation of the term frequency, and weight of the length. */
-const saturation = 1.2;
-const lengthShare = 0.75;
 
 /** Whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
@@ -247,23 +246,23 @@ function* wordScores(
   if (column === undefined || search === undefined) return { scores: sums, parts };
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
+  const order = ascendingOrder(entries);
   const words = yield* standardWords(text, context.reader.budget);
   for (const word of words) {
     yield* pause(context);
     const term = findWord(column, word);
     if (term < 0) continue;
-    const found = (yield* search.equalsTerm(word)).count;
+    const found = yield* entryCountOf(column, search, word);
     const weight = factor * rarity(total, found);
     const scores = newScores(scoring);
+    const occurrences = occurrencesOf(column, term, context);
     for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i] as number;
-      const length = (column.starts[entry + 1] as number) - (column.starts[entry] as number);
-      context.reader.budget.spend(1 + length);
+      const at = order === null ? i : (order[i] as number);
+      const entry = entries[at] as number;
+      const count = occurrences(entry);
       if (context.reader.budget.isDue) yield;
-      const count = occurrences(column, entry, term);
       if (count === 0) continue;
-      const norm = saturation * (1 - lengthShare + (lengthShare * length) / averageLength);
-      scores[i] = (weight * count * (saturation + 1)) / (count + norm);
+      scores[at] = wordScore(weight, count, column.lengthOf(entry), averageLength);
     }
     boost(scores, field, entries, context);
     const label = `'${word}', in ${found} of ${total} entries`;
@@ -272,19 +271,49 @@ function* wordScores(
   return { scores: sums, parts };
 }
 
-function findWord(column: FieldColumn, word: string): number {
-  const term = column.dictionary.findText(textKind, word);
-  return term >= 0 ? term : column.dictionary.findText(numberKind, word);
+/** The positions of entries in ascending order; null: that is the order they are in. */
+function ascendingOrder(entries: Uint32Array): Uint32Array | null {
+  let isAscending = true;
+  for (let i = 1; i < entries.length; i++) {
+    if ((entries[i - 1] as number) > (entries[i] as number)) isAscending = false;
+  }
+  if (isAscending) return null;
+  const order = Uint32Array.from(entries, (_, i) => i);
+  return order.sort((a, b) => (entries[a] as number) - (entries[b] as number));
 }
 
-function occurrences(column: FieldColumn, entry: number, term: number): number {
-  let count = 0;
-  const end = column.starts[entry + 1] as number;
-  for (let at = column.starts[entry] as number; at < end; at++)
-    if (column.terms[at] === term) count++;
-  return count;
+function findWord({ dictionary }: FieldColumn, word: string): number {
+  const term = dictionary.findText(textKind, word);
+  return term >= 0 ? term : dictionary.findText(numberKind, word);
 }
 
-function rarity(total: number, count: number): number {
-  return Math.log(1 + (total - count + 0.5) / (count + 0.5));
+/** The number of entries that have a word, as a text or as a value of another kind. */
+function* entryCountOf(column: FieldColumn, search: FieldSearch, word: string): Work<number> {
+  const [term, ...others] = column.termsOfText(word);
+  if (term === undefined) return 0;
+  if (column instanceof TextColumn && others.length === 0)
+    return column.postings.lives[term] as number;
+  return (yield* search.equalsTerm(word)).count;
+}
+
+/** How often an entry has a term; of several calls, each is for a larger entry than the one before. */
+function occurrencesOf(
+  column: FieldColumn,
+  term: number,
+  { reader: { budget } }: WhereContext,
+): (entry: number) => number {
+  if (column instanceof TextColumn) {
+    const reader = column.reader().begin(term);
+    return (entry) => {
+      budget.spend(2);
+      return reader.seek(entry);
+    };
+  }
+  return (entry) => {
+    const terms = column.termsOf(entry);
+    budget.spend(1 + terms.length);
+    let count = 0;
+    for (let at = 0; at < terms.length; at++) if (terms[at] === term) count++;
+    return count;
+  };
 }

@@ -12,13 +12,15 @@ import type { FieldColumn } from "../indexing/field-column.ts";
 import { slicedSort, slicedSortByKey } from "../indexing/sliced-sort.ts";
 import {
   EntryNumbers,
+  type IntervalTotals,
   type NumberInterval,
   type NumberTotals,
   TermTally,
   totalsOf,
+  totalsWithin,
 } from "../indexing/term-tally.ts";
 import { JsonText } from "../json/json-text.ts";
-import type { Condition } from "./analyzed-query.ts";
+import type { ComparisonValue, Condition } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import type { Facet, FacetAggregation, FacetOptions, FacetRange } from "./facet-query.ts";
 import { spendOnSets } from "./functions/finding.ts";
@@ -56,7 +58,7 @@ export function* facetRows(
   context: FacetContext,
 ): Work<Buffer[]> {
   const { budget, view } = context.reader;
-  if (facets.some(({ kind }) => kind !== "ranges")) budget.hold(matches.count * entryBytes);
+  budget.hold(matches.count * entryBytes);
   const entries = matches.toList();
   budget.spend(view.size >>> 6);
   const rows = new Map<string, Buffer>();
@@ -69,7 +71,7 @@ export function* facetRows(
         yield* addTerms(row, facet, entries, context);
         break;
       case "ranges":
-        yield* addRanges(row, facet, matches, context);
+        yield* addRanges(row, facet, matches, entries, context);
         break;
       case "all":
         yield* addAll(row, facet.options, entries, context);
@@ -188,17 +190,18 @@ function* addRanges(
   row: FacetRow,
   { field, ranges }: Extract<Facet, { readonly kind: "ranges" }>,
   matches: EntrySet,
+  entries: Uint32Array,
   context: FacetContext,
 ): Work<void> {
   const { budget } = context.reader;
   const column = context.reader.column(field, "lower");
   if (column === undefined) refuseUnknown(field, context);
-  else if (!row.hasAggregations) {
-    const counts = yield* countsOfIntervals(column, field, ranges, matches, budget);
-    for (const [i, count] of (counts ?? []).entries()) {
-      row.add((ranges[i] as FacetRange).text, count, []); // as many as ranges
+  else {
+    const found = yield* totalsOfIntervals(column, field, ranges, entries, row, context);
+    for (const [i, { count, totals }] of (found ?? []).entries()) {
+      row.add((ranges[i] as FacetRange).text, count, totals); // as many as ranges
     }
-    if (counts !== null) return;
+    if (found !== null) return;
   }
   for (const { text, condition } of ranges) {
     const found = intersection(matches, yield* findEntries(condition, context));
@@ -212,24 +215,31 @@ function* addRanges(
 }
 
 /**
- * The counts of ranges of numbers from the counts of terms, which takes one pass over the entries for all of them; null: some
+ * The counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of them; null: some
  * range is of something else, or some entry has several values and might count twice.
  */
-function* countsOfIntervals(
+function* totalsOfIntervals(
   column: FieldColumn,
   field: string,
   ranges: readonly FacetRange[],
-  matches: EntrySet,
-  budget: WorkBudget,
-): Work<number[] | null> {
+  entries: Uint32Array,
+  row: FacetRow,
+  context: FacetContext,
+): Work<readonly IntervalTotals[] | null> {
+  const { budget } = context.reader;
   const intervals = ranges.map(({ condition }) => intervalOf(condition, field));
   if (intervals.includes(null)) return null;
-  budget.hold(matches.count * entryBytes);
-  const tally = yield* TermTally.of(column, matches.toList(), [], budget);
-  return tally.hasSeveral ? null : yield* tally.countsWithin(intervals as NumberInterval[]);
+  const known = intervals as NumberInterval[];
+  if (row.hasAggregations) {
+    return yield* totalsWithin(column, known, entries, row.numbersIn(context), budget);
+  }
+  const tally = yield* TermTally.of(column, entries, [], budget);
+  if (tally.hasSeveral) return null;
+  const counts = yield* tally.countsWithin(known);
+  return counts.map((count) => ({ count, totals: [] }));
 }
 
-/** The interval that a condition is; null: it is none of doubles. */
+/** The interval that a condition is; null: it is none of numbers. */
 function intervalOf(condition: Condition, field: string): NumberInterval | null {
   if (condition.kind === "and") {
     let common: NumberInterval | null = allNumbers;
@@ -241,23 +251,34 @@ function intervalOf(condition: Condition, field: string): NumberInterval | null 
   }
   if (condition.kind === "between") {
     const { low, high } = condition;
-    if (condition.field.name !== field) return null;
-    if (low.value.type !== "double" || high.value.type !== "double") return null;
-    return { low: low.value.value, hasLow: true, high: high.value.value, hasHigh: true };
+    const from = boundOf(low.value);
+    const to = boundOf(high.value);
+    if (condition.field.name !== field || from === null || to === null) return null;
+    const isWhole = from.isWhole || to.isWhole;
+    return { low: from.value, hasLow: true, high: to.value, hasHigh: true, isWhole };
   }
   if (condition.kind !== "comparison" || condition.field.name !== field) return null;
   const { operator, value } = condition;
-  if (value.type !== "double") return null;
+  const bound = boundOf(value);
+  if (bound === null) return null;
+  const { isWhole } = bound;
   switch (operator) {
     case "<":
     case "<=":
-      return { ...allNumbers, high: value.value, hasHigh: operator === "<=" };
+      return { ...allNumbers, high: bound.value, hasHigh: operator === "<=", isWhole };
     case ">":
     case ">=":
-      return { ...allNumbers, low: value.value, hasLow: operator === ">=" };
+      return { ...allNumbers, low: bound.value, hasLow: operator === ">=", isWhole };
     default:
       return null;
   }
+}
+
+/** A number that values are compared with, or their whole parts; null: it is none that a double tells from its neighbors. */
+function boundOf(value: ComparisonValue): { value: number; isWhole: boolean } | null {
+  if (value.type === "double") return { value: value.value, isWhole: false };
+  if (value.type !== "long" || !Number.isSafeInteger(Number(value.value))) return null;
+  return { value: Number(value.value), isWhole: true };
 }
 
 const allNumbers: NumberInterval = {
@@ -265,6 +286,7 @@ const allNumbers: NumberInterval = {
   hasLow: true,
   high: Number.POSITIVE_INFINITY,
   hasHigh: true,
+  isWhole: false,
 };
 
 function commonInterval(left: NumberInterval, right: NumberInterval): NumberInterval {
@@ -272,7 +294,7 @@ function commonInterval(left: NumberInterval, right: NumberInterval): NumberInte
   const isLeftHigh = left.high < right.high || (left.high === right.high && !left.hasHigh);
   const { low, hasLow } = isLeftLow ? left : right;
   const { high, hasHigh } = isLeftHigh ? left : right;
-  return { low, hasLow, high, hasHigh };
+  return { low, hasLow, high, hasHigh, isWhole: left.isWhole || right.isWhole };
 }
 
 function* addAll(

@@ -9,6 +9,7 @@
  * Hot: bench/spatial.bench.ts.
  */
 import type { Work } from "../base/work-budget.ts";
+import { BestEntries } from "../indexing/best-entries.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
@@ -16,25 +17,31 @@ import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
 import { lengthOfKey } from "./functions/spatial-functions.ts";
 
-/** Entries below which ordering all of them is as fast. */
+/** Entries below which computing the distances of all of them is as fast. */
 const entriesMin = 1024;
+/** Cost of computing a distance. */
+const distanceUnits = 8;
 
 export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
 /** The first `count` entries of a set in the order of distances; null: they are better ordered as others are. */
 export function* nearestEntries(
-  { field, place, isDescending, nulls, roundTo }: DistanceKey,
+  key: DistanceKey,
   set: EntrySet,
   count: number,
   reader: IndexReader,
 ): Work<Uint32Array | null> {
+  const { field, place, isDescending, nulls, roundTo } = key;
   const { budget, view, store } = reader;
   const found = reader.spatial(field.name);
-  // In a list, `has` is a search.
-  if (found === undefined || set.list !== null || set.count < entriesMin) return null;
+  if (found === undefined || store.hasSeveral) return null;
   const { column, isLucene } = found;
-  if (count * view.size > set.count * set.count || store.hasSeveral) return null;
   if (isLucene && roundTo > 0) return null;
+  // In a list, `has` is a search.
+  const isWalked = set.list === null && count * view.size <= set.count * set.count;
+  if (!isWalked || set.count < entriesMin) {
+    return yield* leastDistant(column, key, set.toList(), count, reader);
+  }
   const isFlat = column.space.type === "Cartesian";
   const { x, y } = placeIn(column.space, place);
   yield* column.refresh(budget);
@@ -51,6 +58,30 @@ export function* nearestEntries(
     entries.push(...withoutShape(column, set, count - entries.length, reader));
   }
   return Uint32Array.from(entries.slice(0, count));
+}
+
+/** The same, from the distances of all entries of the set. */
+function* leastDistant(
+  column: SpatialColumn,
+  { place, isDescending, nulls }: DistanceKey,
+  entries: Uint32Array,
+  count: number,
+  { budget }: IndexReader,
+): Work<Uint32Array | null> {
+  if (count === 0) return null;
+  const { x, y } = placeIn(column.space, place);
+  yield* column.refresh(budget);
+  const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
+  const without = isWithoutFirst ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  const best = new BestEntries(Math.min(count, entries.length));
+  for (let i = 0; i < entries.length; i++) {
+    const entry = entries[i] as number;
+    const distance = column.keyOf(entry, x, y);
+    best.offer(entry, Number.isNaN(distance) ? without : isDescending ? distance : -distance);
+    budget.spend(distanceUnits);
+    if (budget.isDue) yield;
+  }
+  return best.take();
 }
 
 /** Entries found from the opposite place, whose distances are rounded otherwise, in the order of their own distances. */

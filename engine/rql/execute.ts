@@ -29,6 +29,7 @@ import {
 } from "./compile-filter.ts";
 import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries } from "./compile-where.ts";
+import { bestEntries, isByScore, selectBest } from "./execute-best.ts";
 import { hasIncludes, IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { distanceTexts } from "./execute-nearest.ts";
@@ -542,10 +543,13 @@ class Execution {
     const query = this.#query;
     refuseUnfit(query, index);
     const context = this.#whereContext(reader);
-    const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
-    const total = set.count;
     const isScored = hasScores(query, reader);
     const pageEnd = pageEndOf(query);
+    const isByBest = isScored && pageEnd !== null && !reader.store.hasSeveral && isByScore(query);
+    const best = isByBest ? yield* bestEntries(query, pageEnd, context) : null;
+    if (best !== null && this.#areThere(best.entries, reader, index)) return best;
+    const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
+    const total = set.count;
     if (pageEnd !== null && !isScored) {
       const first = yield* firstEntries(set, query.orderBy, pageEnd, reader);
       const page = first && (yield* this.#ordered(first, null, pageEnd, reader));
@@ -553,6 +557,10 @@ class Execution {
     }
     const entries = set.toList();
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
+    if (isByBest && scores !== null) {
+      const page = yield* selectBest(entries, scores, pageEnd, context);
+      if (page !== null && this.#areThere(page, reader, index)) return { entries: page, total };
+    }
     const page = yield* this.#ordered(entries, scores, pageEnd, reader);
     if (page.length === entries.length || this.#areThere(page, reader, index)) {
       return { entries: page, total };

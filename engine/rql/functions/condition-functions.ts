@@ -70,6 +70,8 @@ export const boost: RqlFunction<BoostCondition> = {
         const label = `boosted ${condition.factor} times`;
         return { label, scores: inner.scores, parts: [inner] };
       },
+      best: (condition, factor, count, context, bestEntries) =>
+        bestEntries(condition.operand, factor * condition.factor, count, context),
     },
   },
   filter: needsIndex,

@@ -1,7 +1,10 @@
 /** Methods that search the words of a field: `search`, `proximity`, `lucene`, `fuzzy`. */
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
-import { parseSearchText, wordsOfPhrase } from "../../indexing/analyzer.ts";
+import { parseSearchText, standardWords, wordsOfPhrase } from "../../indexing/analyzer.ts";
+import { type BestFound, BestWords, type WeighedWord } from "../../indexing/best-words.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
+import { TextColumn } from "../../indexing/text-column.ts";
+import { rarity } from "../../indexing/word-weights.ts";
 import type { FieldReference } from "../analyzed-query.ts";
 import { fuzzyTest } from "../compile-fuzzy.ts";
 import { searchLucene } from "../compile-lucene.ts";
@@ -9,9 +12,12 @@ import { describeArgument } from "../print.ts";
 import { plainText } from "../query-parameters.ts";
 import { invalid } from "../query-scope.ts";
 import { fieldAndText, isCallOf, numberArgument } from "./arguments.ts";
-import { fieldOf, nothing, weighedWhole } from "./finding.ts";
+import { fieldOf, isId, nothing, weighedWhole } from "./finding.ts";
 import { needsIndex, onlyInWhere } from "./places.ts";
 import type { RqlFunction, WhereContext } from "./rql-function.ts";
+
+/** Texts of more words are scored entry by entry. */
+const weighedWordsMax = 16;
 
 /** `isAll`: all terms are required, otherwise any. */
 export interface SearchCondition {
@@ -60,6 +66,7 @@ export const search: RqlFunction<SearchCondition> = {
       },
       score: ({ field: { name }, text }, factor, scoring) =>
         scoring.byWords(`search(${name}, ${JSON.stringify(text)})`, name, text, factor),
+      best: bestOfWords,
     },
   },
   filter: needsIndex,
@@ -71,6 +78,42 @@ function* findWords({ field, text, isAll }: SearchCondition, context: WhereConte
   const { reader } = context;
   const pieces = yield* parseSearchText(text, reader.analyzerOf(field.name), reader.budget);
   return yield* words.search(pieces, isAll);
+}
+
+/** Null: not only words are sought, or not the same as are weighed. */
+function* bestOfWords(
+  { field, text, isAll }: SearchCondition,
+  factor: number,
+  count: number,
+  { reader }: WhereContext,
+): Work<BestFound | null> {
+  const column = reader.column(field.name, "words");
+  if (isId(field) || !(column instanceof TextColumn)) return null;
+  const { budget } = reader;
+  const sought = new Set<number>();
+  for (const piece of yield* parseSearchText(text, reader.analyzerOf(field.name), budget)) {
+    const [word] = piece.kind === "words" ? piece.words : [];
+    if (piece.kind !== "words" || piece.words.length > 1 || word === undefined) return null;
+    const terms = column.termsOfText(word);
+    if (terms.length > 1) return null;
+    const [term] = terms;
+    if (term !== undefined) sought.add(term);
+    else if (isAll) return { entries: new Uint32Array(0), total: 0 };
+  }
+  const words: WeighedWord[] = [];
+  for (const word of yield* standardWords(text, budget)) {
+    const [term, ...others] = column.termsOfText(word);
+    if (term === undefined) continue;
+    const found = column.postings.lives[term] as number;
+    const weight = factor * rarity(reader.store.liveCount, found);
+    if (!sought.delete(term) && !words.some((one) => one.term === term)) return null;
+    if (others.length > 0 || !(weight > 0) || words.length === weighedWordsMax) return null;
+    words.push({ term, weight });
+  }
+  if (sought.size > 0) return null;
+  if (words.length === 0) return { entries: new Uint32Array(0), total: 0 };
+  const best = new BestWords(column, reader.view, words, count, budget);
+  return yield* isAll ? best.ofAll() : best.ofAny();
 }
 
 export interface ProximityCondition {
@@ -193,10 +236,10 @@ export const fuzzy: RqlFunction<FuzzyCondition> = {
       indexUse: "plain",
       find: ({ field, text, similarity }, context) => {
         const test = fuzzyTest(text, similarity, context.reader.budget);
-        return fieldOf(field, "lower", context)?.matching(test) ?? nothing();
+        return fieldOf(field, "lower", context)?.similar(test) ?? nothing();
       },
       findIds: ({ text, similarity }, { reader }) =>
-        reader.idsMatching(fuzzyTest(text, similarity, reader.budget)),
+        reader.idsMatching(fuzzyTest(text, similarity, reader.budget).ofText),
       idsOf: () => undefined,
       soughtTexts: ({ text }) => [text],
       joined: null,

@@ -7,6 +7,7 @@
  * - Every place is a member, and none is optional: a record states what it does there, or that it does nothing.
  */
 import type { Work } from "../../base/work-budget.ts";
+import type { BestFound } from "../../indexing/best-words.ts";
 import type { EntrySet } from "../../indexing/entry-set.ts";
 import type { IndexReader } from "../../indexing/index-reader.ts";
 import type { JsonValue } from "../../json/field-access.ts";
@@ -86,6 +87,17 @@ interface AnyMeaning<Made extends AnyMade> {
   find(condition: Made, context: WhereContext, findEntries: FindEntries): Work<EntrySet>;
   /** The score of each entry, times `factor`. */
   score(condition: Made, factor: number, scoring: Scoring): Work<ScorePart>;
+  /**
+   * The entries that score best, times `factor`, found without scoring all: `count` of them, if there are as many. Null, or
+   * omitted: they are better scored one by one.
+   */
+  best?(
+    condition: Made,
+    factor: number,
+    count: number,
+    context: WhereContext,
+    bestEntries: FindBest,
+  ): Work<BestFound | null>;
 }
 
 /** A condition on a field. `find` is never called for the field `id()`. */
@@ -139,6 +151,13 @@ export interface WhereContext {
   /** The lower-cased words of a stop words document. @throws invalid-operation when there is none */
   stopWordsOf(id: string): ReadonlySet<string>;
 }
+
+export type FindBest = (
+  condition: Condition,
+  factor: number,
+  count: number,
+  context: WhereContext,
+) => Work<BestFound | null>;
 
 export type FindEntries = (condition: Condition, context: WhereContext) => Work<EntrySet>;
 

@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
+import { EntryStore } from "../../../engine/indexing/entry-store.ts";
+import { EntryView } from "../../../engine/indexing/entry-view.ts";
 import { FieldColumn } from "../../../engine/indexing/field-column.ts";
+import { FieldSearch } from "../../../engine/indexing/field-search.ts";
 import {
   dateKind,
   gapTerm,
@@ -9,7 +12,12 @@ import {
   numberKind,
   textKind,
 } from "../../../engine/indexing/term-dictionary.ts";
-import { EntryNumbers, TermTally, totalsOf } from "../../../engine/indexing/term-tally.ts";
+import {
+  EntryNumbers,
+  TermTally,
+  totalsOf,
+  totalsWithin,
+} from "../../../engine/indexing/term-tally.ts";
 
 type Value = string | number | null;
 
@@ -49,6 +57,13 @@ function slowCounts(entries: readonly (readonly Value[])[], among: readonly numb
   return [...counts].sort(
     ([a], [b]) => place(a) - place(b) || Buffer.compare(Buffer.from(a), Buffer.from(b)),
   );
+}
+
+/** All of so many entries, of a store that has nothing else. */
+function viewOf(count: number): EntryView {
+  const store = new EntryStore(0);
+  for (let document = 0; document < count; document++) store.endEntry(document);
+  return new EntryView(store);
 }
 
 const value = fc.oneof(
@@ -130,12 +145,72 @@ describe("TermTally", () => {
               (hasLow ? one >= low : one > low) &&
               (hasHigh ? one <= high : one < high),
           );
-          const counts = finish(tally.countsWithin([{ low, hasLow, high, hasHigh }]));
+          const counts = finish(
+            tally.countsWithin([{ low, hasLow, high, hasHigh, isWhole: false }]),
+          );
           expect(counts).toEqual([within.length]);
           expect(tally.hasSeveral).toBe(false);
         },
       ),
     );
+  });
+
+  it("adds up numbers within intervals as conditions find their entries", () => {
+    const bounds = fc.uniqueArray(fc.constantFrom(-2, -1, 0, 1, 2, 3), { maxLength: 5 });
+    const compared = fc.constantFrom<Value>(-2, -1.5, -0.5, 0, 0.5, 1, 1.5, 2, 2.9, "1", null);
+    const rows = fc.array(fc.tuple(compared, value));
+    const forms = fc.record({ isWhole: fc.boolean(), isSeveral: fc.boolean() });
+    fc.assert(
+      fc.property(
+        rows,
+        bounds,
+        fc.boolean(),
+        forms,
+        (all, ends, hasLow, { isWhole, isSeveral }) => {
+          const entries = all.map(([one]) => (one === null ? [] : [one]));
+          const column = columnOf(isSeveral ? [...entries, [1, 2]] : entries);
+          const numbers = columnOf(all.map(([, one]) => [one]));
+          const limits = [Number.NEGATIVE_INFINITY, ...ends.sort((a, b) => a - b), Infinity];
+          const intervals = limits.slice(1).map((high, i) => {
+            const low = limits[i] as number; // one before
+            return { low, hasLow, high, hasHigh: !hasLow, isWhole };
+          });
+          const budget = new FreeBudget();
+          const listed = Uint32Array.from(all.keys());
+          const found = finish(
+            totalsWithin(column, intervals, listed, [new EntryNumbers(numbers)], budget),
+          );
+          expect(found === null).toBe(isSeveral);
+          if (found === null) return;
+          const search = new FieldSearch(viewOf(all.length), column, false, budget);
+          for (const [i, { low, high, hasHigh }] of intervals.entries()) {
+            const bound = (one: number, isInclusive: boolean) =>
+              Number.isFinite(one) ? { text: String(one), isInclusive } : null;
+            const [from, to] = [bound(low, hasLow), bound(high, hasHigh)];
+            const within = finish(
+              isWhole ? search.rangeLong(from, to) : search.rangeDouble(from, to),
+            );
+            const [totals] = finish(totalsOf(within.toList(), [new EntryNumbers(numbers)], budget));
+            expect(found[i]).toEqual({ count: within.count, totals: [totals] });
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("takes no intervals that overlap, and none of dates", () => {
+    const column = columnOf([[1], [5]]);
+    const interval = { low: 0, hasLow: true, high: 3, hasHigh: true, isWhole: false };
+    const within = (...intervals: (typeof interval)[]) =>
+      finish(totalsWithin(column, intervals, Uint32Array.of(0, 1), [], new FreeBudget()));
+    expect(within(interval, { ...interval, low: 4, high: 5 })?.map(({ count }) => count)).toEqual([
+      1, 1,
+    ]);
+    expect(within(interval, { ...interval, low: 1 })).toBe(null);
+    const date = Buffer.from("2024-01-01");
+    column.dictionary.intern(dateKind, date, date.length, 1);
+    expect(within(interval)).toBe(null);
   });
 
   it("orders few of many terms without the order of all", () => {

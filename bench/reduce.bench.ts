@@ -1,0 +1,152 @@
+/**
+ * Reduces of many documents into ten groups and into half as many groups as documents, by an automatic index and by a
+ * deployed one: the time to build them, and what keeping them up costs beside a plain map index when documents change.
+ *
+ * JACKDAW_BENCH_DOCUMENTS: number of documents.
+ */
+import { createHash } from "node:crypto";
+import type { OpenDatabase } from "../engine/database/open-database.ts";
+import type { JsonObject } from "../engine/json/json-object.ts";
+import { type BenchSize, costOf, interleaved, seeded } from "./harness.ts";
+import { ask, fill, grownBy, openBench, settledTotal, toldCost } from "./opened-database.ts";
+
+const upkeepRatioMax = 1.5;
+const map = (key: string) =>
+  `map('Orders', o => ({ Key: o.${key}, Count: 1, Total: o.Total, Units: o.Units }))`;
+const reduce =
+  "groupBy(x => x.Key).aggregate(g => ({ Key: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0), Total: g.values.reduce((n, v) => n + v.Total, 0), Units: g.values.reduce((n, v) => n + v.Units, 0) }))";
+
+interface Variant {
+  /** What makes the index, with the first query when it is automatic. */
+  readonly definition: JsonObject | null;
+  readonly query: string;
+  /** Costs next to nothing. */
+  readonly waiting: string;
+}
+
+const grouped = (key: string): Variant => ({
+  definition: null,
+  query: `from Orders group by ${key} where count() > 0 select ${key}, count(), sum(Total), sum(Units) limit 3`,
+  waiting: `from Orders group by ${key} where ${key} = 'x' select ${key}, count(), sum(Total), sum(Units)`,
+});
+const deployed = (key: string): Variant => ({
+  definition: { Name: `By${key}`, Maps: [map(key)], Reduce: reduce },
+  query: `from index 'By${key}' where Count > 0 limit 3`,
+  waiting: `from index 'By${key}' where Key = 'x'`,
+});
+
+const variants: Readonly<Record<string, Variant>> = {
+  "automatic map": {
+    definition: null,
+    query: "from Orders where Customer = 'x' and Total > 1 and Units > 1 limit 3",
+    waiting: "from Orders where Customer = 'x'",
+  },
+  "deployed map": {
+    definition: { Name: "Plain", Maps: [map("Customer")] },
+    query: "from index 'Plain' where Count > 0 limit 3",
+    waiting: "from index 'Plain' where Key = 'x'",
+  },
+  "automatic, ten groups": grouped("Region"),
+  "automatic, many groups": grouped("Customer"),
+  "deployed, ten groups": deployed("Region"),
+  "deployed, many groups": deployed("Customer"),
+};
+
+/** Prints its figures; equal hashes mean equal answers. */
+export async function run(size: BenchSize): Promise<string[]> {
+  const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
+  const count = size === "smoke" ? 1_000 : given;
+  const changed = size === "smoke" ? 100 : 20_000;
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  const hash = createHash("sha256");
+  const database = await openBench();
+  await fill(database, orders(count));
+  for (const [name, variant] of Object.entries(variants)) {
+    const { cost, bytes } = await grownBy(() => settled(database, variant));
+    print(`${name}, ${count} documents: ${toldCost(cost)}, ${(bytes / 1e6).toFixed(0)} MB`);
+    const { outcome, rows } = await ask(database, variant.query);
+    hash.update(`${outcome.totalResults} ${rows.map((row) => row.replace(/,"@metadata".*/, ""))}`);
+    drop(database);
+  }
+  const writing = await upkeep(database, null, count, changed);
+  for (const kind of ["automatic", "deployed"] as const) {
+    const wanted = Object.entries(variants).filter(([name]) => name.startsWith(kind));
+    const found = new Map<string, number>();
+    for (const [name, variant] of wanted) {
+      await settled(database, variant);
+      found.set(name, (await upkeep(database, variant, count, changed)) - writing);
+      drop(database);
+    }
+    const plain = found.get(`${kind} map`) as number; // one of the variants
+    for (const [name, micros] of found) {
+      const times = micros / plain;
+      const verdict = times <= upkeepRatioMax ? "reached" : "missed";
+      print(
+        `upkeep of ${name}: ${micros.toFixed(1)} µs a changed document, ${times.toFixed(2)}x of a plain map (at most ${upkeepRatioMax}: ${verdict})`,
+      );
+    }
+  }
+  await database.close();
+  print(`result ${hash.digest("hex").slice(0, 16)}`);
+  return lines;
+}
+
+async function settled(database: OpenDatabase, { definition, query }: Variant): Promise<void> {
+  if (definition !== null) await database.queries.administration.deploy([definition], true);
+  await settledTotal(database, query);
+}
+
+function drop({ queries: { indexes } }: OpenDatabase): void {
+  for (const { name } of indexes.all()) indexes.drop(name);
+}
+
+/**
+ * Processor time of changing documents until the index has followed, in microseconds for each. `variant` null: of the writes
+ * alone.
+ */
+async function upkeep(
+  database: OpenDatabase,
+  variant: Variant | null,
+  count: number,
+  changed: number,
+): Promise<number> {
+  const { changes } = await interleaved(5, {
+    changes: async () => {
+      const random = seeded(9);
+      const { processorMs } = await costOf(async () => {
+        for (let done = 0; done < changed; done += 100) {
+          await fill(database, changesOf(random, count, Math.min(100, changed - done)));
+          if (variant !== null) await settledTotal(database, variant.waiting);
+        }
+      });
+      return (processorMs * 1000) / changed;
+    },
+  });
+  return changes as number; // named above
+}
+
+function* orders(count: number): Generator<readonly [string, string]> {
+  const random = seeded(1);
+  for (let n = 0; n < count; n++) yield order(random, n, count);
+}
+
+function* changesOf(
+  random: () => number,
+  count: number,
+  changed: number,
+): Generator<readonly [string, string]> {
+  for (let i = 0; i < changed; i++) yield order(random, random() % count, count);
+}
+
+function order(random: () => number, n: number, count: number): readonly [string, string] {
+  const customer = random() % Math.ceil(count / 2);
+  const total = (random() % 1_000_000) / 100;
+  return [
+    `orders/${n}`,
+    `{"Region":"region ${random() % 10}","Customer":"customers/${customer}","Total":${total},"Units":${random() % 50},"Note":"as ordered","@metadata":{"@collection":"Orders"}}`,
+  ];
+}

@@ -1,0 +1,302 @@
+/**
+ * The entries of a full-text field that score best for some words, and how many have any or all of them, without scoring
+ * each. Words are taken from the rarest, which weighs most: as soon as those that are left cannot lift an entry among the
+ * best, the entries that have only these are counted and no more.
+ *
+ * Invariants:
+ * - Scores are computed as for a single entry (word-weights.ts), in the order of the words, so that they are the same to
+ *   the last bit.
+ *
+ * Hot: bench/text.bench.ts.
+ */
+import type { Work, WorkBudget } from "../base/work-budget.ts";
+import { BestEntries } from "./best-entries.ts";
+import { countBits } from "./entry-set.ts";
+import type { EntryView } from "./entry-view.ts";
+import type { PostingReader } from "./term-postings.ts";
+import { setBits, type TextColumn } from "./text-column.ts";
+import { weightLimit, wordScore } from "./word-weights.ts";
+
+/** A word that scores are made of. One that is repeated counts again. */
+export interface WeighedWord {
+  readonly term: number;
+  /** Positive. */
+  readonly weight: number;
+}
+
+/** The best entries, best first, and how many are found. */
+export interface BestFound {
+  readonly entries: Uint32Array;
+  readonly total: number;
+}
+
+/** Limits of scores are computed in another order than scores, and are rounded otherwise. */
+const roundedUp = 1 + 1e-9;
+/** Bits of a set that are joined or counted per unit. */
+const bitsPerUnit = 1024;
+/** Numbers of occurrences from which on limits are not told apart. */
+const frequencyMax = 32;
+
+/** A distinct term of the words. */
+interface SoughtTerm {
+  readonly term: number;
+  readonly reader: PostingReader;
+  /** The entries that have it, as bits; null: they are few. */
+  bits: Uint32Array | null;
+  /** By number of occurrences: no entry scores more for it; the last one is for as many and more. */
+  readonly limits: Float64Array;
+  /** How often the entry that is scored has it. */
+  frequency: number;
+}
+
+export class BestWords {
+  readonly #column: TextColumn;
+  readonly #view: EntryView;
+  readonly #budget: WorkBudget;
+  readonly #averageLength: number;
+  /** As given, with the position of each one's term. */
+  readonly #words: readonly { readonly weight: number; readonly place: number }[];
+  /** The rarest first. */
+  readonly #terms: readonly SoughtTerm[];
+  readonly #best: BestEntries;
+
+  /** `words`: at least one. `count`: at least one. */
+  constructor(
+    column: TextColumn,
+    view: EntryView,
+    words: readonly WeighedWord[],
+    count: number,
+    budget: WorkBudget,
+  ) {
+    const { lives } = column.postings;
+    this.#column = column;
+    this.#view = view;
+    this.#budget = budget;
+    this.#averageLength = column.valueCount / Math.max(1, column.entryCount);
+    const distinct = [...new Set(words.map(({ term }) => term))];
+    distinct.sort((a, b) => (lives[a] as number) - (lives[b] as number));
+    this.#words = words.map(({ term, weight }) => ({ weight, place: distinct.indexOf(term) }));
+    this.#terms = distinct.map((term) => ({
+      term,
+      reader: column.reader(),
+      bits: null,
+      limits: this.#limitsOf(term, words),
+      frequency: 0,
+    }));
+    this.#best = new BestEntries(count);
+  }
+
+  /** Of the entries with any of the words. */
+  *ofAny(): Work<BestFound> {
+    yield* this.#readBits();
+    const found = new Uint32Array((this.#view.size + 31) >>> 5);
+    this.#budget.hold(found.byteLength);
+    for (let place = 0; place < this.#terms.length; place++) {
+      const rest = this.#limitOf(place + 1);
+      if (this.#limitOf(place) < this.#best.threshold) {
+        yield* this.#addBits(place, found);
+      } else yield* this.#scoreTerm(place, rest, found);
+    }
+    const total = this.#countLive(found);
+    this.#budget.release(found.byteLength);
+    return { entries: this.#best.take(), total };
+  }
+
+  /** Of the entries with all of the words. */
+  *ofAll(): Work<BestFound> {
+    yield* this.#readBits();
+    const rest = this.#limitOf(1);
+    const bits = this.#terms.map((one) => one.bits);
+    const areAll = bits.every((one) => one !== null);
+    let total = areAll ? this.#countCommon(bits as Uint32Array[]) : 0;
+    this.#begin(-1);
+    const [first] = this.#terms as [SoughtTerm];
+    while (first.reader.read()) {
+      const isBest = !(limitIn(first) + rest < this.#best.threshold);
+      if (isBest || !areAll) {
+        const common = this.#scoreCommon(first, rest);
+        if (!areAll) total += common;
+      }
+      this.#budget.spend(first.reader.count * this.#terms.length);
+      if (this.#budget.isDue) yield;
+    }
+    return { entries: this.#best.take(), total };
+  }
+
+  #limitsOf(term: number, words: readonly WeighedWord[]): Float64Array {
+    const sum = words.reduce((sum, one) => (one.term === term ? sum + one.weight : sum), 0);
+    const shortest = this.#column.lengthMin;
+    return Float64Array.from({ length: frequencyMax + 1 }, (_, frequency) =>
+      frequency === frequencyMax
+        ? sum * weightLimit * roundedUp
+        : wordScore(sum, frequency, shortest, this.#averageLength) * roundedUp,
+    );
+  }
+
+  /** No entry scores more for the terms from a position on. */
+  #limitOf(place: number): number {
+    let sum = 0;
+    for (let i = place; i < this.#terms.length; i++) {
+      sum += this.#terms[i]?.limits[frequencyMax] as number;
+    }
+    return sum;
+  }
+
+  *#readBits(): Work<void> {
+    for (const one of this.#terms) one.bits = yield* this.#column.bitsOf(one.term, this.#budget);
+  }
+
+  /** Goes before the first entry of all terms, but for one that is there already. */
+  #begin(but: number): void {
+    for (let i = 0; i < this.#terms.length; i++) {
+      const { reader, term } = this.#terms[i] as SoughtTerm;
+      if (i !== but) reader.begin(term);
+    }
+  }
+
+  /** Offers the entries of a term that have none of the terms before it. `found`: gets its entries. */
+  *#scoreTerm(place: number, rest: number, found: Uint32Array): Work<void> {
+    const one = this.#terms[place] as SoughtTerm;
+    const { reader, bits } = one;
+    if (bits !== null) yield* this.#addBits(place, found);
+    this.#begin(-1);
+    while (reader.read()) {
+      if (bits === null) setBits(found, reader.entries, reader.count);
+      if (!(limitIn(one) + rest < this.#best.threshold)) this.#scoreSlice(place, rest);
+      this.#budget.spend(reader.count * this.#terms.length);
+      if (this.#budget.isDue) yield;
+    }
+  }
+
+  #scoreSlice(place: number, rest: number): void {
+    const { size } = this.#view;
+    const { reader, limits } = this.#terms[place] as SoughtTerm;
+    const { entries, frequencies, count } = reader;
+    let { threshold } = this.#best;
+    for (let at = 0; at < count; at++) {
+      const entry = entries[at] as number;
+      if (entry >= size) break;
+      const frequency = frequencies[at] as number;
+      const limit = limits[Math.min(frequency, frequencyMax)] as number;
+      if (limit + rest < threshold || limit + this.#limitAt(entry, place) < threshold) continue;
+      if (!this.#view.isLive(entry) || !this.#isNew(entry, place)) continue;
+      if (limit + this.#limitAfter(place) < threshold) continue;
+      (this.#terms[place] as SoughtTerm).frequency = frequency;
+      this.#offer(entry);
+      ({ threshold } = this.#best);
+    }
+  }
+
+  /** No entry that has the terms after a position as often as the current one scores more for these. */
+  #limitAfter(place: number): number {
+    let sum = 0;
+    for (let i = place + 1; i < this.#terms.length; i++) {
+      const { frequency, limits } = this.#terms[i] as SoughtTerm;
+      if (frequency > 0) sum += limits[Math.min(frequency, frequencyMax)] as number;
+    }
+    return sum;
+  }
+
+  /** No entry near this one scores more for the terms after a position. */
+  #limitAt(entry: number, place: number): number {
+    let sum = 0;
+    for (let i = place + 1; i < this.#terms.length; i++) {
+      const one = this.#terms[i] as SoughtTerm;
+      if (one.reader.reach(entry)) sum += limitIn(one);
+    }
+    return sum;
+  }
+
+  /** Whether an entry has none of the terms before a position; finds how often it has those after it. */
+  #isNew(entry: number, place: number): boolean {
+    for (let i = 0; i < this.#terms.length; i++) {
+      const one = this.#terms[i] as SoughtTerm;
+      if (i !== place) one.frequency = one.reader.seek(entry);
+      if (i < place && one.frequency > 0) return false;
+    }
+    return true;
+  }
+
+  /** Offers the entries of a slice that have all other terms. @returns their number */
+  #scoreCommon({ reader, limits }: SoughtTerm, rest: number): number {
+    const { size } = this.#view;
+    const { entries, frequencies, count } = reader;
+    let common = 0;
+    for (let at = 0; at < count; at++) {
+      const entry = entries[at] as number;
+      if (entry >= size) break;
+      if (!this.#hasOthers(entry) || !this.#view.isLive(entry)) continue;
+      common++;
+      const frequency = frequencies[at] as number;
+      const limit = limits[Math.min(frequency, frequencyMax)] as number;
+      const { threshold } = this.#best;
+      if (limit + rest < threshold || limit + this.#limitAt(entry, 0) < threshold) continue;
+      this.#isNew(entry, 0);
+      (this.#terms[0] as SoughtTerm).frequency = frequency;
+      this.#offer(entry);
+    }
+    return common;
+  }
+
+  /** Whether an entry has all terms but the first. */
+  #hasOthers(entry: number): boolean {
+    for (let i = 1; i < this.#terms.length; i++) {
+      const { bits, reader } = this.#terms[i] as SoughtTerm;
+      const isFound =
+        bits === null
+          ? reader.seek(entry) > 0
+          : ((bits[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
+      if (!isFound) return false;
+    }
+    return true;
+  }
+
+  #offer(entry: number): void {
+    const length = this.#column.lengthOf(entry);
+    let score = 0;
+    for (let i = 0; i < this.#words.length; i++) {
+      const { weight, place } = this.#words[i] as { weight: number; place: number };
+      const { frequency } = this.#terms[place] as SoughtTerm;
+      if (frequency > 0) score += wordScore(weight, frequency, length, this.#averageLength);
+    }
+    this.#best.offer(entry, score);
+  }
+
+  /** Adds the entries of a term, dead ones too. */
+  *#addBits(place: number, found: Uint32Array): Work<void> {
+    const { bits, term } = this.#terms[place] as SoughtTerm;
+    if (bits === null) {
+      for (const reader = this.#column.reader().begin(term); reader.read(); ) {
+        setBits(found, reader.entries, reader.count);
+        this.#budget.spend(reader.count);
+        if (this.#budget.isDue) yield;
+      }
+      return;
+    }
+    for (let i = 0; i < found.length; i++) found[i] = (found[i] as number) | (bits[i] as number);
+    this.#budget.spend(Math.ceil((found.length * 32) / bitsPerUnit));
+  }
+
+  #countLive(found: Uint32Array): number {
+    const { live } = this.#view;
+    for (let i = 0; i < found.length; i++) found[i] = (found[i] as number) & (live[i] as number);
+    this.#budget.spend(Math.ceil((found.length * 32) / bitsPerUnit));
+    return countBits(found);
+  }
+
+  #countCommon(sets: readonly Uint32Array[]): number {
+    const common = new Uint32Array((this.#view.size + 31) >>> 5).fill(0xffff_ffff);
+    for (const bits of sets) {
+      for (let i = 0; i < common.length; i++) {
+        common[i] = (common[i] as number) & (bits[i] as number);
+      }
+    }
+    this.#budget.spend(Math.ceil((common.length * 32 * sets.length) / bitsPerUnit));
+    return this.#countLive(common);
+  }
+}
+
+/** No entry of the slice that is being read scores more for its term. */
+function limitIn({ reader, limits }: SoughtTerm): number {
+  return limits[Math.min(reader.frequencyMax, frequencyMax)] as number;
+}

@@ -1,0 +1,60 @@
+/** fuzzy(): the test of a term's bytes finds what the test of its text does, and both are Lucene's similarity. */
+import { expect, test } from "vitest";
+import { FreeBudget } from "../../../engine/base/work-budget.ts";
+import { editDistance, fuzzyTest } from "../../../engine/rql/compile-fuzzy.ts";
+import { SeededRandom } from "../../support/random.ts";
+
+/** By definition. */
+function distance(left: string, right: string): number {
+  if (left === "" || right === "") return left.length + right.length;
+  const [a, b] = [left.slice(1), right.slice(1)];
+  if (left[0] === right[0]) return distance(a, b);
+  return 1 + Math.min(distance(a, b), distance(a, right), distance(left, b));
+}
+
+function isSimilar(term: string, sought: string, similarity: number): boolean {
+  if (term === sought) return true;
+  const shorter = Math.min(term.length, sought.length);
+  return shorter > 0 && 1 - distance(term, sought) / shorter > similarity;
+}
+
+test("bytes and texts are compared as defined", () => {
+  const random = new SeededRandom(11);
+  const word = (letters: string) =>
+    Array.from({ length: random.below(7) }, () => letters[random.below(letters.length)]).join("");
+  for (let round = 0; round < 3_000; round++) {
+    const letters = round % 3 === 0 ? "abé€" : "abc";
+    const term = word(letters);
+    const sought = word(round % 5 === 0 ? "abé" : "abc");
+    const similarity = random.below(12) / 10 - 0.1;
+    const expected = isSimilar(term, sought, similarity);
+    const made = fuzzyTest(sought, similarity, new FreeBudget());
+    expect(made.ofText(term), `${term} ~ ${sought}, ${similarity}`).toBe(expected);
+    const bytes = Buffer.from(`x${term}x`);
+    const found = made.ofBytes?.(bytes, 1, bytes.length - 1) ?? made.ofText(term);
+    expect(found, `bytes of ${term} ~ ${sought}, ${similarity}`).toBe(expected);
+    expect(editDistance(term, sought)).toBe(distance(term, sought));
+  }
+});
+
+test("long texts are compared by their units, and very long terms only for equality", () => {
+  const sought = "abcdefghijklmnopqrstuvwxyzabcde";
+  for (const length of [30, 31, 32]) {
+    const text = sought.padEnd(length, "f").slice(0, length);
+    const { ofText, ofBytes } = fuzzyTest(text, 0.9, new FreeBudget());
+    const near = Buffer.from(`${text.slice(0, 10)}_${text.slice(11)}`);
+    expect(ofBytes === null).toBe(length > 31);
+    expect(ofBytes?.(near, 0, near.length) ?? ofText(near.toString())).toBe(true);
+    const far = Buffer.from(`____${text.slice(4)}`);
+    expect(ofBytes?.(far, 0, far.length) ?? ofText(far.toString())).toBe(false);
+  }
+  const { ofText, ofBytes } = fuzzyTest("a", -300, new FreeBudget());
+  for (const [length, isFound] of [
+    [256, true],
+    [257, false],
+  ] as const) {
+    const bytes = Buffer.alloc(length, "a");
+    expect(ofText(bytes.toString())).toBe(isFound);
+    expect(ofBytes?.(bytes, 0, length)).toBe(isFound);
+  }
+});
