@@ -4,7 +4,7 @@
  *   place of an entry: 0 for none, else chunk * 2^32 + offset + 1
  *   in the chunk:      | length u32 | bytes |
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { assert } from "../base/assert.ts";
 import { grownFloat64 } from "./packed.ts";

@@ -13,7 +13,7 @@
  *
  * Knows nothing of entries, collections or queries.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 
 import { objectTermBytesMax } from "../base/limits.ts";

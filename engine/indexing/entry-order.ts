@@ -7,7 +7,7 @@
  * null. Missing and null tie when there are several keys, a condition or a field with arrays, and in the form
  * alphaNumeric. Descending is the mirror; ties keep the order of entries.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { dateTicks } from "./date-terms.ts";

@@ -12,7 +12,7 @@
  * - Entries are appended in ascending order; the values of an entry are adjacent.
  * - The list of a term is in ascending order of values, and so of entries.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { assert } from "../base/assert.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";

@@ -4,7 +4,7 @@
  * Knows nothing of query syntax: values arrive as typed text. Operations that may visit many terms or entries are work
  * that pauses (work-budget.ts); terms and entries added meanwhile are not seen.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { lowerInvariant, type SearchPiece } from "./analyzer.ts";

@@ -2,7 +2,7 @@
  * One number for each entry of a store, and for each number the ascending list of its entries. Numbers are dense group
  * numbers, from 0.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { assert } from "../base/assert.ts";
 import { grownUint32 } from "./packed.ts";

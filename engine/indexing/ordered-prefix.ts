@@ -2,7 +2,7 @@
  * The entries of a set that come first in the order of a field, found by walking its terms in order instead of sorting
  * the set: a page of ten from a million entries visits a few of them.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import type { Work } from "../base/work-budget.ts";
 import { type FieldSort, sortsByValue } from "./entry-order.ts";

@@ -2,7 +2,7 @@
  * Growable typed arrays and a stable radix sort: the tools that keep indexes out of the object heap. Knows nothing of
  * terms or documents.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 
 /** `source` when it holds `count` elements, otherwise a copy of at least twice its length that does. */

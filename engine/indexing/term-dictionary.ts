@@ -9,7 +9,7 @@
  * - Two terms differ in kind or in bytes. A text, a number and a date may have the same bytes.
  * - `values[term]` is the number of a number, the milliseconds of a date, NaN for a text.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { assert } from "../base/assert.ts";
 import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";

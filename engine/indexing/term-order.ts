@@ -6,7 +6,7 @@
  * - `terms[0, count)` are all terms of the order's kind that the dictionary had at the last `refresh`, ascending.
  * - `ranks[term]` counts the distinct values below it; terms that are equal in this order share a rank.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { partitionPoint } from "../base/partition-point.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";

@@ -5,7 +5,7 @@
  * Reads columns only; pauses between stretches of entries (work-budget.ts). Terms that come meanwhile occur in none of the
  * entries.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";

@@ -5,7 +5,7 @@
  * A walk over a collection sees the documents of one moment, through a view. Single documents are read in their current
  * version. Rows point into images of segments, or into blocks (record-reader.ts): no object is allocated for each.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 
 import type { Clock } from "../base/environment.ts";

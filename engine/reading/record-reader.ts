@@ -3,7 +3,7 @@
  * needed, and the next ones ahead of the scan. It holds what it has fetched until the scan has passed: a full cache
  * makes a scan slower, but never keeps it from ending.
  *
- * Hot: bench/query.bench.ts, bench/cold.bench.ts.
+ * Hot: bench/scan.bench.ts, bench/cold.bench.ts.
  *
  * Invariants:
  * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this turn and in later ones,

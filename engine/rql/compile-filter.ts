@@ -6,7 +6,7 @@
  *
  * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/scan.bench.ts.
  */
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
