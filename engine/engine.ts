@@ -210,7 +210,7 @@ export {
   timeMin,
 } from "./keyspaces/time-series.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
-export type { IndexExplanation, QueryOptions } from "./querying/query-host.ts";
+export type { AnsweringIndex, IndexExplanation, QueryOptions } from "./querying/query-host.ts";
 export type { SeriesInclude } from "./rql/analyzed-query.ts";
 export {
   type IncludedCounters,

@@ -154,9 +154,14 @@ export abstract class OpenIndex {
     return this.index.outputs;
   }
 
+  /** It is in use: a query was answered with it, or its caller's answer is still that. */
+  wasQueried(): void {
+    this.queriedAtMicros = this.host.nowMicros();
+  }
+
   /** `budget`: the reader's. */
   reader(budget?: WorkBudget): IndexReader {
-    this.queriedAtMicros = this.host.nowMicros();
+    this.wasQueried();
     const { index } = this;
     const idOf = (docNum: number) => this.host.idOf(docNum).toLowerCase();
     return new IndexReader(index, index.outputs === null ? idOf : null, budget);

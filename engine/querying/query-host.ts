@@ -37,6 +37,9 @@ import type { Store } from "../store/store.ts";
 import { IndexAdministration } from "./index-hosting/index-administration.ts";
 import { searchEngineOf } from "./search-engine-setting.ts";
 
+/** The index that an answer comes from, as the answer tells of it. */
+export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
+
 /** The options of a query besides its text. */
 export interface QueryOptions {
   /** JSON text of the parameters' object; null: none. Longs in it are exact. */
@@ -55,6 +58,8 @@ export interface QueryOptions {
   readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
+  /** Whether the caller has the answer with this etag from this index (null: from none): as `unlessEtag`. */
+  readonly isKnown?: ((etag: number, index: AnsweringIndex | null) => boolean) | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
@@ -67,15 +72,8 @@ export interface IndexExplanation {
   readonly reasons: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** Thrown to stop a query whose answer the caller already has. */
-class NotModified extends Error {
-  readonly etag: number;
-
-  constructor(etag: number) {
-    super("not modified");
-    this.etag = etag;
-  }
-}
+/** Thrown to stop a query whose answer the caller already has. One for all: it is no failure, and its stack tells nothing. */
+const notModified = new Error("not modified");
 
 const defaultTimeoutMs = 15_000;
 
@@ -188,7 +186,7 @@ export class DatabaseQueries {
         sink,
       );
     } catch (error) {
-      if (error instanceof NotModified) return null;
+      if (error === notModified) return null;
       throw error;
     } finally {
       rows.close();
@@ -434,7 +432,7 @@ class EtagMarker implements IndexProvider {
     return this.#queries.indexes.waitForNonStale(name, timeoutMs);
   }
 
-  /** @throws NotModified */
+  /** @throws notModified */
   mark(index: OpenIndex | null): void {
     const fingerprint = this.#queries.fingerprintOf(this.#query, index);
     if (isRandomOrder(this.#query.orderBy) || index?.isStale === true) {
@@ -442,7 +440,11 @@ class EtagMarker implements IndexProvider {
       return;
     }
     this.etag = fingerprint;
-    if (this.#options.unlessEtag === fingerprint) throw new NotModified(fingerprint);
+    const { unlessEtag, isKnown } = this.#options;
+    if (unlessEtag === fingerprint || isKnown?.(fingerprint, index) === true) {
+      index?.wasQueried();
+      throw notModified;
+    }
     this.#options.onEtag?.(fingerprint);
   }
 }

@@ -4,6 +4,13 @@ import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, QueryOptions } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
+import {
+  bodyAt,
+  isStillValid,
+  knownAnswer,
+  rememberAnswer,
+  requestKey,
+} from "../replies/known-answers.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
 import { type QueryRequest, queryOfAddress, queryOfBody } from "../replies/query-request.ts";
 import { streamQuery } from "../replies/query-stream.ts";
@@ -57,7 +64,12 @@ async function answer(
   const tail = query.bool("includeServerSideQuery", false) ? serverSideMember(database, text) : "";
   const diagnostics = query.bool("diagnostics", false) ? ',"Diagnostics":[]' : "";
   const reply = new QueryReply(exchange, database);
-  const unlessEtag = sentEtag(exchange);
+  const sent = sentEtag(exchange);
+  // A caller who has an answer himself asks whether it is still valid.
+  const key = sent === undefined ? requestKey(database, query.text, { text, options }) : null;
+  const known = key === null ? undefined : knownAnswer(key);
+  const isKnown: QueryOptions["isKnown"] =
+    known && ((etag, index) => isStillValid(known, database, etag, index));
   try {
     const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
     // Without a spread, which makes an object of a class of its own each time.
@@ -72,12 +84,19 @@ async function answer(
       projectionBehavior: options.projectionBehavior,
       skipDuplicateChecking: options.skipDuplicateChecking,
       seriesForm,
-      unlessEtag,
+      unlessEtag: sent,
+      isKnown,
       signal: exchange,
     };
     const outcome = await database.queries.run(text, asked, reply);
-    if (outcome === null) exchange.reply(304, jsonHeaders);
-    else await reply.end(outcome, () => tail + diagnostics);
+    if (outcome === null && known !== undefined) {
+      const body = bodyAt(known, Date.now() * 1000);
+      exchange.replyJson(200, body, { etag: String(known.etag) });
+    } else if (outcome === null) exchange.reply(304, jsonHeaders);
+    else {
+      const body = await reply.end(outcome, () => tail + diagnostics);
+      if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
+    }
   } catch (error) {
     if (reply.fail()) return;
     if (!isIndexMissing(error)) throw error;

@@ -71,8 +71,11 @@ export class QueryReply implements RowSink {
     }
   }
 
-  /** Sends the rest. Resolves when it has been handed to the transport. */
-  async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
+  /**
+   * Sends the rest. Resolves when it has been handed to the transport.
+   * @returns the whole reply; null: it was streamed
+   */
+  async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<Buffer | null> {
     const totals = totalsText(outcome);
     const text = this.#rows;
     const state = stateText(outcome, this.#database.nodeTag);
@@ -81,11 +84,12 @@ export class QueryReply implements RowSink {
     text.addText(tail(outcome));
     if (this.#stream !== undefined) {
       await this.#stream.end(text.addText(`,${totals}}`).bytes);
-      return;
+      return null;
     }
     this.#room.release();
     const whole = withHead(`{${totals},"Results":[`, text.addText("}").bytes);
     this.#exchange.replyJson(200, whole, { etag: String(outcome.resultEtag) });
+    return whole;
   }
 
   /**

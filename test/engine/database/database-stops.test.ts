@@ -84,7 +84,7 @@ test("what is thrown while a write is staged stops the database before the log h
   database.whenStopped = stopped;
   await database.put("a", { a: 1 });
   const other = database.put("other", {});
-  breakOnce(database.state.documents, "stage");
+  breakOnce(database.state.documents, "stageAll");
   await expect(database.put("b", { b: 1 })).rejects.toThrow("broken on purpose");
   // What was under way is refused too: nobody knows any more.
   await expect(other).rejects.toMatchObject({ code: "database-stopped" });
@@ -160,7 +160,7 @@ test("one that stops again and again is opened a few times an hour, and says whe
   await (await catalog.create("shop", {})).put("kept", {});
   for (let time = 0; time <= reopeningsMax; time++) {
     const database = await found(catalog);
-    breakOnce(database.state.documents, "stage");
+    breakOnce(database.state.documents, "stageAll");
     await expect(database.put("b", {})).rejects.toThrow("broken on purpose");
     // The turn in which it is let go of.
     while (!database.hasEnded) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -179,7 +179,7 @@ test("one that stops again and again is opened a few times an hour, and says whe
 test("one in memory cannot be opened again, and says so", async () => {
   const { catalog, reports } = await openCatalog(null);
   const database = await catalog.create("shop", {});
-  breakOnce(database.state.documents, "stage");
+  breakOnce(database.state.documents, "stageAll");
   await expect(database.put("b", {})).rejects.toThrow("broken on purpose");
   expect(() => database.find("a")).toThrow("It is in memory only");
   expect(reports).toEqual([expect.stringContaining("in memory only")]);
