@@ -27,8 +27,10 @@ export interface WholeHost {
   finish(isLast: boolean): void;
 }
 
-/** Where replies are composed. One that the system has taken whole leaves it free for the next. */
-let composing = Buffer.allocUnsafe(2 * unwatchedBytesMax);
+/** Bytes of a reply that is composed in `composing`: what a client that does not read keeps of it is no more. */
+const composedBytesMax = 16 * 1024;
+/** Where small replies are composed. One that the system has taken whole leaves it free for the next. */
+let composing = Buffer.allocUnsafeSlow(composedBytesMax);
 
 export class WholeExchange extends Exchange {
   private readonly request: WholeRequest;
@@ -108,16 +110,22 @@ export class WholeExchange extends Exchange {
     const shown = this.method === "HEAD" ? undefined : body;
     const head = this.headText(status, headers, contentType, body?.length ?? 0);
     const room = head.length + (shown?.length ?? 0);
-    if (room > composing.length) composing = Buffer.allocUnsafe(room);
-    const at = composing.latin1Write(head, 0);
-    shown?.copy(composing, at);
+    // TLS never takes a reply at once.
+    const isShared = room <= composedBytesMax && !this.connection.isSecure;
+    const reply = isShared ? composing.subarray(0, room) : Buffer.allocUnsafe(room);
+    const at = reply.latin1Write(head, 0);
+    shown?.copy(reply, at);
     const { socket } = this.host;
-    socket.write(composing.subarray(0, room));
+    if (!isShared) {
+      socket.write(reply, () => this.host.finish(isLast));
+      return;
+    }
+    socket.write(reply);
     if (socket.writableLength === 0) {
       this.host.finish(isLast);
       return;
     }
-    composing = Buffer.allocUnsafe(2 * unwatchedBytesMax);
+    composing = Buffer.allocUnsafeSlow(composedBytesMax);
     socket.write(nothing, () => this.host.finish(isLast));
   }
 

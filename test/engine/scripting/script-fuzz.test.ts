@@ -129,7 +129,10 @@ describe("scripts", () => {
   it("compute what the host computes", () => {
     fc.assert(
       fc.property(program, (source) => {
-        expect(asScript(source)).toBe(byHost(source));
+        const found = asScript(source);
+        // A text that doubles with each round reaches the limit, which the host does not have.
+        fc.pre(!found.includes("a script's texts have at most"));
+        expect(found).toBe(byHost(source));
       }),
       { numRuns: 400 },
     );
