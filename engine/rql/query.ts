@@ -43,12 +43,16 @@ export class QueryCompiler {
     this.#nowMicros = nowMicros;
   }
 
-  /** @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation */
+  /**
+   * @param isLong the text or the parameters are so long that the analysis is not kept for the next time
+   * @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
+   */
   compile(
     text: string,
     kind: QueryKind,
     parameters: QueryParameters | null,
     paging?: RequestPaging,
+    isLong = true,
   ): AnalyzedQuery {
     const nowMicros = this.#nowMicros();
     const options = { kind, parameters, nowMicros, paging };
@@ -59,10 +63,8 @@ export class QueryCompiler {
       if (again !== null) return again;
     }
     const query = analyzeQuery(text, tree, options);
-    const isKept = kind === "read" && known.isRebindable;
-    if (isKept && text.length + (parameters?.text.length ?? 0) <= longLengthMin) {
-      known.analyzed = { ...query, parameters: null };
-    }
+    const isKept = kind === "read" && known.isRebindable && !isLong;
+    if (isKept) known.analyzed = { ...query, parameters: null };
     return query;
   }
 
@@ -82,7 +84,7 @@ export class QueryCompiler {
     this.#known(text, kind);
     const isLong = text.length + (parametersText?.length ?? 0) > longLengthMin;
     if (isLong) yield;
-    const analyzed = this.compile(text, kind, parameters, paging);
+    const analyzed = this.compile(text, kind, parameters, paging, isLong);
     if (isLong) yield;
     return analyzed;
   }

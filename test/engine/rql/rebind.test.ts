@@ -52,7 +52,7 @@ const analyzed = [
 function outcome(compiler: QueryCompiler, text: string, parameters: string | null): unknown {
   const read = parameters === null ? null : parseQueryParameters(parameters);
   try {
-    const query: AnalyzedQuery = compiler.compile(text, "read", read, { pageSize: 100 });
+    const query: AnalyzedQuery = compiler.compile(text, "read", read, { pageSize: 100 }, false);
     const { parameters: kept, ...others } = query;
     return { ...others, values: kept?.values };
   } catch (error) {
