@@ -529,13 +529,14 @@ export class FieldSearch {
     const builder = this.#builder();
     const { count } = dictionary;
     for (let from = firstTerm; from < count; ) {
-      const { to, found } = this.#passingTerms(test, from, count);
+      const { to, found, isDue } = this.#passingTerms(test, from, count);
       for (const term of found) {
         const rest = this.#addTerm(builder, term);
         if (rest !== null) yield* rest;
       }
       this.#budget.spend(to - from + ((dictionary.startOf(to) - dictionary.startOf(from)) >>> 3));
-      if (this.#budget.isDue) yield;
+      // Who has been told that it is time is not told again at once.
+      if (isDue || this.#budget.isDue) yield;
       from = to;
     }
     return builder.finish();
@@ -546,21 +547,18 @@ export class FieldSearch {
     test: (term: number) => boolean,
     from: number,
     count: number,
-  ): { readonly to: number; readonly found: readonly number[] } {
+  ): { readonly to: number; readonly found: readonly number[]; readonly isDue: boolean } {
     const { dictionary } = this.#column;
     const end = dictionary.startOf(from) + scannedBytes;
     const found: number[] = [];
     let term = from;
+    let isDue = false;
     do {
       if (test(term)) found.push(term);
       term++;
-    } while (
-      term < count &&
-      term - from < stride &&
-      dictionary.startOf(term) < end &&
-      !this.#budget.isDue
-    );
-    return { to: term, found };
+      isDue = this.#budget.isDue;
+    } while (!isDue && term < count && term - from < stride && dictionary.startOf(term) < end);
+    return { to: term, found, isDue };
   }
 
   /** Entries with one of the terms; -1: no term. */
