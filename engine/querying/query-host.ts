@@ -127,17 +127,14 @@ export class DatabaseQueries {
     const { parametersText = null, start, pageSize, isStream, signal } = options;
     const budget = new WorkBudget(signal);
     const paging = { start, pageSize, isStream };
-    let pausing: Promise<AnalyzedQuery> | null = null;
+    const work = this.#compiler.compileInSlices(text, kind, parametersText, budget, paging);
+    let started: AnalyzedQuery | Promise<AnalyzedQuery> | null = null;
     try {
-      const started = budget.start(
-        this.#compiler.compileInSlices(text, kind, parametersText, budget, paging),
-      );
-      if (!(started instanceof Promise)) return started;
-      pausing = started.finally(() => budget.close());
-      return pausing;
+      started = budget.start(work);
     } finally {
-      if (pausing === null) budget.close();
+      if (!(started instanceof Promise)) budget.close();
     }
+    return started instanceof Promise ? started.finally(() => budget.close()) : started;
   }
 
   /** As `prepare` and `execute`. */

@@ -9,7 +9,7 @@ import { type AnalyzeOptions, collectionIds, scopeOf } from "./analyze.ts";
 import { analyzePaging } from "./analyze-paging.ts";
 import { analyzeCondition } from "./analyze-where.ts";
 import type { Access, AnalyzedQuery, Condition } from "./analyzed-query.ts";
-import type { Expression, Query, Value } from "./ast.ts";
+import type { Expression, Query } from "./ast.ts";
 
 /** Whether only the conditions on fields and the page of a query may contain parameters. */
 export function isRebindable({ where, paging: _, update, ...others }: Query): boolean {
@@ -75,8 +75,10 @@ function hasPlainConditions(condition: Expression): boolean {
       return condition.operands.every(hasPlainConditions);
     case "not":
       return hasPlainConditions(condition.operand);
-    case "comparison":
-      return !hasParameter(condition.left) && isValue(condition.right);
+    case "comparison": {
+      const { left, right } = condition;
+      return !hasParameter(left) && (right.kind === "literal" || right.kind === "parameter");
+    }
     case "between":
     case "in":
       return !hasParameter(condition.left);
@@ -85,15 +87,9 @@ function hasPlainConditions(condition: Expression): boolean {
   }
 }
 
-function isValue({ kind }: { readonly kind: string }): boolean {
-  return (
-    kind === ("literal" satisfies Value["kind"]) || kind === ("parameter" satisfies Value["kind"])
-  );
-}
-
 /** Whether a part of a syntax tree contains a parameter. */
 function hasParameter(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
-  if ("kind" in node && node.kind === ("parameter" satisfies Value["kind"])) return true;
+  if ("kind" in node && node.kind === "parameter") return true;
   return Object.values(node).some(hasParameter);
 }
