@@ -139,6 +139,7 @@ export {
   SetOperations,
   type WatchedPatch,
 } from "./api/set-operations.ts";
+export { type LogPoint, type Shipment, type ShippedFile, Shipping } from "./api/shipping.ts";
 export {
   type BackupMark,
   type BackupRun,
@@ -221,6 +222,8 @@ export {
   type RowSink,
 } from "./rql/results.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
+export { LogRestore, type RestoredLog, shippedHeadOf } from "./shipping/log-restore.ts";
+export type { ShippedHead } from "./shipping/shipped-file.ts";
 export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
 export { hasCompleteSections } from "./smuggler/dump-record.ts";
 export { encodeSeriesBlob } from "./smuggler/series-blob.ts";

@@ -267,6 +267,14 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/json/double-text.ts",
     "engine/scripting/value-text.ts",
   ],
+  "test/engine/shipping/shipment.test.ts": [
+    "engine/api/shipping.ts",
+    "engine/log/content-follower.ts",
+    "engine/log/log-follower.ts",
+    "engine/shipping/frame-walk.ts",
+    "engine/shipping/log-restore.ts",
+    "engine/shipping/shipped-file.ts",
+  ],
   "test/engine/smuggler/round-trip.test.ts": [
     "engine/indexing/definition-json.ts",
     "engine/keyspaces/collections.ts",
