@@ -492,6 +492,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
+  "test/server/backups/continuous-backup.test.ts": [
+    "server/backups/continuous-backups.ts",
+    "server/backups/continuous-folder.ts",
+  ],
   "test/server/backups/periodic-backups.test.ts": [
     "server/backups/backup-status.ts",
     "server/backups/retention.ts",

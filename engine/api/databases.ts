@@ -6,6 +6,14 @@ import type { JsonObject } from "../json/json-object.ts";
 import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
 
+/** A database made of shipped files. */
+export interface ShippedDatabase {
+  readonly database: Database;
+  readonly restored: RestoredLog;
+  /** Contents of attachments that are not among the files: they were damaged in the database that was shipped. */
+  readonly missingContents: number;
+}
+
 export class Databases {
   readonly #catalog: DatabaseCatalog;
 
@@ -52,7 +60,7 @@ export class Databases {
     record: (found: JsonObject) => JsonObject,
     throughMicros: number,
     add: (restore: LogRestore) => Promise<void>,
-  ): Promise<{ readonly database: Database; readonly restored: RestoredLog }> {
+  ): Promise<ShippedDatabase> {
     let restored: RestoredLog | null = null;
     const made = await this.#catalog.create(name, record, async (environment, folder) => {
       const restore = new LogRestore(environment, folder, throughMicros);
@@ -66,7 +74,8 @@ export class Databases {
     });
     await made.skipEtags(2 ** 32 + randomInt(2 ** 32));
     assert(restored !== null, "a database is filled before it is opened");
-    return { database: Database.of(made), restored };
+    const missingContents = await made.blobs.countMissing();
+    return { database: Database.of(made), restored, missingContents };
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */

@@ -123,6 +123,15 @@ export class BlobStore {
     return new ContentFollower(this, names.filter(isContentName).map(hashOfContentName));
   }
 
+  /** Referenced contents without a file. */
+  async countMissing(): Promise<number> {
+    const folder = this.#folder;
+    const { files } = this.#environment;
+    const isThere = folder !== null && (await files.exists(folder));
+    const names = new Set(isThere ? await files.list(folder) : []);
+    return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash))).length;
+  }
+
   /** From a follower. */
   letGo(hash: string): void {
     if (this.#references.has(hash) || this.#isFollowed(hash)) return;

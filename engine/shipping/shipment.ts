@@ -53,11 +53,16 @@ export function isShipped(record: unknown): boolean {
   );
 }
 
-/** Keeps everything that a shipment may go on with. Before contents are swept. Null in memory. */
+/**
+ * Keeps everything that a shipment may go on with, if there is one by the settings record. Before contents are swept.
+ * Null: there is none, or the database is in memory.
+ */
 export async function keepForShipping(
+  record: unknown,
   log: CommitLog,
   blobs: BlobStore,
 ): Promise<KeptForShipping | null> {
+  if (!isShipped(record)) return null;
   const frames = log.follow(true);
   const contents = await blobs.followFiles();
   return frames === null || contents === null ? null : tied({ frames, contents });

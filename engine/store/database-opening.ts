@@ -21,7 +21,7 @@ import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
 import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
 import { logDefaults } from "../log/log-defaults.ts";
-import { isShipped, type KeptForShipping, keepForShipping } from "../shipping/shipment.ts";
+import { type KeptForShipping, keepForShipping } from "../shipping/shipment.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
 import { DatabaseRecords } from "./record-owner.ts";
@@ -113,8 +113,7 @@ export async function openParts(
     report = await log.replay();
     keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
     keyspaces.tombstones.dropsLater = true;
-    const record = keyspaces.values.get(databaseRecordKey);
-    if (isShipped(record)) kept = await keepForShipping(log, blobs);
+    kept = await keepForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
     await blobs.sweep();
   } catch (error) {
     await log.close();

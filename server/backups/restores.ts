@@ -14,6 +14,7 @@ import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import {
   type Database,
+  type Databases,
   hasCompleteSections,
   type OperationFigures,
   type Operations,
@@ -34,8 +35,10 @@ import {
   isFolder,
 } from "./backup-folder.ts";
 import { restoredFiles } from "./backup-result.ts";
+import { ContinuousFolder, continuousToRestore } from "./continuous-folder.ts";
 
 const prefix = "server/restoring/";
+const restoreType = "Raven.Client.ServerWide.Operations.RestoreResult, Raven.Client";
 /** Bytes of a compressed file from which the beginning of its text is read. */
 const headBytes = 64 * 1024;
 
@@ -44,6 +47,7 @@ export interface RestoredDatabases {
   has(name: string): boolean;
   find(name: string): Database | undefined | Promise<Database | undefined>;
   create(name: string, record: JsonObject): Promise<Database>;
+  createFromShipped: Databases["createFromShipped"];
   delete(name: string): Promise<boolean>;
 }
 
@@ -65,6 +69,8 @@ interface RestoreRequest {
   readonly location: string;
   /** The last file to restore; null: all. */
   readonly lastFile: string | null;
+  /** The last moment to restore, in microseconds since 1970; null: the newest. Of continuous backups only. */
+  readonly throughMicros: number | null;
   readonly disablesTasks: boolean;
   readonly skipsIndexes: boolean;
 }
@@ -115,11 +121,20 @@ export class Restores {
     const { name } = request;
     checkName(name);
     if (databases.has(name)) throw exists(name);
-    const names = await filesToRestore(folder, request);
+    const continuous = await ContinuousFolder.within(this.#host.files, folder);
+    if (continuous.length === 0 && request.throughMicros !== null) {
+      throw invalidArgument(
+        `PointInTime needs a continuous backup, and there is none in the backup location, path: ${request.location}`,
+      );
+    }
+    const names = continuous.length === 0 ? await filesToRestore(folder, request) : [];
     const CreatedIndex = await this.#host.nextIndex();
     const key = prefix + name.toLowerCase();
     await values.put(key, JSON.stringify({ Name: name, CreatedIndex }));
     try {
+      if (continuous.length > 0) {
+        return await this.#restoreContinuous(request, continuous, CreatedIndex, progress, signal);
+      }
       const database = await this.#create(name, CreatedIndex);
       try {
         const figures = await this.#fill(database, request, folder, names, progress, signal);
@@ -134,13 +149,70 @@ export class Restores {
     }
   }
 
+  async #restoreContinuous(
+    request: RestoreRequest,
+    folders: readonly ContinuousFolder[],
+    index: number,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<OperationFigures> {
+    const { name } = request;
+    const micros = request.throughMicros ?? Number.MAX_SAFE_INTEGER;
+    const chosen = await continuousToRestore(folders, request.throughMicros);
+    const names = [chosen.base, ...chosen.frames].map((file) => file.name);
+    const own = keptRecord(name, {}, undefined, index, dateText(new Date()));
+    const record = (found: JsonObject): JsonObject => ({
+      ...found,
+      DatabaseName: name,
+      CreatedIndex: index,
+      ChangedIndex: index,
+      CreatedAt: own.CreatedAt,
+      DatabaseState: restoringState,
+    });
+    try {
+      const made = await this.#host.databases.createFromShipped(
+        name,
+        record,
+        micros,
+        async (restore) => {
+          for (const [i, file] of names.entries()) {
+            signal.throwIfAborted();
+            progress({ $type: restoreType, ...restoredFiles(false, file, i + 1, names.length) });
+            await restore.add(join(chosen.folder.path, file), chosen.folder.read(file));
+            if (restore.isDone) break;
+          }
+          for (const content of chosen.contents) {
+            signal.throwIfAborted();
+            await restore.addContent(content, chosen.folder.readContent(content));
+          }
+        },
+      );
+      await this.#complete(made.database, request);
+      const { commit, committedMicros } = made.restored;
+      const MissingContents = made.missingContents;
+      return {
+        $type: restoreType,
+        Documents: { ReadCount: made.database.statistics.counts().CountOfDocuments },
+        Continuous: {
+          Folder: chosen.folder.path,
+          Commit: commit,
+          CommittedAt: new Date(committedMicros / 1000).toISOString(),
+          MissingContents,
+        },
+        ...restoredFiles(true, null, names.length, names.length),
+      };
+    } catch (error) {
+      await this.#remove(name, index);
+      throw nameTaken(error, name);
+    }
+  }
+
   async #create(name: string, index: number): Promise<Database> {
     const kept = keptRecord(name, {}, undefined, index, dateText(new Date()));
     try {
       return await this.#host.databases.create(name, { ...kept, DatabaseState: restoringState });
     } catch (error) {
-      if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
-      throw error;
+      throw nameTaken(error, name);
     }
   }
 
@@ -238,10 +310,26 @@ function restoreRequest(sent: JsonObject): RestoreRequest {
     name: typeof name === "string" ? name : "",
     location,
     lastFile: isSet(lastFile) ? String(lastFile) : null,
+    throughMicros: momentOf(sent["PointInTime"]),
     disablesTasks: sent["DisableOngoingTasks"] === true,
     skipsIndexes: sent["SkipIndexes"] === true,
   };
 }
+
+/** @throws EngineError invalid-argument */
+function momentOf(sent: unknown): number | null {
+  if (!isSet(sent)) return null;
+  const text = typeof sent === "string" ? sent : "";
+  const micros = isMoment.test(text) ? Math.floor(Date.parse(text.replace(" ", "T")) * 1000) : NaN;
+  if (Number.isNaN(micros)) {
+    throw invalidArgument(
+      `PointInTime must be a time with its zone, as 2026-11-22T10:00:00Z or 2026-11-22T10:00:00.250+01:00, but is: ${String(sent)}`,
+    );
+  }
+  return micros;
+}
+
+const isMoment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/i;
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "";
@@ -303,6 +391,10 @@ async function headOf(files: FileSystem, path: string): Promise<string> {
     if (!(error instanceof EngineError)) throw error;
   }
   return "";
+}
+
+function nameTaken(error: unknown, name: string): unknown {
+  return error instanceof EngineError && error.code === "database-exists" ? exists(name) : error;
 }
 
 function exists(name: string): EngineError {

@@ -154,6 +154,7 @@ async function serve(
       backups.close();
       tcpServer.close();
       await server.close(config.shutdownTimeoutMs);
+      await backups.finish();
       await storage.close();
     },
   };
