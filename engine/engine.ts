@@ -83,7 +83,7 @@ export {
   type DocumentCounterOperations,
 } from "./api/counters.ts";
 export { Database, type Guest } from "./api/database.ts";
-export { Databases } from "./api/databases.ts";
+export { Databases, type ShippedDatabase } from "./api/databases.ts";
 export {
   Documents,
   DocumentsView,
@@ -143,6 +143,7 @@ export { type LogPoint, type Shipment, type ShippedFile, Shipping } from "./api/
 export {
   type BackupMark,
   type BackupRun,
+  type ContentDigest,
   type DumpItemType,
   type DumpOptions,
   type ImportSettings,

@@ -496,6 +496,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/backups/continuous-backups.ts",
     "server/backups/continuous-folder.ts",
   ],
+  "test/server/backups/verification.test.ts": [
+    "engine/smuggler/content-digest.ts",
+    "server/backups/backup-sums.ts",
+  ],
   "test/server/backups/periodic-backups.test.ts": [
     "server/backups/backup-status.ts",
     "server/backups/retention.ts",

@@ -10,6 +10,8 @@ import { Database } from "./database.ts";
 export interface ShippedDatabase {
   readonly database: Database;
   readonly restored: RestoredLog;
+  /** Its newest etag, of the last commit that was restored; it goes on from a later one. */
+  readonly etag: number;
   /** Contents of attachments that are not among the files: they were damaged in the database that was shipped. */
   readonly missingContents: number;
 }
@@ -72,10 +74,11 @@ export class Databases {
         throw error;
       }
     });
-    await made.skipEtags(2 ** 32 + randomInt(2 ** 32));
     assert(restored !== null, "a database is filled before it is opened");
+    const etag = Database.of(made).lastEtag;
+    await made.skipEtags(2 ** 32 + randomInt(2 ** 32));
     const missingContents = await made.blobs.countMissing();
-    return { database: Database.of(made), restored, missingContents };
+    return { database: Database.of(made), restored, etag, missingContents };
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */

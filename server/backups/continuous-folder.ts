@@ -10,7 +10,7 @@
  * - A file has its name only when all of it is durable.
  * - `newest.json` is written after the file that it names: that one is missed when it is gone.
  */
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
@@ -80,7 +80,7 @@ export class ContinuousFolder {
     for (let ms = nowMs; ; ms += 1000) {
       const path = join(folder, `${stampOf(ms)}.jackdaw-${database}-${nodeTag}-continuous`);
       if (await files.exists(path)) continue;
-      await mkdir(join(path, contentsName), { recursive: true });
+      await files.makeDirectory(join(path, contentsName));
       await files.syncDirectory(folder);
       await files.syncDirectory(path);
       return new ContinuousFolder(files, path);

@@ -8,6 +8,7 @@
  * - Until all of it is restored the database serves nobody (`DatabaseState` in its record). A restore that fails
  *   removes what it made, and so does the next start after a crash.
  */
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
@@ -37,8 +38,9 @@ import {
 import { restoredFiles } from "./backup-result.ts";
 import { ContinuousFolder, continuousToRestore } from "./continuous-folder.ts";
 
+import { type RestoredBackup, verification } from "./verification.ts";
+
 const prefix = "server/restoring/";
-const restoreType = "Raven.Client.ServerWide.Operations.RestoreResult, Raven.Client";
 /** Bytes of a compressed file from which the beginning of its text is read. */
 const headBytes = 64 * 1024;
 
@@ -88,15 +90,50 @@ export class Restores {
    */
   async start(sent: JsonObject): Promise<StartedOperation> {
     const request = restoreRequest(sent);
-    const folder = await checkedFolder(request.location, this.#host.rules);
-    if (!(await isFolder(folder))) {
-      throw invalidArgument(`Backup location doesn't exist, path: ${request.location}`);
-    }
+    const folder = await this.#existingFolder(request);
     return await this.#host.operations.start(
       "DatabaseRestore",
       `Database restore: ${request.name}`,
-      (progress, signal) => this.#restore(request, folder, progress, signal),
+      (progress, signal) =>
+        this.#restore(request, folder, progress, signal, async ({ database, figures }) => {
+          await this.#complete(database, request);
+          return figures;
+        }),
     );
+  }
+
+  /**
+   * Starts an operation of the server that restores what `sent` asks for into a database that serves nobody, compares it
+   * with what is known of the backup, and with the database `CompareWith`, and removes it. Its result has `Verification`.
+   * @throws as `start`
+   */
+  async verify(sent: JsonObject): Promise<StartedOperation> {
+    const name = `verification-${randomBytes(6).toString("hex")}`;
+    const request = restoreRequest({ ...sent, DatabaseName: name, DisableOngoingTasks: true });
+    const folder = await this.#existingFolder(request);
+    const comparedName = sent["CompareWith"] ?? null;
+    if (comparedName !== null && !this.#host.databases.has(String(comparedName))) {
+      throw invalidArgument(`There is no database '${String(comparedName)}' to compare with`);
+    }
+    return await this.#host.operations.start(
+      "DatabaseRestore",
+      `Backup verification: ${request.location}`,
+      (progress, signal) =>
+        this.#restore(request, folder, progress, signal, async (restored) => {
+          const { databases, files } = this.#host;
+          const compared =
+            comparedName === null ? undefined : await databases.find(String(comparedName));
+          const Verification = await verification(files, restored, compared, signal);
+          await this.#remove(name, restored.index);
+          return { ...restored.figures, Verification };
+        }),
+    );
+  }
+
+  async #existingFolder({ location }: RestoreRequest): Promise<string> {
+    const folder = await checkedFolder(location, this.#host.rules);
+    if (await isFolder(folder)) return folder;
+    throw invalidArgument(`Backup location doesn't exist, path: ${location}`);
   }
 
   /** Removes the databases whose restore a crash has interrupted. Before any request is served. */
@@ -116,6 +153,7 @@ export class Restores {
     folder: string,
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
+    use: (restored: RestoredBackup) => Promise<OperationFigures>,
   ): Promise<OperationFigures> {
     const { databases, values } = this.#host;
     const { name } = request;
@@ -128,34 +166,48 @@ export class Restores {
       );
     }
     const names = continuous.length === 0 ? await filesToRestore(folder, request) : [];
-    const CreatedIndex = await this.#host.nextIndex();
+    const index = await this.#host.nextIndex();
     const key = prefix + name.toLowerCase();
-    await values.put(key, JSON.stringify({ Name: name, CreatedIndex }));
+    await values.put(key, JSON.stringify({ Name: name, CreatedIndex: index }));
     try {
-      if (continuous.length > 0) {
-        return await this.#restoreContinuous(request, continuous, CreatedIndex, progress, signal);
-      }
-      const database = await this.#create(name, CreatedIndex);
-      try {
-        const figures = await this.#fill(database, request, folder, names, progress, signal);
-        await this.#complete(database, request);
-        return figures;
-      } catch (error) {
-        await this.#remove(name, CreatedIndex);
-        throw error;
-      }
+      const restored =
+        continuous.length > 0
+          ? await this.#makeContinuous(request, continuous, index, progress, signal)
+          : await this.#make(request, folder, names, index, progress, signal);
+      return await use(restored);
+    } catch (error) {
+      // Someone else has made one of this name meanwhile.
+      if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
+      await this.#remove(name, index);
+      throw error;
     } finally {
       await values.delete(key);
     }
   }
 
-  async #restoreContinuous(
+  async #make(
+    request: RestoreRequest,
+    folder: string,
+    names: readonly string[],
+    index: number,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<RestoredBackup> {
+    const kept = keptRecord(request.name, {}, undefined, index, dateText(new Date()));
+    const record = { ...kept, DatabaseState: restoringState };
+    const database = await this.#host.databases.create(request.name, record);
+    const figures = await this.#fill(database, request, folder, names, progress, signal);
+    const files = names.map((name) => join(folder, name));
+    return { database, index, figures, files, continuous: null };
+  }
+
+  async #makeContinuous(
     request: RestoreRequest,
     folders: readonly ContinuousFolder[],
     index: number,
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
-  ): Promise<OperationFigures> {
+  ): Promise<RestoredBackup> {
     const { name } = request;
     const micros = request.throughMicros ?? Number.MAX_SAFE_INTEGER;
     const chosen = await continuousToRestore(folders, request.throughMicros);
@@ -169,51 +221,36 @@ export class Restores {
       CreatedAt: own.CreatedAt,
       DatabaseState: restoringState,
     });
-    try {
-      const made = await this.#host.databases.createFromShipped(
-        name,
-        record,
-        micros,
-        async (restore) => {
-          for (const [i, file] of names.entries()) {
-            signal.throwIfAborted();
-            progress({ $type: restoreType, ...restoredFiles(false, file, i + 1, names.length) });
-            await restore.add(join(chosen.folder.path, file), chosen.folder.read(file));
-            if (restore.isDone) break;
-          }
-          for (const content of chosen.contents) {
-            signal.throwIfAborted();
-            await restore.addContent(content, chosen.folder.readContent(content));
-          }
-        },
-      );
-      await this.#complete(made.database, request);
-      const { commit, committedMicros } = made.restored;
-      const MissingContents = made.missingContents;
-      return {
-        $type: restoreType,
-        Documents: { ReadCount: made.database.statistics.counts().CountOfDocuments },
-        Continuous: {
-          Folder: chosen.folder.path,
-          Commit: commit,
-          CommittedAt: new Date(committedMicros / 1000).toISOString(),
-          MissingContents,
-        },
-        ...restoredFiles(true, null, names.length, names.length),
-      };
-    } catch (error) {
-      await this.#remove(name, index);
-      throw nameTaken(error, name);
-    }
-  }
-
-  async #create(name: string, index: number): Promise<Database> {
-    const kept = keptRecord(name, {}, undefined, index, dateText(new Date()));
-    try {
-      return await this.#host.databases.create(name, { ...kept, DatabaseState: restoringState });
-    } catch (error) {
-      throw nameTaken(error, name);
-    }
+    const made = await this.#host.databases.createFromShipped(
+      name,
+      record,
+      micros,
+      async (restore) => {
+        for (const [i, file] of names.entries()) {
+          signal.throwIfAborted();
+          progress(restoredFiles(false, file, i + 1, names.length));
+          await restore.add(join(chosen.folder.path, file), chosen.folder.read(file));
+          if (restore.isDone) break;
+        }
+        for (const content of chosen.contents) {
+          signal.throwIfAborted();
+          await restore.addContent(content, chosen.folder.readContent(content));
+        }
+      },
+    );
+    const { database, restored, missingContents } = made;
+    const figures = {
+      Documents: { ReadCount: database.statistics.counts().CountOfDocuments },
+      Continuous: {
+        Folder: chosen.folder.path,
+        Commit: restored.commit,
+        CommittedAt: new Date(restored.committedMicros / 1000).toISOString(),
+        MissingContents: missingContents,
+      },
+      ...restoredFiles(true, null, names.length, names.length),
+    };
+    const files = names.map((file) => join(chosen.folder.path, file));
+    return { database, index, figures, files, continuous: made };
   }
 
   async #remove(name: string, createdIndex: number): Promise<void> {
@@ -391,10 +428,6 @@ async function headOf(files: FileSystem, path: string): Promise<string> {
     if (!(error instanceof EngineError)) throw error;
   }
   return "";
-}
-
-function nameTaken(error: unknown, name: string): unknown {
-  return error instanceof EngineError && error.code === "database-exists" ? exists(name) : error;
 }
 
 function exists(name: string): EngineError {

@@ -73,6 +73,13 @@ export const backupRoutes: readonly Route[] = [
     access: "operator",
     handle: postRestore,
   },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/admin/backups/verify",
+    access: "operator",
+    handle: postVerify,
+  },
 ];
 
 /** POST admin/backup `{"BackupType","LocalSettings":{"FolderPath"}}`: `{"OperationId","OperationNodeTag"}` */
@@ -157,6 +164,12 @@ async function postRestorePoints(exchange: Exchange, { server }: Context): Promi
 /** POST /admin/restore/database `{"Type","DatabaseName","BackupLocation",…}`: starts an operation of the server */
 async function postRestore(exchange: Exchange, { server }: Context): Promise<void> {
   const { id } = await server.backups.restores.start(await jsonBody(exchange));
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
+}
+
+/** POST /admin/backups/verify: as a restore, with `CompareWith`; the operation's result has `Verification` */
+async function postVerify(exchange: Exchange, { server }: Context): Promise<void> {
+  const { id } = await server.backups.restores.verify(await jsonBody(exchange));
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 
