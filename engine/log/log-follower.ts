@@ -207,7 +207,7 @@ export class LogFollower {
     return { after: this.#point, through, ranges, isAll: bytes === this.waitingBytes };
   }
 
-  /** Copies of the bytes of a range. @throws EngineError read-failed, database-stopped when it is lost meanwhile */
+  /** Copies of the bytes of a range, each valid until the next one. @throws EngineError read-failed, database-stopped when it is lost meanwhile */
   async *read(range: LogRange): AsyncGenerator<Buffer> {
     for await (const bytes of this.#store.readRange(range)) {
       if (!this.#isOpen) throw behind();

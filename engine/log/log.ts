@@ -58,7 +58,10 @@ export interface LogImage {
   readonly through: LogPoint;
   /** In commit order. */
   readonly ranges: readonly LogRange[];
-  /** Copies of the bytes of a range, at the speed of background work. @throws EngineError read-failed */
+  /**
+   * Copies of the bytes of a range, each valid until the next one, at the speed of background work.
+   * @throws EngineError read-failed
+   */
   read(range: LogRange): AsyncGenerator<Buffer>;
   release(): void;
 }

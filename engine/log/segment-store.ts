@@ -371,10 +371,14 @@ export class SegmentStore {
     );
   }
 
-  /** Copies of the bytes of a range. The caller keeps the segment. @throws EngineError read-failed, record-damaged */
+  /**
+   * Copies of the bytes of a range, each valid until the next one. The caller keeps the segment.
+   * @throws EngineError read-failed, record-damaged
+   */
   async *readRange({ segment, from, to }: LogRange, throttle?: Throttle): AsyncGenerator<Buffer> {
+    const memory = Buffer.allocUnsafe(Math.min(rangeReadBytes, to - from));
     for (let at = from; at < to; ) {
-      const bytes = Buffer.allocUnsafe(Math.min(rangeReadBytes, to - at));
+      const bytes = memory.subarray(0, Math.min(memory.length, to - at));
       const { image } = segment;
       const count =
         image === null

@@ -28,7 +28,7 @@ export interface ShippedDatabase {
 /** A file to write elsewhere. */
 export interface ShippedFile {
   readonly head: ShippedHead;
-  /** Iterated once. @throws (while iterating) EngineError read-failed, database-stopped when the shipment is lost */
+  /** Iterated once; each piece is valid until the next one. @throws (while iterating) EngineError read-failed, database-stopped when the shipment is lost */
   readonly bytes: AsyncGenerator<Buffer>;
   /** Contents that must be there before it. */
   readonly contents: readonly string[];

@@ -19,7 +19,11 @@ import {
   type PeriodicBackup,
   retentionMs,
 } from "./backup-configuration.ts";
-import { ContinuousFolder } from "./continuous-folder.ts";
+import {
+  type ContinuousFile,
+  type ContinuousFiles,
+  ContinuousFolder,
+} from "./continuous-folder.ts";
 
 const retryMsMax = 60_000;
 /** A new base is made when the files behind one are larger than it, and than this; or when there are this many. */
@@ -229,7 +233,7 @@ export class ContinuousBackup {
   async #write(folder: ContinuousFolder, shipment: Shipment, file: ShippedFile): Promise<number> {
     try {
       for (const name of file.contents) await this.#writeContent(folder, shipment, name);
-      const bytes = await folder.write(file.head, file.bytes);
+      const bytes = await folder.write(file.head, this.#whileOpen(file.bytes));
       file.taken();
       return bytes;
     } finally {
@@ -237,9 +241,17 @@ export class ContinuousBackup {
     }
   }
 
+  /** Ends a file that is being written when the backup is closed. */
+  async *#whileOpen(bytes: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of bytes) {
+      if (this.#isClosed) throw new EngineError("database-stopped", "The backup is ended.");
+      yield piece;
+    }
+  }
+
   async #writeContent(folder: ContinuousFolder, shipment: Shipment, name: string): Promise<void> {
     try {
-      await folder.writeContent(name, shipment.content(name));
+      await folder.writeContent(name, this.#whileOpen(shipment.content(name)));
     } catch (error) {
       // It is damaged in the database, too: everything else is backed up.
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
@@ -249,14 +261,24 @@ export class ContinuousBackup {
 
   /** Goes on where the files end. Null: there are none, or the log does not have what follows them. */
   async #resume(): Promise<Generation | null> {
-    const { name, nodeTag, shipping } = this.database;
+    const { name, nodeTag } = this.database;
     const folders = (await ContinuousFolder.within(this.#host.files, this.#path)).filter(
       (folder) => folder.database === name && folder.nodeTag === nodeTag,
     );
-    const folder = folders.at(-1);
-    if (folder === undefined) return null;
-    const { base, frames, contents } = await folder.list();
-    if (base === null) return null;
+    for (const folder of folders.reverse()) {
+      const files = await folder.list();
+      // The writing of the others was interrupted.
+      if (files.base !== null) return await this.#resumeIn(folder, files.base, files);
+    }
+    return null;
+  }
+
+  async #resumeIn(
+    folder: ContinuousFolder,
+    base: ContinuousFile,
+    { frames, contents }: ContinuousFiles,
+  ): Promise<Generation | null> {
+    const { shipping } = this.database;
     try {
       const last = frames.at(-1) ?? base;
       const head = await folder.headOf(last.name);
@@ -309,6 +331,7 @@ export class ContinuousBackup {
       this.#generation = next;
       before.shipment.close();
     } catch (error) {
+      if (this.#isClosed || this.database.hasEnded) return;
       this.#tell("could not write a new base: the one before goes on", error);
     }
   }
@@ -327,9 +350,10 @@ export class ContinuousBackup {
       (folder) => folder.database === name && folder.nodeTag === nodeTag,
     );
     for (const [i, folder] of own.entries()) {
+      if (folder.path === newest.path) continue;
       const next = own[i + 1];
-      if (folder.path === newest.path || next === undefined) continue;
-      const isOver = keptMs !== null && this.#host.nowMs() - next.begunMs >= keptMs;
+      const isOver =
+        keptMs !== null && next !== undefined && this.#host.nowMs() - next.begunMs >= keptMs;
       if (isOver || (await folder.list()).base === null) await folder.remove();
     }
   }

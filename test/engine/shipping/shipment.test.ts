@@ -78,7 +78,7 @@ class Place {
 
 async function all(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
   const parts: Buffer[] = [];
-  for await (const part of bytes) parts.push(part);
+  for await (const part of bytes) parts.push(Buffer.from(part));
   return Buffer.concat(parts);
 }
 
