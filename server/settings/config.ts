@@ -16,6 +16,14 @@ import {
 } from "../../engine/base/limits.ts";
 import { type WorkLimits, workLimits } from "../../engine/base/work-budget.ts";
 import { checkNodeTag, nodeTagDefault, type ScriptSettings } from "../../engine/engine.ts";
+import {
+  type AuditSettings,
+  type LogSettings,
+  logFormats,
+  logLevels,
+  type MonitoringSettings,
+  readWord,
+} from "./log-settings.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -74,6 +82,22 @@ export const settingTable = {
   "Databases.FrequencyToCheckForIdleInSec": { kind: "seconds", fallback: "30" },
   "Tombstones.CleanupIntervalInMin": { kind: "seconds", fallback: "5" },
   "Backup.LocalRootPath": { kind: "text", fallback: undefined },
+  "Logs.Path": { kind: "text", fallback: undefined },
+  "Logs.MinLevel": { kind: "text", fallback: "Info" },
+  "Logs.Format": { kind: "text", fallback: "auto" },
+  "Logs.ArchiveAboveSizeInMb": { kind: "count", fallback: "128" },
+  "Logs.MaxArchiveDays": { kind: "count", fallback: "3" },
+  "Logs.MaxArchiveFiles": { kind: "count", fallback: undefined },
+  "Logs.EnableArchiveFileCompression": { kind: "bool", fallback: "false" },
+  "Logs.Requests": { kind: "bool", fallback: "false" },
+  "Logs.SlowQueryInMs": { kind: "count", fallback: "1000" },
+  "Logs.SlowWriteInMs": { kind: "count", fallback: "1000" },
+  "Security.AuditLog.FolderPath": { kind: "text", fallback: undefined },
+  "Security.AuditLog.RetentionTimeInHours": { kind: "count", fallback: "8760" },
+  "Security.AuditLog.ArchiveAboveSizeInMb": { kind: "count", fallback: "128" },
+  "Security.AuditLog.EnableArchiveFileCompression": { kind: "bool", fallback: "false" },
+  "Monitoring.ServerUrl": { kind: "url", fallback: undefined },
+  "Monitoring.MaxDatabases": { kind: "count", fallback: "100" },
   "Patching.MaxStepsForScript": { kind: "count", fallback: `${scriptStepsMax}` },
   "Patching.MaxTimeForScriptInMs": { kind: "count", fallback: `${scriptMsMax}` },
   "Patching.MaxMemoryForScriptInMb": {
@@ -95,7 +119,7 @@ const auditPrefix = "security.auditlog.";
 const withoutEffect: Readonly<Record<string, string>> = {
   "license.": "there is no licence",
   "setup.": "there is no setup wizard",
-  "logs.": "there is no log file: errors are written to standard error",
+  "logs.": "the log has other settings",
   "features.": "what is there is always on",
   "testing.": "they are for RavenDB's own tests",
   "cluster.": "there are no clusters",
@@ -103,7 +127,7 @@ const withoutEffect: Readonly<Record<string, string>> = {
   "databases.": "databases have limits of their own",
   "memory.": "memory has limits of its own",
   "storage.": "the storage is another one",
-  [auditPrefix]: "no audit log is kept",
+  [auditPrefix]: "the audit log has other settings",
   "backup.": "backups have no other settings",
   "updates.": "nothing is updated by itself",
 };
@@ -126,6 +150,9 @@ export interface Config {
   /** SHA-1 thumbprints in capitals: certificates that are cluster admins without being registered. */
   readonly wellKnownAdmins: readonly string[];
   readonly parentProcessId: number | undefined;
+  readonly logs: LogSettings;
+  readonly auditLog: AuditSettings;
+  readonly monitoring: MonitoringSettings;
   readonly limits: HttpLimits;
   /** Limits of one script run. */
   readonly scripts: ScriptSettings;
@@ -368,6 +395,12 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
       .map((thumbprint) => thumbprint.toUpperCase()),
     parentProcessId:
       text("Testing.ParentProcessId") === undefined ? undefined : number("Testing.ParentProcessId"),
+    logs: readLogs(number, text),
+    auditLog: readAuditLog(number, text),
+    monitoring: {
+      url: readMonitoringUrl(text("Monitoring.ServerUrl")),
+      databasesMax: number("Monitoring.MaxDatabases"),
+    },
     limits: readLimits(number, text),
     scripts: {
       stepsMax: number("Patching.MaxStepsForScript"),
@@ -448,6 +481,50 @@ function readLimits(
     heldBodyBytesMax: number("Http.MaxHeldBodiesInMb") * 1024 * 1024,
     compressReplies: readBool("Http.UseResponseCompression", text("Http.UseResponseCompression")),
   };
+}
+
+type Reader<Value> = (name: SettingName) => Value;
+
+function readLogs(number: Reader<number>, text: Reader<string | undefined>): LogSettings {
+  const countMax = text("Logs.MaxArchiveFiles");
+  const compression = "Logs.EnableArchiveFileCompression";
+  return {
+    minLevel: readWord("Logs.MinLevel", text("Logs.MinLevel"), logLevels),
+    format: readWord("Logs.Format", text("Logs.Format"), logFormats),
+    folder: text("Logs.Path") || undefined,
+    archives: {
+      aboveBytes: Math.max(1, number("Logs.ArchiveAboveSizeInMb")) * 1024 * 1024,
+      keepMs: number("Logs.MaxArchiveDays") * 86_400_000,
+      countMax: countMax === undefined ? undefined : number("Logs.MaxArchiveFiles"),
+      isCompressed: readBool(compression, text(compression)),
+    },
+    hasRequests: readBool("Logs.Requests", text("Logs.Requests")),
+    slowQueryMs: number("Logs.SlowQueryInMs"),
+    slowWriteMs: number("Logs.SlowWriteInMs"),
+  };
+}
+
+function readAuditLog(number: Reader<number>, text: Reader<string | undefined>): AuditSettings {
+  const compression = "Security.AuditLog.EnableArchiveFileCompression";
+  return {
+    folder: text("Security.AuditLog.FolderPath") || undefined,
+    archives: {
+      aboveBytes: Math.max(1, number("Security.AuditLog.ArchiveAboveSizeInMb")) * 1024 * 1024,
+      keepMs: number("Security.AuditLog.RetentionTimeInHours") * 3_600_000,
+      countMax: undefined,
+      isCompressed: readBool(compression, text(compression)),
+    },
+  };
+}
+
+/** @throws StartError setting-invalid */
+function readMonitoringUrl(text: string | undefined): URL | undefined {
+  const url = readUrl("Monitoring.ServerUrl", text);
+  if (url === undefined || url.protocol === "http:") return url;
+  throw new StartError(
+    "setting-invalid",
+    `Monitoring.ServerUrl '${text ?? ""}' must begin with http://: with TLS, metrics are served at ServerUrl`,
+  );
 }
 
 /** Warns about lists of which only the first item is used. */
