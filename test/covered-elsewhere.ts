@@ -4,6 +4,19 @@
  * way of others too, and that a file of more than 500 lines is imported by a test itself.
  */
 export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
+  "test/server/endpoints/monitoring.test.ts": [
+    "engine/base/latency-counts.ts",
+    "engine/database/monitored-figures.ts",
+    "server/logging/audit-log.ts",
+    "server/monitoring/health.ts",
+    "server/monitoring/metrics.ts",
+    "server/monitoring/monitoring-listener.ts",
+    "server/monitoring/monitoring.ts",
+    "server/monitoring/request-observer.ts",
+    "server/monitoring/request-stats.ts",
+    "server/settings/listen-error.ts",
+    "server/settings/log-settings.ts",
+  ],
   "test/certs/certificate-folder.test.ts": [
     "certs/authority.ts",
     "certs/complete-certificate.ts",
@@ -447,6 +460,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/welcome.ts",
   ],
   "test/server/start.test.ts": [
+    "server/logging/process-log.ts",
     "server/main.ts",
     "server/settings/start-error.ts",
     "server/startup/run.ts",

@@ -207,6 +207,9 @@ describe("tables", () => {
       [
         "GET /auth-error.html",
         "GET /certificates/whoami",
+        "GET /healthz",
+        "GET /livez",
+        "GET /readyz",
         "GET /setup/alive",
       ]
     `);

@@ -10,6 +10,7 @@ import type { Actor, AuditLog } from "../logging/audit-log.ts";
 import { LineLimit } from "../logging/line-limit.ts";
 import type { Log } from "../logging/log.ts";
 import type { LogSettings } from "../settings/log-settings.ts";
+import { maskedQuery } from "./masked-query.ts";
 import { RequestStats } from "./request-stats.ts";
 
 /** A route, as lines show it. */
@@ -19,6 +20,13 @@ export interface ObservedRoute {
   readonly path: string;
   readonly access: string;
   readonly isLong?: true;
+}
+
+/** What a line tells of an answered query. */
+export interface QueriedOutcome {
+  readonly indexName: string;
+  readonly totalResults: number;
+  readonly isStale: boolean;
 }
 
 const burstMax = 20;
@@ -34,6 +42,7 @@ export class RequestObserver {
   readonly #settings: LogSettings;
   readonly #slowMs: number;
   readonly #slowLimit = new LineLimit(burstMax, pauseMs);
+  readonly #queryLimit = new LineLimit(burstMax, pauseMs);
   readonly #refusalLimit = new LineLimit(burstMax, pauseMs);
   readonly #isWatched: boolean;
 
@@ -70,6 +79,25 @@ export class RequestObserver {
     const certificate = { thumbprint: actor.thumbprint || null, subject: actor.subject ?? null };
     this.#log.warn(`A request was refused. ${advice}.`, { ...fields, ...certificate });
     this.#audit.record("refused a request", actor, { standing, leftOut });
+  }
+
+  /** A query has been answered. Hot. */
+  queried(exchange: Exchange, text: string, outcome: QueriedOutcome, hasWaited: boolean): void {
+    const { slowQueryMs } = this.#settings;
+    const ms = performance.now() - exchange.startedMs;
+    if (slowQueryMs === 0 || ms < slowQueryMs) return;
+    const leftOut = this.#queryLimit.take();
+    if (leftOut === null) return;
+    this.#log.warn("A query was slow", {
+      event: "slow-query",
+      ...fieldsOf(exchange, this.#routes[exchange.routeNumber], ms),
+      query: maskedQuery(text),
+      index: outcome.indexName,
+      results: outcome.totalResults,
+      isStale: outcome.isStale,
+      waitedForIndex: hasWaited,
+      leftOut,
+    });
   }
 
   #tellSlowWrite(exchange: Exchange, ms: number): void {

@@ -242,7 +242,7 @@ describe("a secured start", () => {
       "--RunInMemory=true",
       "--ServerUrl=https://localhost:0",
     ]);
-    await expect.poll(started.errors).toMatch(/Warning: .*soon\.crt ends on .* renew it/);
+    await expect.poll(started.errors).toMatch(/"level":40.*soon\.crt ends on .* renew it/);
     started.child.kill("SIGKILL");
   });
 });
@@ -298,7 +298,9 @@ describe("settings", () => {
     );
     await expect
       .poll(started.errors)
-      .toBe("Warning: Unknown settings are ignored: Nonsense.Deep, Typo. Check their spelling.\n");
+      .toMatch(
+        /^[^\n]*"msg":"Unknown settings are ignored: Nonsense\.Deep, Typo\. Check their spelling\."\}\n$/,
+      );
     expect(started.lines).toContain(
       "Note: Without effect here: License.Path (there is no licence).",
     );

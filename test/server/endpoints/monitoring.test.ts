@@ -142,3 +142,13 @@ test("changes of certificates, databases, indexes and settings are audited, docu
   expect(audited).not.toContain("PUT /databases/:database/docs");
   expect(audited.filter((one) => one.startsWith("GET"))).toEqual([]);
 });
+
+test("metrics do not open databases, and stay within their number", async () => {
+  const few = await startTestServer({
+    databases: [{ name: "a" }, { name: "b" }, { name: "c" }],
+    flags: ["--Monitoring.MaxDatabases=2"],
+  });
+  const { text } = await few.request("/metrics");
+  expect(text.match(/^jackdaw_documents\{/gm)).toHaveLength(2);
+  expect(text).toMatch(/^jackdaw_databases 3$/m);
+});

@@ -95,13 +95,13 @@ describe("settings", () => {
     expect(notes).toEqual([
       "Without effect here: License.Eula.Accepted (there is no licence).",
       "Without effect here: Setup.Mode (there is no setup wizard).",
-      "Without effect here: Logs.Mode, logs.path (there is no log file: errors are written to standard error).",
+      "Without effect here: Logs.Mode (the log has other settings).",
       "Without effect here: Features.Availability (what is there is always on).",
       "Without effect here: Cluster.ElectionTimeoutInMs (there are no clusters).",
       "Without effect here: Indexing.Auto.SearchEngineType (indexes have limits of their own).",
     ]);
     expect(warnings).toEqual([
-      "Without effect here: Security.AuditLog.FolderPath, Security.AuditLog.RetentionTimeInHrs (no audit log is kept).",
+      "Without effect here: Security.AuditLog.RetentionTimeInHrs (the audit log has other settings).",
       "Unknown settings are ignored: Datadri, Http.MaxConections. Check their spelling.",
     ]);
   });
