@@ -105,6 +105,8 @@ test("the level of the log is told and changed in RavenDB's shapes", async () =>
 test("the audit log says who changed what, and who was refused; nothing of bodies", async () => {
   const body = JSON.stringify({ DatabaseName: "made", Settings: { secret: "s3cret" } });
   await server.request("/admin/databases?name=made%0A%7B", { method: "PUT", body });
+  const deletion = JSON.stringify({ DatabaseNames: ["gone"] });
+  await server.request("/admin/databases", { method: "DELETE", body: deletion });
   await requestHttp1(`${server.url}/databases/mine/stats`, {
     tls: tlsOptions(server.authority, noCertificate),
   });
@@ -122,6 +124,9 @@ test("the audit log says who changed what, and who was refused; nothing of bodie
     address: "127.0.0.1",
     name: "made\n{",
     status: 201,
+  });
+  expect(lines.find(({ msg }) => msg === "DELETE /admin/databases")).toMatchObject({
+    changed: "gone",
   });
   expect(text).not.toContain("s3cret");
 });
