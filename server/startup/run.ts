@@ -22,6 +22,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
 export interface RunningServer {
@@ -84,6 +85,7 @@ async function serve(
   if (certificate !== undefined) await registerOwn(certificates, certificate);
   let address: ServerAddress | undefined;
   const commandIndex = new CommandIndex(storage.values);
+  const folder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const backups = new Backups({
     databases: storage.databases,
     operations: () => storage.operations,
@@ -91,7 +93,7 @@ async function serve(
     files: nodeEnvironment().files,
     rules: {
       root: config.backupRoot,
-      dataFolder: config.runInMemory ? undefined : resolve(config.dataFolder),
+      dataFolder: folder,
     },
     report: storage.report,
     nextIndex: () => commandIndex.next(),
@@ -130,6 +132,7 @@ async function serve(
     await server.close(0);
     throw error;
   }
+  const withdraw = await announce(folder, address.url);
   shownCertificate?.onChange((next) => {
     server.setCertificate(next.tls);
     tcpServer.setCertificate(next.tls);
@@ -154,6 +157,7 @@ async function serve(
       backups.close();
       tcpServer.close();
       await server.close(config.shutdownTimeoutMs);
+      await withdraw();
       await storage.close();
     },
   };
