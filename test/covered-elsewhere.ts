@@ -447,6 +447,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/welcome.ts",
   ],
   "test/server/start.test.ts": [
+    "cli/main.ts",
     "server/main.ts",
     "server/settings/start-error.ts",
     "server/startup/run.ts",

@@ -70,8 +70,8 @@ describe("tests", () => {
         return [path, paths];
       }),
   );
-  // It runs the server as a process.
-  importsOf.get("test/server/start.test.ts")?.push("server/main.ts");
+  // It runs the server and commands as processes.
+  importsOf.get("test/server/start.test.ts")?.push("server/main.ts", "cli/main.ts", "cli/run.ts");
 
   function reachedFrom(path: string): Set<string> {
     const reached = new Set<string>();

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -244,6 +245,30 @@ describe("a secured start", () => {
     ]);
     await expect.poll(started.errors).toMatch(/Warning: .*soon\.crt ends on .* renew it/);
     started.child.kill("SIGKILL");
+  });
+});
+
+describe("a command", () => {
+  test.each([
+    [["--help"], 0],
+    [["-h"], 0],
+    [["--version"], 0],
+    [["serve", "--help"], 0],
+    [["staus"], 2],
+    [["status", "--url=http://127.0.0.1:1"], 3],
+  ])("%o touches no folder and ends with %d", (words, code) => {
+    const cwd = mkdtempSync(join(root, "empty-"));
+    expect(spawnSync(process.execPath, [program, ...words], { cwd }).status).toBe(code);
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("finds a local server, which 'serve' starts, by its data folder", async () => {
+    const data = folder("found");
+    const started = await start(["serve", `--DataDir=${data}`, "--ServerUrl=https://127.0.0.1:0"]);
+    const told = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
+    expect(JSON.parse(told.toString())).toMatchObject({ Url: started.url });
+    await stopped(started.child, () => started.child.kill("SIGTERM"));
+    expect(existsSync(join(data, "server.json"))).toBe(false);
   });
 });
 
