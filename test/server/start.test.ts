@@ -310,20 +310,23 @@ describe("settings", () => {
     const settings = {
       DataDir: folder("from-file"),
       "Http.MaxConnections": 77,
-      Nonsense: { Deep: 1 },
+      Indexing: { MapBatchSize: 1 },
     };
     writeFileSync(folder("settings-1.json"), JSON.stringify(settings));
     const started = await start(
-      ["--config-path", folder("settings-1.json"), "--ServerUrl=http://127.0.0.1:0", "--Typo=x"],
+      ["--config-path", folder("settings-1.json"), "--ServerUrl=http://127.0.0.1:0"],
       {
         RAVEN_DataDir: folder("from-environment"),
         RAVEN_License_Path: "x",
         RAVEN_Http_MaxConnections: "78",
       },
     );
-    await expect
-      .poll(started.errors)
-      .toBe("Warning: Unknown settings are ignored: Nonsense.Deep, Typo. Check their spelling.\n");
+    expect(started.errors()).toBe("");
+    const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
+    expect([mistaken.code, mistaken.text]).toEqual([
+      exitCodes["setting-invalid"],
+      "Cannot start: There is no setting 'Typo'; 'jackdaw help serve' lists all.\n",
+    ]);
     expect(started.lines).toContain(
       "Note: Without effect here: License.Path (there is no licence).",
     );
