@@ -28,6 +28,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
 export interface RunningServer {
@@ -141,9 +142,9 @@ async function serve(
     await close(0);
     throw error;
   }
+  const withdraw = await announce(dataFolderOf(config), address.url);
   shownCertificate?.onChange((next) => {
-    server.setCertificate(next.tls);
-    tcpServer.setCertificate(next.tls);
+    for (const one of [server, tcpServer]) one.setCertificate(next.tls);
     // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
     setImmediate(() => certificates.setServerCertificate(next.certificate));
   });
@@ -157,17 +158,21 @@ async function serve(
     lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
     unref: () => {
-      server.unref();
-      tcpServer.unref();
-      monitoring.unref();
+      for (const one of [server, tcpServer, monitoring]) one.unref();
     },
     stop: async () => {
       monitoring.health.stop();
       shownCertificate?.close();
       await close(config.shutdownTimeoutMs);
+      await withdraw();
       await storage.close();
     },
   };
+}
+
+/** The folder of everything that is kept; undefined: nothing is. */
+function dataFolderOf({ runInMemory, dataFolder }: Config): string | undefined {
+  return runInMemory ? undefined : resolve(dataFolder);
 }
 
 function makeBackups(config: Config, storage: Storage, commandIndex: CommandIndex): Backups {
@@ -178,7 +183,7 @@ function makeBackups(config: Config, storage: Storage, commandIndex: CommandInde
     files: nodeEnvironment().files,
     rules: {
       root: config.backupRoot,
-      dataFolder: config.runInMemory ? undefined : resolve(config.dataFolder),
+      dataFolder: dataFolderOf(config),
     },
     report: storage.report,
     nextIndex: () => commandIndex.next(),
