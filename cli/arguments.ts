@@ -98,7 +98,9 @@ function findCommand(
   const before = isGroup ? `${first} ` : "";
   throw new Failure(
     "usage",
-    `There is no command '${given}'${near === undefined ? "" : `; did you mean '${before}${near}'?`} 'jackdaw help' lists all`,
+    near === undefined
+      ? `There is no command '${given}'; 'jackdaw help' lists all`
+      : `There is no command '${given}'; did you mean '${before}${near}'? 'jackdaw help' lists all`,
   );
 }
 

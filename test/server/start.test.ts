@@ -395,7 +395,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       "setting-invalid",
       /many/,
     ],
-    ["a bad flag", () => ["start"], "setting-invalid", /'start'/],
+    ["a bad flag", () => ["serve", "start"], "setting-invalid", /'start'/],
     [
       "a missing settings file",
       () => ["--config-path", folder("none.json")],
