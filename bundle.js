@@ -1,7 +1,7 @@
 /**
  * Makes of the built modules what the package ships, in dist/bundle. Part of `npm run build`.
  *
- * - The server, the library and its test server, with all that they import, in a few files that share what they have in
+ * - The server, the command line, the library and its test server, with all that they import, in a few files that share what they have in
  *   common: a third of the start time of the modules one by one. CommonJS, which `import`, `require` and jest can load.
  * - Their types, each entry in one declaration file that imports nothing.
  * - The licences of the packages in the bundle.
@@ -21,6 +21,7 @@ const lib = '/// <reference lib="esnext.disposable" />';
 const { output } = await build({
   input: {
     main: "dist/server/main.js",
+    command: "dist/cli/main.js",
     ...Object.fromEntries(libraries.map((name) => [name, `dist/library/${name}.js`])),
   },
   platform: "node",

@@ -11,6 +11,8 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { routes } from "./endpoints/route-table.ts";
+import type { Log } from "./logging/log.ts";
+import { openProcessLog } from "./logging/process-log.ts";
 import { type Config, loadConfig } from "./settings/config.ts";
 import { exitCodes, StartError } from "./settings/start-error.ts";
 import { returnMemory } from "./startup/memory-return.ts";
@@ -27,18 +29,22 @@ async function main(): Promise<void> {
     readFile: (path) => readFileSync(path, "utf8"),
     defaultFile: resolve("settings.json"),
   });
+  const log = await openProcessLog(config.logs, process.stderr);
+  processLog = log;
+  const warn = (line: string) => log.warn(line);
   warnings.forEach(warn);
   for (const note of notes) print(`Note: ${note}`);
   const certificateReports = { changed: print, failed: warn };
   const server = await startServer({
     config,
     routes,
-    openStorage: (known) => openStorage(known, report),
-    logError,
+    openStorage: (known) => openStorage(known, log.report),
+    log,
+    logError: log.logError,
     certificateReports,
   });
   server.warnings.forEach(warn);
-  stopWhenTold(server, config);
+  stopWhenTold(server, config, log);
   server.lost.then(endAtOnce, endAtOnce);
   returnMemory();
   print(startupLines(server).join("\n"));
@@ -48,24 +54,13 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function warn(text: string): void {
-  console.error(`Warning: ${text}`);
-}
+/** Undefined until the settings are read. */
+let processLog: Log | undefined;
 
-/** Logs an engine message with its time, and the whole cause if there is one. */
-function report(message: string, cause?: unknown): void {
-  const time = new Date().toISOString();
-  console.error(
-    cause === undefined ? `${time} ${message}.` : `${time} ${message}: ${textOf(cause)}`,
-  );
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
+/** Logs an error of no request; before there is a log, on standard error. */
 function logError(reference: string, error: unknown): void {
-  console.error(`Error ${reference}: ${textOf(error)}`);
+  if (processLog !== undefined) processLog.logError(reference, error);
+  else console.error(`Error ${reference}:`, error);
 }
 
 /** Another process owns the data folder now: nothing can be saved, and reads would return stale data. */
@@ -74,16 +69,16 @@ function endAtOnce(reason: Error): void {
   process.exit(exitCodes["data-folder-lost"]);
 }
 
-function stopWhenTold(server: RunningServer, config: Config): void {
+function stopWhenTold(server: RunningServer, config: Config, log: Log): void {
   let isStopping = false;
   const stop = () => {
     if (isStopping) return;
     isStopping = true;
     server.stop().then(
-      () => process.exit(0),
+      () => log.close().finally(() => process.exit(0)),
       (error: unknown) => {
-        logError("while stopping", error);
-        process.exit(exitCodes.unexpected);
+        log.logError("while stopping", error);
+        void log.close().finally(() => process.exit(exitCodes.unexpected));
       },
     );
   };
@@ -93,7 +88,7 @@ function stopWhenTold(server: RunningServer, config: Config): void {
     stop();
   });
   // Closing the terminal stops the server; without a terminal SIGHUP reloads the certificate.
-  process.on("SIGHUP", () => (process.stdin.isTTY ? stop() : reloadCertificate(server)));
+  process.on("SIGHUP", () => (process.stdin.isTTY ? stop() : reloadCertificate(server, log)));
   const input = createInterface({ input: process.stdin });
   input.on("line", (line) => {
     if (/^\s*shutdown(\s+no-confirmation)?\s*$/i.test(line)) stop();
@@ -106,14 +101,14 @@ function stopWhenTold(server: RunningServer, config: Config): void {
   }, parentCheckMs).unref();
 }
 
-function reloadCertificate(server: RunningServer): void {
+function reloadCertificate(server: RunningServer, log: Log): void {
   if (server.certificate === undefined) return;
   server.reloadCertificate().then(
     (isOther) => {
       if (!isOther) print("The server certificate is the same as before");
     },
     (error: unknown) =>
-      warn(`The server certificate stays as it was: ${(error as Error).message}.`),
+      log.warn(`The server certificate stays as it was: ${(error as Error).message}.`),
   );
 }
 

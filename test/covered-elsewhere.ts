@@ -4,6 +4,19 @@
  * way of others too, and that a file of more than 500 lines is imported by a test itself.
  */
 export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
+  "test/server/endpoints/monitoring.test.ts": [
+    "engine/base/latency-counts.ts",
+    "engine/database/monitored-figures.ts",
+    "server/logging/audit-log.ts",
+    "server/monitoring/health.ts",
+    "server/monitoring/metrics.ts",
+    "server/monitoring/monitoring-listener.ts",
+    "server/monitoring/monitoring.ts",
+    "server/monitoring/request-observer.ts",
+    "server/monitoring/request-stats.ts",
+    "server/settings/listen-error.ts",
+    "server/settings/log-settings.ts",
+  ],
   "test/certs/certificate-folder.test.ts": [
     "certs/authority.ts",
     "certs/complete-certificate.ts",
@@ -455,6 +468,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/welcome.ts",
   ],
   "test/server/start.test.ts": [
+    "cli/main.ts",
+    "server/logging/process-log.ts",
     "server/main.ts",
     "server/settings/start-error.ts",
     "server/startup/run.ts",
@@ -464,6 +479,31 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/subscriptions/tcp-server.test.ts": [
     "server/subscriptions/message-reader.ts",
     "server/subscriptions/tcp-connection.ts",
+  ],
+  "test/server/settings/config.test.ts": ["server/settings/setting-sources.ts"],
+  "test/server/settings/foreign-settings.test.ts": ["server/settings/setting-table.ts"],
+  "test/cli/run.test.ts": [
+    "cli/arguments.ts",
+    "cli/client.ts",
+    "cli/command-table.ts",
+    "cli/commands/backups.ts",
+    "cli/commands/cert.ts",
+    "cli/commands/completion.ts",
+    "cli/commands/config.ts",
+    "cli/commands/databases.ts",
+    "cli/commands/documents.ts",
+    "cli/commands/dumps.ts",
+    "cli/commands/help.ts",
+    "cli/commands/indexes.ts",
+    "cli/commands/operation.ts",
+    "cli/commands/patch.ts",
+    "cli/commands/query.ts",
+    "cli/commands/salvage.ts",
+    "cli/commands/status.ts",
+    "cli/connection.ts",
+    "cli/failure.ts",
+    "cli/operations.ts",
+    "cli/output.ts",
   ],
   "test/engine/api/documents.test.ts": [
     "engine/api/large-documents.ts",

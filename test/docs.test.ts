@@ -23,7 +23,7 @@ import { globals } from "../engine/scripting/built-ins.ts";
 import { indexGlobals } from "../engine/scripting/index-functions.ts";
 import { seriesQueryName } from "../engine/scripting/patch-functions.ts";
 import { clearanceRank, databaseAccesses } from "../server/security/access.ts";
-import { settingTable } from "../server/settings/config.ts";
+import { type SettingName, settings } from "../server/settings/setting-table.ts";
 import { exitCodes } from "../server/settings/start-error.ts";
 import { type Block, isShown, type Page, readPage, tableUnder } from "./support/page.ts";
 import { PageServer } from "./support/page-server.ts";
@@ -168,17 +168,27 @@ function wordsOf(path: string): Set<string> {
 }
 
 describe("what pages list is what the code has", () => {
-  test("settings, with their defaults", () => {
-    const documented = pageOf("docs/settings.md")
-      .prose.split("\n")
-      .filter((row) => row.startsWith("| `"))
-      .map((row) => row.slice(1, -1).split("|"))
-      .map(([name, fallback]) => [code(name)[0], code(fallback)[0]]);
-    const known = Object.entries(settingTable).map(([name, { fallback }]) => [
+  test("settings, with their defaults, under the heading of their group, as what they are", () => {
+    const plain = (text = "") =>
+      text
+        .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .replaceAll("`", "")
+        .trim();
+    const known = Object.entries(settings);
+    const documented = [...new Set(known.map(([, { group }]) => group))].flatMap((group) =>
+      tableUnder(pageOf("docs/settings.md"), group).map(([name, fallback, about]) => {
+        const setting = settings[code(name)[0] as SettingName];
+        const isSame = setting !== undefined && plain(about).startsWith(setting.about);
+        return [group, code(name)[0], code(fallback)[0], isSame ? setting.about : plain(about)];
+      }),
+    );
+    const expected = known.map(([name, { group, fallback, about }]) => [
+      group,
       name,
       fallback || undefined,
+      about,
     ]);
-    expect(documented.sort()).toEqual(known.sort());
+    expect(documented.sort()).toEqual(expected.sort());
   });
 
   test("exit codes", () => {

@@ -12,7 +12,7 @@ const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" })
   .split("\n")
   .filter((path) => path !== "");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
-const source = files.filter((path) => /^(engine|server|certs|library)\/.*\.ts$/.test(path));
+const source = files.filter((path) => /^(engine|server|certs|cli|library)\/.*\.ts$/.test(path));
 
 describe("every source file", () => {
   test("opens with a header that says what it is for", () => {
@@ -29,6 +29,7 @@ describe("every source file", () => {
     const commands = [
       "server/main.ts",
       "certs/generate.ts",
+      "cli/main.ts",
       "engine/engine.ts",
       "library/library.ts",
       "library/testing.ts",
@@ -69,8 +70,8 @@ describe("tests", () => {
         return [path, paths];
       }),
   );
-  // It runs the server as a process.
-  importsOf.get("test/server/start.test.ts")?.push("server/main.ts");
+  // It runs the server and commands as processes.
+  importsOf.get("test/server/start.test.ts")?.push("server/main.ts", "cli/main.ts", "cli/run.ts");
 
   function reachedFrom(path: string): Set<string> {
     const reached = new Set<string>();
@@ -172,6 +173,15 @@ describe("rooms", () => {
   });
 });
 
+describe("the command line", () => {
+  test("is imported by nothing in engine/, server/, certs/ and library/", () => {
+    const guilty = source.filter(
+      (path) => !path.startsWith("cli/") && /"(?:\.\.\/)+cli\//.test(read(path)),
+    );
+    expect(guilty).toEqual([]);
+  });
+});
+
 describe("what the package exports", () => {
   test("is imported by nothing in engine/, server/ and certs/", () => {
     const guilty = source.filter(
@@ -207,6 +217,9 @@ describe("tables", () => {
       [
         "GET /auth-error.html",
         "GET /certificates/whoami",
+        "GET /healthz",
+        "GET /livez",
+        "GET /readyz",
         "GET /setup/alive",
       ]
     `);

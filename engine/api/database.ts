@@ -3,6 +3,7 @@
  * Transactions, keyspaces and the bytes of records stay behind it.
  */
 import type { Report } from "../base/environment.ts";
+import { type MonitoredFigures, monitoredFigures } from "../database/monitored-figures.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { Operations } from "../store/operations.ts";
@@ -145,6 +146,11 @@ export class Database {
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#database.sizeBytes;
+  }
+
+  /** Sizes and counts for monitoring. Cost: O(segments of the log + indexes + subscriptions). */
+  figures(): MonitoredFigures {
+    return monitoredFigures(this.#database);
   }
 
   /** Microseconds since 1970, by the clock of the engine. */

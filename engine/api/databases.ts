@@ -32,6 +32,16 @@ export class Databases {
     return this.#catalog.has(name);
   }
 
+  /** Those that are open now; this keeps none of them open. */
+  opened(): Database[] {
+    return this.#catalog.opened().map((database) => Database.of(database));
+  }
+
+  /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
+  troubles(): Map<string, Error> {
+    return this.#catalog.troubles();
+  }
+
   /**
    * The database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened

@@ -77,8 +77,18 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
+/** What a report is about, where operators are told what to do about it. */
+export type ReportEvent =
+  | "damage"
+  | "database-closed"
+  | "database-reopened"
+  | "database-stopped"
+  | "disk-full"
+  | "disk-has-room"
+  | "writers-held";
+
 /** Reports to the operator: one line for people, and its cause when that is an error. */
-export type Report = (message: string, cause?: unknown) => void;
+export type Report = (message: string, cause?: unknown, event?: ReportEvent) => void;
 
 export interface Environment {
   readonly clock: Clock;

@@ -18,7 +18,7 @@
  */
 
 import { checkDatabaseName } from "../base/database-name.ts";
-import type { Environment, Timer } from "../base/environment.ts";
+import type { Environment, ReportEvent, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { reopeningsMax } from "../base/limits.ts";
 import type { JsonObject } from "../json/json-object.ts";
@@ -57,6 +57,8 @@ interface Slot {
   isLeaving: boolean;
   /** Why it has stopped, until it is open again. */
   stopCause: Error | undefined;
+  /** Why it could not be opened the last time, until it is open. */
+  openingError: Error | undefined;
   readonly reopenings: Reopenings;
 }
 
@@ -70,6 +72,7 @@ function newSlot(name: string): Slot {
     isGone: false,
     isLeaving: false,
     stopCause: undefined,
+    openingError: undefined,
     reopenings: new Reopenings(),
   };
 }
@@ -132,6 +135,16 @@ export class DatabaseCatalog {
   /** Databases that are open now. */
   opened(): OpenDatabase[] {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
+  }
+
+  /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
+  troubles(): Map<string, Error> {
+    const found = new Map<string, Error>();
+    for (const { name, stopCause, openingError } of this.#slots.values()) {
+      const cause = stopCause ?? openingError;
+      if (cause !== undefined) found.set(name, cause);
+    }
+    return found;
   }
 
   /**
@@ -276,9 +289,16 @@ export class DatabaseCatalog {
     this.#assertOpen();
     const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
     const folder = `${this.#folder}/${slot.name}`;
-    const database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
+    let database: OpenDatabase;
+    try {
+      database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
+    } catch (error) {
+      slot.openingError = error as Error;
+      throw error;
+    }
     slot.database = this.#kept(slot, database);
     slot.stopCause = undefined;
+    slot.openingError = undefined;
     return slot.database;
   }
 
@@ -294,13 +314,15 @@ export class DatabaseCatalog {
       this.#report(
         `Database '${slot.name}' has stopped. It is in memory only and cannot be opened again`,
         error,
+        "database-closed",
       );
       return;
     }
-    this.#report(`Database '${slot.name}' has stopped and is opened again from the disk`, error);
+    const told = `Database '${slot.name}' has stopped and is opened again from the disk`;
+    this.#report(told, error, "database-stopped");
     slot.stopCause = error;
     this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
-      this.#report(`Database '${slot.name}' could not be opened again`, cause),
+      this.#report(`Database '${slot.name}' could not be opened again`, cause, "database-closed"),
     );
   }
 
@@ -315,6 +337,8 @@ export class DatabaseCatalog {
     if (waitMs > 0) {
       this.#report(
         `Database '${slot.name}' was opened again ${reopeningsMax} times within an hour and stays closed for ${seconds(waitMs)} s`,
+        undefined,
+        "database-closed",
       );
       return;
     }
@@ -328,7 +352,8 @@ export class DatabaseCatalog {
     try {
       const database = await this.#open(slot);
       const tookMs = Math.round(this.#nowMs() - beganMs);
-      this.#report(`Database '${slot.name}' is open again, after ${tookMs} ms`);
+      const told = `Database '${slot.name}' is open again, after ${tookMs} ms`;
+      this.#report(told, undefined, "database-reopened");
       return database;
     } finally {
       // If that failed, the next request opens it in the usual way and gets the error.
@@ -353,8 +378,8 @@ export class DatabaseCatalog {
     return this.#environment.clock.monotonicMs();
   }
 
-  #report(message: string, cause?: unknown): void {
-    this.#options.report?.(message, cause);
+  #report(message: string, cause?: unknown, event?: ReportEvent): void {
+    this.#options.report?.(message, cause, event);
   }
 
   async #remove(slot: Slot): Promise<boolean> {

@@ -64,7 +64,7 @@ export class SystemDatabase {
   async #reopen(cause: Error): Promise<void> {
     const report = this.#options.report ?? (() => undefined);
     const { clock } = this.#environment;
-    report("The server's own database has stopped", cause);
+    report("The server's own database has stopped", cause, "database-stopped");
     if (this.#isClosed || this.#folder === null) return;
     const waitMs = this.#reopenings.waitMs(clock.monotonicMs());
     if (waitMs > 0) {
@@ -79,7 +79,7 @@ export class SystemDatabase {
       this.#keep(
         await OpenDatabase.open(this.#environment, systemDatabaseName, this.#folder, options),
       );
-      report("The server's own database is open again");
+      report("The server's own database is open again", undefined, "database-reopened");
     } catch (error) {
       report("The server's own database could not be opened again", error);
       this.#retryIn(retryMs, cause);

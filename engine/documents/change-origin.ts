@@ -2,21 +2,6 @@
  * Who writes: a database on a node of a cluster, as change vectors, server-made ids and parts of counters name it. The
  * tag is a setting of the node and is stored nowhere: the hash identifies the database when the tag changes.
  */
-import { EngineError } from "../base/errors.ts";
-
-/** The tag of a node that was given none. */
-export const nodeTagDefault = "A";
-
-const tagPattern = /^[A-Z]{1,4}$/;
-
-/** @throws EngineError invalid-argument when the tag is not one to four letters from A to Z, as in RavenDB */
-export function checkNodeTag(tag: string): void {
-  if (tagPattern.test(tag)) return;
-  throw new EngineError(
-    "invalid-argument",
-    `The node tag '${tag.slice(0, 100)}' is not one to four letters from A to Z`,
-  );
-}
 
 export class ChangeOrigin {
   readonly nodeTag: string;

@@ -98,6 +98,8 @@ export interface LogOptions {
 const leastSegments = 16;
 /** While compaction lags, writers are limited to its speed divided by this and by the brake. */
 const brakeFactor = 4;
+/** Milliseconds between two reports that writers are held back. */
+const heldReportMs = 60_000;
 
 /** The findings of opening. */
 export interface ReplayReport {
@@ -151,6 +153,8 @@ export class FileLog implements CommitLog {
   /** How much writers are throttled while compaction is running, see `paceOf`. */
   #brake = 0;
   readonly #brakes: Throttle;
+  /** Monotonic time of the last report that writers are held back. */
+  #toldHeldMs = Number.NEGATIVE_INFINITY;
   /** Bytes of frames written since `#compactSoon` last examined the segments. */
   #bytesSinceLook = 0;
   /** The segment of the last `markReplaced`. */
@@ -587,7 +591,18 @@ export class FileLog implements CommitLog {
     this.#bytesSinceLook += bytes;
     if (this.#bytesSinceLook >= this.#options.segmentBytesMin) this.#compactSoon();
     if (this.#brake === 0 || this.#compaction === null) return null;
+    this.#tellHeld();
     return this.#brakes.spend(bytes * this.#brake);
+  }
+
+  /** Tells the operator that writers are held back, once in a while. */
+  #tellHeld(): void {
+    const { clock, folder, report } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (folder === null || nowMs - this.#toldHeldMs < heldReportMs) return;
+    this.#toldHeldMs = nowMs;
+    const told = `Writers of ${folder} are held back, because they overwrite faster than compaction reclaims`;
+    report?.(told, undefined, "writers-held");
   }
 
   async writeSnapshot(

@@ -80,7 +80,7 @@ async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
     throw new EngineError(
       "database-damaged",
       `${folder}/MANIFEST is missing, and the folder is not empty (${isFolder ? `${name}/` : ""}${content[0]}). ` +
-        "Nothing was changed; the records can be salvaged.",
+        "Nothing was changed; the readable records can be copied with 'jackdaw salvage'.",
     );
   }
 }
@@ -199,7 +199,7 @@ async function checkSegmentFile(
 function damaged(what: string): EngineError {
   return new EngineError(
     "database-damaged",
-    `${what}. Nothing was changed; the records can be salvaged.`,
+    `${what}. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
   );
 }
 

@@ -112,7 +112,7 @@ export async function readManifest(files: FileSystem, folder: string): Promise<M
   }
   throw new EngineError(
     "database-damaged",
-    `${path} is damaged: its checksum does not fit. Nothing was changed; the records can be salvaged.`,
+    `${path} is damaged: its checksum does not fit. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
   );
 }
 

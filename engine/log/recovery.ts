@@ -249,7 +249,7 @@ export class Recovery {
     return new EngineError(
       "database-damaged",
       `${path} is damaged at byte ${at}: commit ${this.#lastNumber + 1} was durable and is not whole; ` +
-        `${behind} later commits follow it. Nothing was changed; the records can be salvaged.`,
+        `${behind} later commits follow it. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
       { details: { file: path, offset: at, commitsBehind: behind } },
     );
   }
@@ -346,7 +346,7 @@ export class Recovery {
 function shortFile(path: string, count: number, size: number): EngineError {
   return new EngineError(
     "database-damaged",
-    `${path} ends at byte ${count}, it should have ${size} bytes. Nothing was changed; the records can be salvaged.`,
+    `${path} ends at byte ${count}, it should have ${size} bytes. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
     { details: { file: path, offset: count } },
   );
 }

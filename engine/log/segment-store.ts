@@ -9,6 +9,7 @@
 import { assert } from "../base/assert.ts";
 import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
+import { syncLatency } from "../base/latency-counts.ts";
 import { verifyRecord } from "../base/record.ts";
 import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
@@ -195,8 +196,10 @@ export class SegmentStore {
   /** @throws EngineError database-stopped when fsync fails; it is never retried. */
   async sync(file: FileHandle): Promise<void> {
     this.health.check();
+    const fromMs = performance.now();
     try {
       await file.sync();
+      syncLatency.add(performance.now() - fromMs);
     } catch (error) {
       throw this.health.stop(error);
     }

@@ -70,6 +70,8 @@ export class SpaceGuard {
     this.#report(
       `The disk of ${folder} is full. ${what}: until there is room again, writes are refused, but for deletions. ` +
         `The last ${reserve} MB are kept for those and for compaction, which give room back`,
+      undefined,
+      "disk-full",
     );
   }
 
@@ -79,7 +81,8 @@ export class SpaceGuard {
     fullGuards.get(this.#files)?.delete(this);
     if (!this.#isTold) return;
     this.#isTold = false;
-    this.#report(`The disk of ${folder} has room again: all writes are taken`);
+    const told = `The disk of ${folder} has room again: all writes are taken`;
+    this.#report(told, undefined, "disk-has-room");
   }
 
   /** Something was written: checks the device unless it was checked within the last second. */

@@ -8,8 +8,9 @@ import {
   segmentShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
+import { nodeTagDefault } from "../base/names.ts";
 import { recordLengthAt } from "../base/record.ts";
-import { ChangeOrigin, nodeTagDefault } from "../documents/change-origin.ts";
+import { ChangeOrigin } from "../documents/change-origin.ts";
 import { databaseHash } from "../documents/change-vector.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { ShapeTable } from "../documents/shapes.ts";

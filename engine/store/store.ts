@@ -85,6 +85,15 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
+/** What is monitored of a log. */
+export interface LogFigures {
+  readonly log: LogMetrics;
+  readonly lastSnapshotBytes: number;
+  /** Transactions that became durable since it was opened. */
+  readonly transactions: number;
+  readonly isDiskFull: boolean;
+}
+
 /** A record that a reader holds. */
 export interface HeldRecord {
   /** Valid until `release`. */
@@ -124,7 +133,8 @@ export abstract class Store implements LogListener {
   readonly report: Report;
   protected readonly damages = new DamageList(({ kind, id, file, offset }) => {
     const place = file === "" ? "" : ` (${file}, offset ${offset})`;
-    this.report(`Database '${this.name}': the stored bytes of ${kind} '${id}' are damaged${place}`);
+    const told = `Database '${this.name}': the stored bytes of ${kind} '${id}' are damaged${place}`;
+    this.report(told, undefined, "damage");
   });
   /**
    * Incremented by each get, query and write, so that background work can detect foreground traffic. Reads by indexes
@@ -795,6 +805,17 @@ export abstract class Store implements LogListener {
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#log.metrics().segmentBytes;
+  }
+
+  /** For monitoring. */
+  logFigures(): LogFigures {
+    const log = this.#log;
+    return {
+      log: log.metrics(),
+      lastSnapshotBytes: log.lastSnapshotBytes,
+      transactions: log.durableCount,
+      isDiskFull: this.isDiskFull,
+    };
   }
 
   /** Sizes of its log. */

@@ -113,6 +113,7 @@ async function generateCertificate(exchange: Exchange, context: Context): Promis
   const { server } = context;
   const body: CertificateBody = parseObject(await exchange.body());
   const terms = readTerms(body);
+  exchange.changedNames = [terms.Name];
   checkRank(exchange.identity, terms.SecurityClearance);
   const password = typeof body.Password === "string" ? body.Password : "";
   const notAfter = readNotAfter(body.NotAfter);
@@ -136,6 +137,7 @@ async function generateCertificate(exchange: Exchange, context: Context): Promis
 async function putCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const body: CertificateBody = parseObject(await exchange.body());
   const terms = readTerms(body);
+  exchange.changedNames = [terms.Name];
   checkRank(exchange.identity, terms.SecurityClearance);
   const certificate = readCertificate(body.Certificate);
   const own = server.certificates.serverCertificate;
@@ -205,6 +207,7 @@ async function editCertificate(exchange: Exchange, { server }: Context): Promise
   }
   checkRank(exchange.identity, known.SecurityClearance);
   const terms = readTerms({ ...known, ...body });
+  exchange.changedNames = [`${terms.Name} (${known.Thumbprint})`];
   checkRank(exchange.identity, terms.SecurityClearance);
   const isSelf = known.Thumbprint === exchange.identity.thumbprint;
   if (

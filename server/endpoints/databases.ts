@@ -222,6 +222,7 @@ async function replaceRecord(
 /** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}` */
 async function deleteDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const names = namesOf(await jsonBody(exchange));
+  exchange.changedNames = names;
   let deleted = false;
   const found = await Promise.all(names.map((name) => server.databases.find(name)));
   for (const database of found) {
@@ -263,6 +264,7 @@ async function setDisabled(
   disabled: boolean,
 ): Promise<void> {
   const names = namesOf(await jsonBody(exchange));
+  exchange.changedNames = names;
   const rows: JsonObject[] = [];
   for (const name of names) {
     const database = await server.databases.find(name);
@@ -298,6 +300,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
     );
   }
   const names = namesOf(body);
+  exchange.changedNames = names;
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }

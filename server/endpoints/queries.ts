@@ -29,13 +29,13 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /** GET queries?query=… */
-async function getQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await answer(exchange, database, queryOfAddress(exchange));
+async function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await answer(exchange, context, queryOfAddress(exchange));
 }
 
 /** POST queries, body `{"Query","QueryParameters",…}` */
-async function postQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await answer(exchange, database, await queryOfBody(exchange));
+async function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await answer(exchange, context, await queryOfBody(exchange));
 }
 
 /** GET streams/queries?query=…&format=… */
@@ -51,7 +51,7 @@ async function postStream(exchange: Exchange, { database }: DatabaseContext): Pr
 /** Runs a query and replies with its results, or with the requested `debug` information. */
 async function answer(
   exchange: Exchange,
-  database: Database,
+  { database, server }: DatabaseContext,
   { text, options }: QueryRequest,
 ): Promise<void> {
   const { query } = exchange;
@@ -95,6 +95,7 @@ async function answer(
     } else if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
       const body = await reply.end(outcome, () => tail + diagnostics);
+      server.requests.queried(exchange, text, outcome, waitForNonStale === true);
       if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
     }
   } catch (error) {

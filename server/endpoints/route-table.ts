@@ -19,6 +19,7 @@ import { identityRoutes } from "./identities.ts";
 import { indexChangeRoutes } from "./index-changes.ts";
 import { indexRoutes } from "./indexes.ts";
 import { infoPackageRoutes } from "./info-packages.ts";
+import { monitoringRoutes } from "./monitoring.ts";
 import { multiGetRoutes } from "./multi-get.ts";
 import { operationRoutes } from "./operations.ts";
 import { setOperationRoutes } from "./operations-by-query.ts";
@@ -51,6 +52,7 @@ export const routes: readonly Route[] = [
   ...multiGetRoutes,
   ...statisticsRoutes,
   ...changeRoutes,
+  ...monitoringRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,

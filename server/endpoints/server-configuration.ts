@@ -7,8 +7,7 @@ import {
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import type { Context, Route } from "../routing/route.ts";
-import type { SettingName } from "../settings/config.ts";
-import { settingTable } from "../settings/config.ts";
+import { type SettingName, settingTable } from "../settings/setting-table.ts";
 import { replyMetadata } from "./server-info.ts";
 
 export const serverConfigurationRoutes: readonly Route[] = [

@@ -51,6 +51,14 @@ export abstract class Exchange {
   notices: ReplyHeaders | undefined;
   /** Set by the pipeline: the reply reports its duration. */
   isTimed: boolean;
+  /** Set by the pipeline: the position of the route in its table; -1: none was matched, or the caller is unknown. */
+  routeNumber: number;
+  /** The status of the reply; 0: there was none. */
+  status: number;
+  /** Bytes of the reply's body before compression; of a streamed one, those written so far. */
+  replyBytes: number;
+  /** Names of what the request has changed, for the audit log. */
+  changedNames: readonly string[] | undefined;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
   private lazyQuery: QueryString | undefined;
@@ -69,6 +77,10 @@ export abstract class Exchange {
     this.databaseName = undefined;
     this.notices = undefined;
     this.isTimed = false;
+    this.routeNumber = -1;
+    this.status = 0;
+    this.replyBytes = 0;
+    this.changedNames = undefined;
     this.hasReplied = false;
     this.isBodyTaken = false;
     this.lazyQuery = undefined;
@@ -203,6 +215,8 @@ export abstract class Exchange {
     const headers = this.withNotices(given);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     const isEmpty = bytes === undefined || isBodyless(status);
+    this.status = status;
+    if (!isEmpty) this.replyBytes = bytes.length;
     const givenType = headers?.["content-type"];
     const isUsual = isEmpty && givenType === undefined && status !== 204;
     const sent = givenType === noContentType ? withoutType(headers) : headers;
@@ -219,6 +233,8 @@ export abstract class Exchange {
     let bytes: Buffer;
     if (Buffer.isBuffer(value)) bytes = value;
     else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
+    this.status = status;
+    this.replyBytes = bytes.length;
     const accepted = this.header("accept-encoding");
     const isWorthIt = bytes.length >= compressibleBytesMin || namesOneEncoding(accepted);
     const encoding =
@@ -256,6 +272,7 @@ export abstract class Exchange {
       encoding === undefined
         ? headers
         : { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
+    this.status = status;
     const sink = this.open(status, marked, ownType ? undefined : jsonContentType);
     const give = giveRoom ?? forceRoom("replies", streamHeldBytes);
     if (sink.destroyed) give();
@@ -265,6 +282,9 @@ export abstract class Exchange {
       encoding === undefined ? undefined : compressor(encoding),
       this.limits.stallMs,
       () => this.abort(),
+      (bytes) => {
+        this.replyBytes += bytes;
+      },
     );
   }
 

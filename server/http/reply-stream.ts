@@ -22,13 +22,17 @@ export class ReplyStream {
   private readonly compressor: Gzip | BrotliCompress | Deflate | undefined;
   private readonly stallMs: number;
   private readonly giveUp: () => void;
+  private readonly counted: ((bytes: number) => void) | undefined;
 
+  /** `counted`: told the length of each chunk. */
   constructor(
     sink: Writable,
     compressor: Gzip | BrotliCompress | Deflate | undefined,
     stallMs: number,
     giveUp: () => void,
+    counted?: (bytes: number) => void,
   ) {
+    this.counted = counted;
     this.sink = sink;
     this.compressor = compressor;
     this.target = compressor ?? sink;
@@ -52,6 +56,7 @@ export class ReplyStream {
    */
   write(chunk: Uint8Array | string): Promise<void> | undefined {
     if (this.isClosed) return undefined;
+    this.counted?.(chunk.length);
     return this.target.write(chunk) ? undefined : this.room("drain", this.target);
   }
 
@@ -63,7 +68,10 @@ export class ReplyStream {
   /** Ends the reply; resolves when all of it was handed to the system, or the client has disconnected. */
   async end(chunk?: Uint8Array | string): Promise<void> {
     if (this.isClosed) return;
-    if (chunk !== undefined) this.target.write(chunk);
+    if (chunk !== undefined) {
+      this.counted?.(chunk.length);
+      this.target.write(chunk);
+    }
     this.target.end();
     await this.room("finish", this.sink);
   }

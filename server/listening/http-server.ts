@@ -122,6 +122,11 @@ export class HttpServer {
     return listening.port;
   }
 
+  /** Open connections. */
+  get connectionCount(): number {
+    return this.sockets.size;
+  }
+
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.listeners, secure);

@@ -129,6 +129,7 @@ export class Dispatcher {
     if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without an answer"));
     exchange.connection.open.delete(exchange);
     this.shares.give(exchange.connection);
+    this.services.requests.ended(exchange);
   }
 
   private run(exchange: Exchange): Promise<void> | void {
@@ -208,6 +209,7 @@ export class Dispatcher {
     const { identity } = exchange;
     const { endpoint, database } = match;
     if (identity.rank === 0 && endpoint?.route.access !== "open") {
+      this.services.requests.refused(exchange);
       throw forbidden(refusalMessage(identity, undefined, undefined));
     }
     if (exchange.target.length > this.services.config.limits.targetLengthMax) throw targetTooLong();
@@ -227,6 +229,7 @@ export class Dispatcher {
     checkOrigin(exchange);
     this.checkHost(exchange);
     exchange.requirement = endpoint.requirement;
+    exchange.routeNumber = endpoint.number;
     exchange.isTimed = endpoint.route.isTimed === true;
     exchange.databaseName = database;
     return endpoint;

@@ -19,6 +19,8 @@ interface PathEntry {
 export interface Endpoint {
   readonly route: Route;
   readonly requirement: Requirement;
+  /** The position of the route in the table. */
+  readonly number: number;
 }
 
 /** The result of matching. `endpoint` undefined: no such route, or (`allowed` given) not with this method. */
@@ -38,7 +40,7 @@ export class RouteTable {
 
   constructor(routes: readonly Route[]) {
     this.routes = routes;
-    for (const route of routes) this.add(route);
+    for (const [number, route] of routes.entries()) this.add(route, number);
     this.prefixes.sort((one, other) => other.prefix.length - one.prefix.length);
   }
 
@@ -69,7 +71,7 @@ export class RouteTable {
     return undefined;
   }
 
-  private add(route: Route): void {
+  private add(route: Route, number: number): void {
     const isDatabasePath = route.path.startsWith(databasePrefix);
     assert(
       (route.kind === "server") !== isDatabasePath || route.kind === "websocket",
@@ -87,7 +89,7 @@ export class RouteTable {
       ? this.entryIn(this.databasePaths, route.path.slice(databasePrefix.length))
       : this.serverEntry(route.path);
     assert(!entry.methods.has(route.method), `two routes are ${route.method} ${route.path}`);
-    entry.methods.set(route.method, { route, requirement: requirements[route.access] });
+    entry.methods.set(route.method, { route, requirement: requirements[route.access], number });
   }
 
   private serverEntry(path: string): PathEntry {

@@ -6,6 +6,10 @@ import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { AuditLog } from "../logging/audit-log.ts";
+import type { Log } from "../logging/log.ts";
+import type { Monitoring } from "../monitoring/monitoring.ts";
+import type { RequestObserver } from "../monitoring/request-observer.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
 import type { ShownCertificate } from "../security/shown-certificate.ts";
 import type { Config } from "../settings/config.ts";
@@ -23,6 +27,10 @@ export interface DatabaseDirectory {
   has(name: string): boolean;
   /** Names of all databases, spelled as created. */
   names(): readonly string[];
+  /** Those that are open now, with their opening as little touched as they are. */
+  opened(): readonly Database[];
+  /** Why databases cannot be used now, by their names. */
+  troubles(): ReadonlyMap<string, Error>;
   /** @throws EngineError database-name-invalid, database-exists */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
   /** Creates a database of the files of a continuous backup: see `Databases`. */
@@ -44,6 +52,10 @@ export interface ServerServices {
   /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;
   readonly routes: RouteTable;
+  readonly log: Log;
+  readonly audit: AuditLog;
+  readonly requests: RequestObserver;
+  readonly monitoring: Monitoring;
   readonly address: ServerAddress;
   /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;

@@ -1,112 +1,28 @@
 /**
- * Settings under RavenDB's names, from flags, environment variables, a file, or defaults, in that order of precedence.
- * Pure: all inputs are passed in. `settingTable` is the one list of supported settings.
+ * The configuration of a server, made of the settings that are given: values are parsed and checked here. Pure: all
+ * inputs are passed in.
  *
  * Invariants:
- * - Names are case-insensitive; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
- * - A value that cannot be parsed is an error; an unknown name, or one without effect here, is reported on a line.
+ * - A value that cannot be parsed, and a name that nobody knows, stop the start. A setting of RavenDB's that has no
+ *   effect here is reported on a line.
  */
+import { folderSilenceMsMin } from "../../engine/base/limits.ts";
+import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
+import type { WorkLimits } from "../../engine/base/work-budget.ts";
+import type { ScriptSettings } from "../../engine/engine.ts";
+import { foreignSetting } from "./foreign-settings.ts";
 import {
-  batchCommandsMax,
-  folderSilenceMs,
-  folderSilenceMsMin,
-  scriptBytesMax,
-  scriptMsMax,
-  scriptStepsMax,
-} from "../../engine/base/limits.ts";
-import { type WorkLimits, workLimits } from "../../engine/base/work-budget.ts";
-import { checkNodeTag, nodeTagDefault, type ScriptSettings } from "../../engine/engine.ts";
+  type AuditSettings,
+  type LogSettings,
+  logFormats,
+  logLevels,
+  type MonitoringSettings,
+  readWord,
+} from "./log-settings.ts";
+import { nearestName } from "./nearest-name.ts";
+import { type GivenSetting, readSettings, type SettingSources } from "./setting-sources.ts";
+import { type SettingName, settings } from "./setting-table.ts";
 import { StartError } from "./start-error.ts";
-
-type Kind = "text" | "bool" | "count" | "seconds" | "url";
-
-interface Setting {
-  readonly kind: Kind;
-  /** As text; undefined: not set. */
-  readonly fallback: string | undefined;
-  readonly isSecret?: true;
-}
-
-/** Every supported setting. Counts are whole numbers >= 0; seconds may have a fraction. */
-export const settingTable = {
-  ServerUrl: { kind: "url", fallback: "https://127.0.0.1:8443" },
-  "ServerUrl.Tcp": { kind: "url", fallback: undefined },
-  PublicServerUrl: { kind: "url", fallback: undefined },
-  "PublicServerUrl.Tcp": { kind: "url", fallback: undefined },
-  "Cluster.NodeTag": { kind: "text", fallback: nodeTagDefault },
-  DataDir: { kind: "text", fallback: "./data" },
-  RunInMemory: { kind: "bool", fallback: "false" },
-  "Security.Certificate.Path": { kind: "text", fallback: undefined },
-  "Security.Certificate.Password": { kind: "text", fallback: undefined, isSecret: true },
-  "Security.UnsecuredAccessAllowed": { kind: "text", fallback: "Local" },
-  "Security.WellKnownCertificates.Admin": { kind: "text", fallback: "" },
-  "Testing.ParentProcessId": { kind: "count", fallback: undefined },
-  "Http.MaxRequestBodySizeInMb": { kind: "count", fallback: "160" },
-  "Http.MaxRequestHeadersSizeInKb": { kind: "count", fallback: "32" },
-  "Http.MaxRequestLineSizeInKb": { kind: "count", fallback: "16" },
-  "Http.Http2.MaxStreamsPerConnection": { kind: "count", fallback: "250" },
-  "Http.MaxConnections": { kind: "count", fallback: "10000" },
-  "Http.MaxRequestsInFlight": { kind: "count", fallback: "4096" },
-  "Http.KeepAliveTimeoutInSec": { kind: "seconds", fallback: "130" },
-  "Http.HandshakeTimeoutInSec": { kind: "seconds", fallback: "10" },
-  "Http.RequestHeadersTimeoutInSec": { kind: "seconds", fallback: "30" },
-  "Http.RequestBodyIdleTimeoutInSec": { kind: "seconds", fallback: "120" },
-  "Http.MinDataRateBytesPerSec": { kind: "count", fallback: "240" },
-  "Http.MinDataRateGracePeriodInSec": { kind: "seconds", fallback: "30" },
-  "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
-  "Http.MaxJsonRequestSizeInMb": { kind: "count", fallback: "2" },
-  "Http.MaxBatchCommands": { kind: "count", fallback: String(batchCommandsMax) },
-  "Http.MaxHeldRepliesInMb": { kind: "count", fallback: "96" },
-  "Http.MaxHeldBodiesInMb": { kind: "count", fallback: "128" },
-  "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
-  "Memory.LimitInMb": { kind: "count", fallback: undefined },
-  "Query.MaxWorkInMillions": { kind: "count", fallback: `${workLimits.unitsMax / 1e6}` },
-  "Query.MaxMemoryInMb": { kind: "count", fallback: `${workLimits.bytesMax / 1024 / 1024}` },
-  "Query.MaxClauseCount": { kind: "count", fallback: `${workLimits.clausesMax}` },
-  "Query.MaxTextLengthInKb": { kind: "count", fallback: `${workLimits.textLengthMax / 1024}` },
-  "Query.MaxRequestSizeInMb": {
-    kind: "count",
-    fallback: `${workLimits.requestBytesMax / 1024 / 1024}`,
-  },
-  "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
-  "Server.FolderSilenceInSec": { kind: "seconds", fallback: String(folderSilenceMs / 1000) },
-  "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
-  "Databases.FrequencyToCheckForIdleInSec": { kind: "seconds", fallback: "30" },
-  "Tombstones.CleanupIntervalInMin": { kind: "seconds", fallback: "5" },
-  "Backup.LocalRootPath": { kind: "text", fallback: undefined },
-  "Patching.MaxStepsForScript": { kind: "count", fallback: `${scriptStepsMax}` },
-  "Patching.MaxTimeForScriptInMs": { kind: "count", fallback: `${scriptMsMax}` },
-  "Patching.MaxMemoryForScriptInMb": {
-    kind: "count",
-    fallback: `${scriptBytesMax / 1024 / 1024}`,
-  },
-} as const satisfies Record<string, Setting>;
-
-export type SettingName = keyof typeof settingTable;
-const settings: Readonly<Record<SettingName, Setting>> = settingTable;
-
-/** Operators who configure an audit log may rely on it, so this one is a warning. */
-const auditPrefix = "security.auditlog.";
-
-/**
- * RavenDB settings that are accepted, kept and shown but have no effect here: lower-case name prefix and reason. Each
- * one given is reported on a line with its reason.
- */
-const withoutEffect: Readonly<Record<string, string>> = {
-  "license.": "there is no licence",
-  "setup.": "there is no setup wizard",
-  "logs.": "there is no log file: errors are written to standard error",
-  "features.": "what is there is always on",
-  "testing.": "they are for RavenDB's own tests",
-  "cluster.": "there are no clusters",
-  "indexing.": "indexes have limits of their own",
-  "databases.": "databases have limits of their own",
-  "memory.": "memory has limits of its own",
-  "storage.": "the storage is another one",
-  [auditPrefix]: "no audit log is kept",
-  "backup.": "backups have no other settings",
-  "updates.": "nothing is updated by itself",
-};
 
 export type UnsecuredAccess = "None" | "Local" | "PrivateNetwork" | "PublicNetwork";
 
@@ -126,6 +42,9 @@ export interface Config {
   /** SHA-1 thumbprints in capitals: certificates that are cluster admins without being registered. */
   readonly wellKnownAdmins: readonly string[];
   readonly parentProcessId: number | undefined;
+  readonly logs: LogSettings;
+  readonly auditLog: AuditSettings;
+  readonly monitoring: MonitoringSettings;
   readonly limits: HttpLimits;
   /** Limits of one script run. */
   readonly scripts: ScriptSettings;
@@ -169,33 +88,9 @@ export interface HttpLimits {
   readonly compressReplies: boolean;
 }
 
-export interface GivenSetting {
-  readonly value: string;
-  readonly source: "flag" | "environment" | "file";
-}
-
-export interface Variables {
-  /** Additional flags, separated by whitespace. */
-  readonly RAVEN_ARGS?: string | undefined;
-  /** The text of a settings file. */
-  readonly RAVEN_SETTINGS?: string | undefined;
-  readonly [name: string]: string | undefined;
-}
-
-/** Where settings come from. */
-export interface SettingSources {
-  /** Arguments after the program name. */
-  readonly argv: readonly string[];
-  readonly environment: Variables;
-  /** Reads a settings file. @throws as node:fs does when it cannot be read */
-  readonly readFile: (path: string) => string;
-  /** The file to read when no `--config-path` is given, if it exists. */
-  readonly defaultFile: string;
-}
-
 export interface LoadedConfig {
   readonly config: Config;
-  /** Lines for the operator: mistakes, and requested features that are missing. */
+  /** Lines for the operator: requested features that are missing. */
   readonly warnings: readonly string[];
   /** Lines about settings without effect that do not matter: test drivers pass such settings to every server. */
   readonly notes: readonly string[];
@@ -203,141 +98,41 @@ export interface LoadedConfig {
 
 /** @throws StartError setting-invalid, url-scheme-unknown */
 export function loadConfig(sources: SettingSources): LoadedConfig {
-  const flags = readFlags(sources.argv, sources.environment);
-  const path = flags.get("config-path") ?? flags.get("c");
-  flags.delete("config-path");
-  flags.delete("c");
-  const given = new Map<string, GivenSetting>();
-  const names = new Map<string, string>();
-  const put = (name: string, value: string, source: GivenSetting["source"]) => {
-    const known = knownNames.get(name.toLowerCase()) ?? names.get(name.toLowerCase()) ?? name;
-    names.set(name.toLowerCase(), known);
-    given.set(known, { value, source });
-  };
-  for (const [name, value] of readSettingsFile(path, sources)) put(name, value, "file");
-  for (const [name, value] of readEnvironment(sources.environment)) put(name, value, "environment");
-  for (const [name, value] of flags) put(name, value, "flag");
-
+  const given = readSettings(sources);
   const { warnings, notes } = linesAbout([...given.keys()]);
   return { config: buildConfig(given), warnings: [...listWarnings(given), ...warnings], notes };
 }
 
-/** One line for all unknown settings, and one for each group of settings without effect. */
+/**
+ * One line for each group of settings without effect. @throws StartError setting-invalid for a name that is neither a
+ * setting nor one of RavenDB's
+ */
 function linesAbout(names: readonly string[]): Pick<LoadedConfig, "warnings" | "notes"> {
-  const unknown: string[] = [];
-  const idle = new Map<string, string[]>();
+  const groups = new Map<string, { readonly names: string[]; readonly isWarning: boolean }>();
   for (const name of names) {
-    const lower = name.toLowerCase();
-    if (knownNames.has(lower)) continue;
-    const prefix = Object.keys(withoutEffect).find((one) => lower.startsWith(one));
-    if (prefix === undefined) unknown.push(name);
-    else idle.set(prefix, [...(idle.get(prefix) ?? []), name]);
+    if (Object.hasOwn(settings, name)) continue;
+    const foreign = foreignSetting(name);
+    if (foreign === undefined) throw unknownSetting(name);
+    const group = groups.get(foreign.reason) ?? { names: [], isWarning: foreign.isWarning };
+    groups.set(foreign.reason, group);
+    group.names.push(name);
   }
   const warnings: string[] = [];
   const notes: string[] = [];
-  for (const [prefix, settingNames] of idle) {
-    const lines = prefix === auditPrefix ? warnings : notes;
-    lines.push(`Without effect here: ${settingNames.join(", ")} (${withoutEffect[prefix]}).`);
-  }
-  if (unknown.length > 0) {
-    warnings.push(`Unknown settings are ignored: ${unknown.join(", ")}. Check their spelling.`);
+  for (const [reason, { names: idle, isWarning }] of groups) {
+    const lines = isWarning ? warnings : notes;
+    lines.push(`Without effect here: ${idle.join(", ")} (${reason}).`);
   }
   return { warnings, notes };
 }
 
-const knownNames = new Map(Object.keys(settings).map((name) => [name.toLowerCase(), name]));
-
-/** `--Name=value`, `--Name value`, `--Flag` alone is "true". @throws StartError setting-invalid */
-function readFlags(argv: readonly string[], environment: Variables): Map<string, string> {
-  const flags = new Map<string, string>();
-  const extra = environment.RAVEN_ARGS?.split(/\s+/).filter((part) => part !== "") ?? [];
-  const all = [...extra, ...argv];
-  for (let position = 0; position < all.length; position++) {
-    const argument = all[position] as string;
-    const match = /^--?([^=]+)(?:=(.*))?$/s.exec(argument);
-    if (match === null) {
-      throw new StartError(
-        "setting-invalid",
-        `'${argument}' is not a setting; settings are given as --Name=value, e.g. --DataDir=./data`,
-      );
-    }
-    const [, name = "", value] = match;
-    if (value !== undefined) {
-      flags.set(name, value);
-      continue;
-    }
-    const next = all[position + 1];
-    if (next !== undefined && !next.startsWith("--")) {
-      flags.set(name, next);
-      position++;
-    } else {
-      flags.set(name, "true");
-    }
-  }
-  return flags;
-}
-
-/** Variables that carry the prefix but are not settings. */
-const otherVariables = new Set(["raven_args", "raven_settings"]);
-
-function* readEnvironment(environment: Variables): Generator<[string, string]> {
-  const json = environment.RAVEN_SETTINGS;
-  if (json) yield* flatten(parseSettings(json, "the variable RAVEN_SETTINGS"), "");
-  for (const [variable, value] of Object.entries(environment)) {
-    const lower = variable.toLowerCase();
-    if (!lower.startsWith("raven_") || otherVariables.has(lower) || value === undefined) continue;
-    yield [variable.slice(6).replaceAll("_", "."), value];
-  }
-}
-
-function* readSettingsFile(
-  path: string | undefined,
-  sources: SettingSources,
-): Generator<[string, string]> {
-  let text: string;
-  try {
-    text = sources.readFile(path ?? sources.defaultFile);
-  } catch (error) {
-    if (path === undefined && (error as { code?: unknown }).code === "ENOENT") return;
-    const reason = (error as Error).message;
-    throw new StartError(
-      "setting-invalid",
-      `The settings file ${path ?? sources.defaultFile} cannot be read: ${reason}`,
-      { cause: error },
-    );
-  }
-  if (text.trim() === "") return;
-  yield* flatten(parseSettings(text, path ?? sources.defaultFile), "");
-}
-
-function parseSettings(text: string, where: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return value as Record<string, unknown>;
-    }
-  } catch (error) {
-    throw new StartError(
-      "setting-invalid",
-      `The settings in ${where} are not JSON: ${(error as Error).message}`,
-      { cause: error },
-    );
-  }
-  throw new StartError(
+function unknownSetting(name: string): StartError {
+  const near = nearestName(name, Object.keys(settings));
+  const hint = near === undefined ? "" : `; did you mean '${near}'?`;
+  return new StartError(
     "setting-invalid",
-    `The settings in ${where} must be a JSON object of names and values, e.g. {"DataDir": "./data"}`,
+    `There is no setting '${name}'${hint === "" ? ";" : hint} 'jackdaw help serve' lists all`,
   );
-}
-
-/** `{"Security": {"Certificate": {"Path": "x"}}}` -> `Security.Certificate.Path`. Lists become `a;b`. */
-function* flatten(value: Record<string, unknown>, prefix: string): Generator<[string, string]> {
-  for (const [name, item] of Object.entries(value)) {
-    const full = `${prefix}${name.replaceAll(":", ".")}`;
-    if (Array.isArray(item)) yield [full, item.join(";")];
-    else if (typeof item === "object" && item !== null) {
-      yield* flatten(item as Record<string, unknown>, `${full}.`);
-    } else if (item !== null) yield [full, String(item)];
-  }
 }
 
 function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
@@ -368,6 +163,12 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
       .map((thumbprint) => thumbprint.toUpperCase()),
     parentProcessId:
       text("Testing.ParentProcessId") === undefined ? undefined : number("Testing.ParentProcessId"),
+    logs: readLogs(number, text),
+    auditLog: readAuditLog(number, text),
+    monitoring: {
+      url: readMonitoringUrl(text("Monitoring.ServerUrl")),
+      databasesMax: number("Monitoring.MaxDatabases"),
+    },
     limits: readLimits(number, text),
     scripts: {
       stepsMax: number("Patching.MaxStepsForScript"),
@@ -448,6 +249,50 @@ function readLimits(
     heldBodyBytesMax: number("Http.MaxHeldBodiesInMb") * 1024 * 1024,
     compressReplies: readBool("Http.UseResponseCompression", text("Http.UseResponseCompression")),
   };
+}
+
+type Reader<Value> = (name: SettingName) => Value;
+
+function readLogs(number: Reader<number>, text: Reader<string | undefined>): LogSettings {
+  const countMax = text("Logs.MaxArchiveFiles");
+  const compression = "Logs.EnableArchiveFileCompression";
+  return {
+    minLevel: readWord("Logs.MinLevel", text("Logs.MinLevel"), logLevels),
+    format: readWord("Logs.Format", text("Logs.Format"), logFormats),
+    folder: text("Logs.Path") || undefined,
+    archives: {
+      aboveBytes: Math.max(1, number("Logs.ArchiveAboveSizeInMb")) * 1024 * 1024,
+      keepMs: number("Logs.MaxArchiveDays") * 86_400_000,
+      countMax: countMax === undefined ? undefined : number("Logs.MaxArchiveFiles"),
+      isCompressed: readBool(compression, text(compression)),
+    },
+    hasRequests: readBool("Logs.Requests", text("Logs.Requests")),
+    slowQueryMs: number("Logs.SlowQueryInMs"),
+    slowWriteMs: number("Logs.SlowWriteInMs"),
+  };
+}
+
+function readAuditLog(number: Reader<number>, text: Reader<string | undefined>): AuditSettings {
+  const compression = "Security.AuditLog.EnableArchiveFileCompression";
+  return {
+    folder: text("Security.AuditLog.FolderPath") || undefined,
+    archives: {
+      aboveBytes: Math.max(1, number("Security.AuditLog.ArchiveAboveSizeInMb")) * 1024 * 1024,
+      keepMs: number("Security.AuditLog.RetentionTimeInHours") * 3_600_000,
+      countMax: undefined,
+      isCompressed: readBool(compression, text(compression)),
+    },
+  };
+}
+
+/** @throws StartError setting-invalid */
+function readMonitoringUrl(text: string | undefined): URL | undefined {
+  const url = readUrl("Monitoring.ServerUrl", text);
+  if (url === undefined || url.protocol === "http:") return url;
+  throw new StartError(
+    "setting-invalid",
+    `Monitoring.ServerUrl '${text ?? ""}' must begin with http://: with TLS, metrics are served at ServerUrl`,
+  );
 }
 
 /** Warns about lists of which only the first item is used. */

@@ -10,6 +10,11 @@ import { Backups } from "../backups/backups.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
+import { AuditLog } from "../logging/audit-log.ts";
+import { type Log, silentLog } from "../logging/log.ts";
+import { Health } from "../monitoring/health.ts";
+import { Monitoring } from "../monitoring/monitoring.ts";
+import { RequestObserver } from "../monitoring/request-observer.ts";
 import { Dispatcher } from "../routing/dispatcher.ts";
 import type { Route } from "../routing/route.ts";
 import { RouteTable } from "../routing/router.ts";
@@ -18,10 +23,12 @@ import { CertificateStore } from "../security/certificate-store.ts";
 import { readAdminCertificate, type ServerCertificate } from "../security/server-certificate.ts";
 import { type CertificateReports, ShownCertificate } from "../security/shown-certificate.ts";
 import type { Config, UnsecuredAccess } from "../settings/config.ts";
+import { listenErrorOf } from "../settings/listen-error.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
 export interface RunningServer {
@@ -45,6 +52,8 @@ export interface StartOptions {
   readonly config: Config;
   readonly routes: readonly Route[];
   readonly openStorage: (config: Config) => Promise<Storage>;
+  /** Left out: nothing is logged. */
+  readonly log?: Log;
   /** Logs an error whose details no reply may show. */
   readonly logError: (reference: string, error: unknown) => void;
   /** Reports to the operator that the presented certificate changed, or could not be changed. */
@@ -74,7 +83,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
 
 async function serve(
-  { config, routes, logError }: StartOptions,
+  { config, routes, logError, log = silentLog() }: StartOptions,
   shownCertificate: ShownCertificate | undefined,
   storage: Storage,
 ): Promise<RunningServer> {
@@ -84,18 +93,11 @@ async function serve(
   if (certificate !== undefined) await registerOwn(certificates, certificate);
   let address: ServerAddress | undefined;
   const commandIndex = new CommandIndex(storage.values);
-  const backups = new Backups({
-    databases: storage.databases,
-    operations: () => storage.operations,
-    values: storage.values,
-    files: nodeEnvironment().files,
-    rules: {
-      root: config.backupRoot,
-      dataFolder: config.runInMemory ? undefined : resolve(config.dataFolder),
-    },
-    report: storage.report,
-    nextIndex: () => commandIndex.next(),
-  });
+  const backups = makeBackups(config, storage, commandIndex);
+  const audit = await AuditLog.open(config.auditLog, log.auditFailed);
+  const requests = new RequestObserver(routes, log, audit, config.logs);
+  const look = { connections: () => server.connectionCount, shownCertificate };
+  const monitoring = makeMonitoring({ config, routes, storage, log, audit, requests, ...look });
   const services: ServerServices = {
     config,
     values: storage.values,
@@ -108,6 +110,10 @@ async function serve(
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
+    log,
+    audit,
+    requests,
+    monitoring,
     get address() {
       if (address === undefined) throw new Error("the server does not listen yet");
       return address;
@@ -121,18 +127,24 @@ async function serve(
   const webSockets = new WebSocketAcceptor(services, dispatcher);
   const server = new HttpServer(services, dispatcher, webSockets);
   const tcpServer = new TcpServer(services, logError);
-  try {
-    await backups.start();
-    address = await listen(server, tcpServer, config, certificate);
-  } catch (error) {
+  const close = async (timeoutMs: number) => {
     backups.close();
     tcpServer.close();
-    await server.close(0);
+    await server.close(timeoutMs);
+    monitoring.close();
+    await audit.close();
+  };
+  try {
+    await backups.start();
+    await monitoring.listen(config.monitoring.url);
+    address = await listen(server, tcpServer, config, certificate);
+  } catch (error) {
+    await close(0);
     throw error;
   }
+  const withdraw = await announce(dataFolderOf(config), address.url);
   shownCertificate?.onChange((next) => {
-    server.setCertificate(next.tls);
-    tcpServer.setCertificate(next.tls);
+    for (const one of [server, tcpServer]) one.setCertificate(next.tls);
     // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
     setImmediate(() => certificates.setServerCertificate(next.certificate));
   });
@@ -146,18 +158,71 @@ async function serve(
     lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
     unref: () => {
-      server.unref();
-      tcpServer.unref();
+      for (const one of [server, tcpServer, monitoring]) one.unref();
     },
     stop: async () => {
+      monitoring.health.stop();
       shownCertificate?.close();
-      backups.close();
-      tcpServer.close();
-      await server.close(config.shutdownTimeoutMs);
+      await close(config.shutdownTimeoutMs);
       await backups.finish();
+      await withdraw();
       await storage.close();
     },
   };
+}
+
+/** The folder of everything that is kept; undefined: nothing is. */
+function dataFolderOf({ runInMemory, dataFolder }: Config): string | undefined {
+  return runInMemory ? undefined : resolve(dataFolder);
+}
+
+function makeBackups(config: Config, storage: Storage, commandIndex: CommandIndex): Backups {
+  return new Backups({
+    databases: storage.databases,
+    operations: () => storage.operations,
+    values: storage.values,
+    files: nodeEnvironment().files,
+    rules: {
+      root: config.backupRoot,
+      dataFolder: dataFolderOf(config),
+    },
+    report: storage.report,
+    nextIndex: () => commandIndex.next(),
+  });
+}
+
+/** What monitoring looks at. */
+interface Monitored extends Pick<StartOptions, "config" | "routes"> {
+  readonly storage: Storage;
+  readonly log: Log;
+  readonly audit: AuditLog;
+  readonly requests: RequestObserver;
+  readonly connections: () => number;
+  readonly shownCertificate: ShownCertificate | undefined;
+}
+
+function makeMonitoring(monitored: Monitored): Monitoring {
+  const { config, routes, storage, log, audit, requests, connections, shownCertificate } =
+    monitored;
+  const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
+  const opened = () => storage.databases.opened();
+  const troubles = () => storage.databases.troubles();
+  return new Monitoring({
+    routes,
+    requests,
+    health: new Health({ dataFolder, opened, troubles }, log),
+    databasesMax: config.monitoring.databasesMax,
+    databaseCount: () => storage.databases.names().length,
+    opened,
+    connections,
+    certificateEndMs: () => {
+      const own = shownCertificate?.current.certificate;
+      return own === undefined ? undefined : Date.parse(own.validTo);
+    },
+    droppedLogLines: () => log.droppedCount + audit.droppedCount,
+    operationsRunning: () =>
+      storage.operations.list().filter(({ state: { status } }) => status === "running").length,
+  });
 }
 
 async function listen(
@@ -199,7 +264,8 @@ async function listenOn(
   try {
     return await server.listen(hosts, port, certificate?.tls);
   } catch (error) {
-    throw listenFailure(url.href, error);
+    const setting = url.protocol === "tcp:" ? "ServerUrl.Tcp" : "ServerUrl";
+    throw listenErrorOf(url.href, setting, error);
   }
 }
 
@@ -209,23 +275,6 @@ function anyPortOf({ hostname: host }: URL): URL {
 
 function bracketed(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
-}
-
-function listenFailure(url: string, error: unknown): StartError {
-  const { code, message } = error as { code?: unknown; message: string };
-  const setting = url.startsWith("tcp:") ? "ServerUrl.Tcp" : "ServerUrl";
-  if (code === "EADDRINUSE") {
-    return new StartError(
-      "port-in-use",
-      `The port of ${url} is in use by another process; stop that one, or set ${setting} to another port`,
-      { cause: error },
-    );
-  }
-  return new StartError(
-    "address-unavailable",
-    `Cannot listen on ${url} (${message}); set ${setting} to an address of this machine and a port that you may use`,
-    { cause: error },
-  );
 }
 
 async function registerOwn(
@@ -248,6 +297,8 @@ async function durableId(values: ValueStore, key: string): Promise<string> {
 
 /** @throws StartError certificate-without-tls, unsecured-not-allowed */
 function checkScheme(config: Config): void {
+  const { url } = config.monitoring;
+  if (url !== undefined) checkReach(config, url, "Monitoring.ServerUrl");
   if (config.serverUrl.protocol === "https:") return;
   if (config.certificatePath !== undefined) {
     throw new StartError(
@@ -257,15 +308,22 @@ function checkScheme(config: Config): void {
     );
   }
   const { serverUrl, tcpUrl = serverUrl } = config;
-  for (const { href, hostname: host } of [serverUrl, tcpUrl]) {
-    const needed = reachOf(bareHost(host));
-    if (reaches.indexOf(config.unsecuredAccessAllowed) >= reaches.indexOf(needed)) continue;
-    throw new StartError(
-      "unsecured-not-allowed",
-      `Without TLS everybody who reaches ${href.replace(/\/$/, "")} could do everything; use https:// ` +
-        `for ServerUrl, or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
-    );
-  }
+  for (const one of [serverUrl, tcpUrl]) checkReach(config, one, "ServerUrl");
+}
+
+/** @throws StartError unsecured-not-allowed */
+function checkReach(config: Config, { href, hostname: host }: URL, setting: string): void {
+  const needed = reachOf(bareHost(host));
+  if (reaches.indexOf(config.unsecuredAccessAllowed) >= reaches.indexOf(needed)) return;
+  const [what, instead] =
+    setting === "ServerUrl"
+      ? ["do everything", "use https:// for ServerUrl"]
+      : ["read the metrics", `choose an address of this machine for ${setting}`];
+  throw new StartError(
+    "unsecured-not-allowed",
+    `Without TLS everybody who reaches ${href.replace(/\/$/, "")} could ${what}; ${instead}, ` +
+      `or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
+  );
 }
 
 const reaches: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];

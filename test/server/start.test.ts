@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -242,8 +243,32 @@ describe("a secured start", () => {
       "--RunInMemory=true",
       "--ServerUrl=https://localhost:0",
     ]);
-    await expect.poll(started.errors).toMatch(/Warning: .*soon\.crt ends on .* renew it/);
+    await expect.poll(started.errors).toMatch(/"level":40.*soon\.crt ends on .* renew it/);
     started.child.kill("SIGKILL");
+  });
+});
+
+describe("a command", () => {
+  test.each([
+    [["--help"], 0],
+    [["-h"], 0],
+    [["--version"], 0],
+    [["serve", "--help"], 0],
+    [["staus"], 2],
+    [["status", "--url=http://127.0.0.1:1"], 3],
+  ])("%o touches no folder and ends with %d", (words, code) => {
+    const cwd = mkdtempSync(join(root, "empty-"));
+    expect(spawnSync(process.execPath, [program, ...words], { cwd }).status).toBe(code);
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("finds a local server, which 'serve' starts, by its data folder", async () => {
+    const data = folder("found");
+    const started = await start(["serve", `--DataDir=${data}`, "--ServerUrl=https://127.0.0.1:0"]);
+    const told = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
+    expect(JSON.parse(told.toString())).toMatchObject({ Url: started.url });
+    await stopped(started.child, () => started.child.kill("SIGTERM"));
+    expect(existsSync(join(data, "server.json"))).toBe(false);
   });
 });
 
@@ -285,20 +310,23 @@ describe("settings", () => {
     const settings = {
       DataDir: folder("from-file"),
       "Http.MaxConnections": 77,
-      Nonsense: { Deep: 1 },
+      Indexing: { MapBatchSize: 1 },
     };
     writeFileSync(folder("settings-1.json"), JSON.stringify(settings));
     const started = await start(
-      ["--config-path", folder("settings-1.json"), "--ServerUrl=http://127.0.0.1:0", "--Typo=x"],
+      ["--config-path", folder("settings-1.json"), "--ServerUrl=http://127.0.0.1:0"],
       {
         RAVEN_DataDir: folder("from-environment"),
         RAVEN_License_Path: "x",
         RAVEN_Http_MaxConnections: "78",
       },
     );
-    await expect
-      .poll(started.errors)
-      .toBe("Warning: Unknown settings are ignored: Nonsense.Deep, Typo. Check their spelling.\n");
+    expect(started.errors()).toBe("");
+    const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
+    expect([mistaken.code, mistaken.text]).toEqual([
+      exitCodes["setting-invalid"],
+      "Cannot start: There is no setting 'Typo'; 'jackdaw help serve' lists all.\n",
+    ]);
     expect(started.lines).toContain(
       "Note: Without effect here: License.Path (there is no licence).",
     );
@@ -367,7 +395,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       "setting-invalid",
       /many/,
     ],
-    ["a bad flag", () => ["start"], "setting-invalid", /'start'/],
+    ["a bad flag", () => ["serve", "start"], "setting-invalid", /'start'/],
     [
       "a missing settings file",
       () => ["--config-path", folder("none.json")],

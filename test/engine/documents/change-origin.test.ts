@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { ChangeOrigin, checkNodeTag } from "../../../engine/documents/change-origin.ts";
+import { checkNodeTag } from "../../../engine/base/names.ts";
+import { ChangeOrigin } from "../../../engine/documents/change-origin.ts";
 
 const hash = "SujxUHKKb0KlgkspLLr2KQ";
 

@@ -49,7 +49,7 @@ const firstAllowed: Record<Access, Caller> = {
  */
 const specification: Readonly<Record<Access, string>> = {
   open: `
-    GET /setup/alive /auth-error.html /certificates/whoami`,
+    GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
     POST /admin/cluster/demote
@@ -80,7 +80,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST ~/counters
     GET HEAD ~/*`,
   "valid-user": `
-    GET / /databases /topology /build/version /cluster/topology /cluster/node-info
+    GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
     GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/status /studio-tasks/*`,
 };

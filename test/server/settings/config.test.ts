@@ -1,6 +1,7 @@
 /** Reading settings. */
 import { describe, expect, test } from "vitest";
-import { loadConfig, type SettingSources } from "../../../server/settings/config.ts";
+import { loadConfig } from "../../../server/settings/config.ts";
+import type { SettingSources } from "../../../server/settings/setting-sources.ts";
 import { StartError } from "../../../server/settings/start-error.ts";
 
 function load(
@@ -78,33 +79,48 @@ describe("settings", () => {
     expect(config.publicServerUrl?.hostname).toBe("db.example.org");
   });
 
-  test("are named when they are unknown, and when they do nothing here", () => {
-    const { warnings, notes } = load([
-      "--License.Eula.Accepted=true",
-      "--Setup.Mode=None",
-      "--Logs.Mode=None",
-      "--logs.path=/x",
-      "--Security.AuditLog.FolderPath=/audit",
-      "--Security.AuditLog.RetentionTimeInHrs=5",
-      "--Features.Availability=Experimental",
-      "--Cluster.ElectionTimeoutInMs=3000",
-      "--Indexing.Auto.SearchEngineType=Lucene",
-      "--Datadri=x",
-      "--Http.MaxConections=1",
-    ]);
+  test("of RavenDB's that do nothing here are named", () => {
+    const { warnings, notes } = load(
+      [
+        "--License.Eula.Accepted=true",
+        "--Setup.Mode=None",
+        "--Logs.Mode=None",
+        "--logs.path=/x",
+        "--Security.AuditLog.FolderPath=/audit",
+        "--Security.AuditLog.RetentionTimeInHrs=5",
+        "--Features.Availability=Experimental",
+        "--Cluster.ElectionTimeoutInMs=3000",
+        "--Indexing.Auto.SearchEngineType=Lucene",
+        "--log-to-console",
+        "--Http.Protocols=Http1",
+      ],
+      { environment: { RAVEN_IN_DOCKER: "true", RAVEN_License: "{}" } },
+    );
     expect(notes).toEqual([
-      "Without effect here: License.Eula.Accepted (there is no licence).",
+      "Without effect here: License, License.Eula.Accepted (there is no licence).",
       "Without effect here: Setup.Mode (there is no setup wizard).",
-      "Without effect here: Logs.Mode, logs.path (there is no log file: errors are written to standard error).",
+      "Without effect here: Logs.Mode (the log has other settings).",
       "Without effect here: Features.Availability (what is there is always on).",
       "Without effect here: Cluster.ElectionTimeoutInMs (there are no clusters).",
       "Without effect here: Indexing.Auto.SearchEngineType (indexes have limits of their own).",
+      "Without effect here: log-to-console, Http.Protocols (nothing here depends on it).",
     ]);
     expect(warnings).toEqual([
-      "Without effect here: Security.AuditLog.FolderPath, Security.AuditLog.RetentionTimeInHrs (no audit log is kept).",
-      "Unknown settings are ignored: Datadri, Http.MaxConections. Check their spelling.",
+      "Without effect here: Security.AuditLog.RetentionTimeInHrs (the audit log has other settings).",
     ]);
   });
+
+  test.each([
+    [["--Datadri=x"], {}, "There is no setting 'Datadri'; did you mean 'DataDir'?"],
+    [["--Http.MaxConections=1"], {}, "did you mean 'Http.MaxConnections'?"],
+    [["--Logs.Pth=x"], {}, "There is no setting 'Logs.Pth'; did you mean 'Logs.Path'?"],
+    [[], { RAVEN_Servr_Url: "x" }, "There is no setting 'Servr.Url'; did you mean 'ServerUrl'?"],
+  ])(
+    "that nobody knows stop the start, with the nearest name: %s %o",
+    (argv, environment, text) => {
+      expect(() => load(argv, { environment })).toThrow(text);
+    },
+  );
 
   test("of which only the first of several is used say so", () => {
     const { config, warnings } = load(["--ServerUrl=http://127.0.0.1:1;http://127.0.0.2:1"]);

@@ -1,0 +1,162 @@
+/**
+ * Finds the command in the words of the command line, and parses its options (node:util parseArgs, which knows forms,
+ * short names and `--`). Pure.
+ */
+import { parseArgs } from "node:util";
+import { nearestName } from "../server/settings/nearest-name.ts";
+import type { Command, Option, Options } from "./command.ts";
+import { Failure } from "./failure.ts";
+
+export interface Parsed {
+  readonly command: Command;
+  readonly arguments: readonly string[];
+  readonly options: Options;
+  readonly asksHelp: boolean;
+}
+
+export const commonOptions: Readonly<Record<string, Option>> = {
+  help: { short: "h", about: "what the command does" },
+  json: { about: "print JSON" },
+  quiet: { short: "q", about: "no progress" },
+  verbose: { short: "v", about: "where an error comes from" },
+};
+
+export const connectionOptions: Readonly<Record<string, Option>> = {
+  url: { value: "URL", about: "the server; JACKDAW_URL" },
+  cert: { value: "FILE", about: "client certificate, PEM; JACKDAW_CERT" },
+  key: { value: "FILE", about: "its key; JACKDAW_KEY" },
+  ca: { value: "FILE", about: "the authority to trust; JACKDAW_CA" },
+  data: { value: "FOLDER", about: "data folder of a local server, to find it; JACKDAW_DATA" },
+};
+
+export const databaseOption: Readonly<Record<string, Option>> = {
+  database: { short: "d", value: "NAME", about: "the database; JACKDAW_DATABASE" },
+};
+
+/** All options of a command, its own first. */
+export function optionsOf(command: Command): Record<string, Option> {
+  return {
+    ...command.options,
+    ...(command.needs === "database" ? databaseOption : {}),
+    ...(command.needs === "nothing" ? {} : connectionOptions),
+    ...commonOptions,
+  };
+}
+
+/** @throws Failure usage */
+export function parseCommand(words: readonly string[], table: readonly Command[]): Parsed {
+  const { command, rest } = findCommand(words, table);
+  const known = optionsOf(command);
+  const { values, positionals } = parseOptions(command, known, rest);
+  const asksHelp = values["help"] === true;
+  if (!asksHelp) checkCount(command, positionals);
+  const one = (name: string) => {
+    const value = values[name];
+    return Array.isArray(value) ? value.at(-1) : value;
+  };
+  return {
+    command,
+    arguments: positionals,
+    asksHelp,
+    options: {
+      text: (name) => {
+        const value = one(name);
+        return typeof value === "string" ? value : undefined;
+      },
+      all: (name) => {
+        const value = values[name];
+        return Array.isArray(value) ? value.map(String) : [];
+      },
+      is: (name) => one(name) === true,
+    },
+  };
+}
+
+/** A group alone (`index`) is its list. @throws Failure usage */
+function findCommand(
+  words: readonly string[],
+  table: readonly Command[],
+): { command: Command; rest: readonly string[] } {
+  const [first = "", second = ""] = words;
+  const exact =
+    table.find(({ name }) => name === `${first} ${second}`) ??
+    table.find(({ name }) => name === first);
+  if (exact !== undefined) {
+    return { command: exact, rest: words.slice(exact.name.split(" ").length) };
+  }
+  const group = table.filter(({ name }) => name.startsWith(`${first} `));
+  const list = group.find(({ name }) => name === `${first} list`);
+  if (list !== undefined && (second === "" || second.startsWith("-"))) {
+    return { command: list, rest: words.slice(1) };
+  }
+  const isGroup = group.length > 0;
+  const choices = isGroup
+    ? group.map(({ name }) => name.slice(first.length + 1))
+    : [...new Set(table.map(({ name }) => name.split(" ")[0] ?? ""))];
+  const near = nearestName(isGroup ? second : first, choices);
+  const given = isGroup ? `${first} ${second}`.trim() : first;
+  const before = isGroup ? `${first} ` : "";
+  throw new Failure(
+    "usage",
+    near === undefined
+      ? `There is no command '${given}'; 'jackdaw help' lists all`
+      : `There is no command '${given}'; did you mean '${before}${near}'? 'jackdaw help' lists all`,
+  );
+}
+
+type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+function parseOptions(
+  command: Command,
+  known: Readonly<Record<string, Option>>,
+  rest: readonly string[],
+): { values: Values; positionals: string[] } {
+  const options = Object.fromEntries(
+    Object.entries(known).map(([name, { short, value, isRepeated }]) => [
+      name,
+      {
+        type: value === undefined ? ("boolean" as const) : ("string" as const),
+        ...(short === undefined ? {} : { short }),
+        ...(isRepeated === true ? { multiple: true } : {}),
+      },
+    ]),
+  );
+  try {
+    return parseArgs({ args: [...rest], options, allowPositionals: true });
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    const name = /'--?([^'=\s]+)/.exec(message)?.[1] ?? "";
+    const near =
+      code === "ERR_PARSE_ARGS_UNKNOWN_OPTION" ? nearestName(name, Object.keys(known)) : undefined;
+    const what =
+      code === "ERR_PARSE_ARGS_UNKNOWN_OPTION"
+        ? `'jackdaw ${command.name}' has no option '${name.length > 1 ? "--" : "-"}${name}'`
+        : (message.split(". ")[0] ?? message);
+    throw new Failure(
+      "usage",
+      `${what}${near === undefined ? ";" : `; did you mean '--${near}'?`} 'jackdaw help ${command.name}' lists them`,
+      { cause: error },
+    );
+  }
+}
+
+function checkCount(command: Command, given: readonly string[]): void {
+  const needed = command.arguments.filter(({ isOptional }) => !isOptional).length;
+  const most = command.arguments.some(({ isRest }) => isRest)
+    ? Number.POSITIVE_INFINITY
+    : command.arguments.length;
+  if (given.length >= needed && given.length <= most) return;
+  const missing = command.arguments[given.length];
+  const what =
+    given.length < needed ? `${missing?.name} is missing` : `'${given[most]}' is one word too many`;
+  throw new Failure("usage", `${what}: jackdaw ${usageOf(command)}`);
+}
+
+/** `index show NAME`: the command and its arguments. */
+export function usageOf(command: Command): string {
+  const words = command.arguments.map(({ name, isOptional, isRest }) => {
+    const word = isRest ? `${name}…` : name;
+    return isOptional ? `[${word}]` : word;
+  });
+  return [command.name, ...words].join(" ");
+}

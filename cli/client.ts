@@ -1,0 +1,178 @@
+/** Requests to a server, and the failures that they end in. One connection, kept between requests. */
+import * as http from "node:http";
+import * as https from "node:https";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { Connection } from "./connection.ts";
+import { Failure, type FailureKind } from "./failure.ts";
+
+export interface Request {
+  readonly method?: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON; a Readable as it is. */
+  readonly body?: unknown;
+  /** Statuses besides 2xx that are answers, not failures. */
+  readonly accepts?: readonly number[];
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly text: string;
+}
+
+const connectSeconds = 10;
+
+export class Client {
+  readonly url: URL;
+  readonly #connection: Connection;
+  readonly #agent: http.Agent | https.Agent;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.url = connection.url;
+    const { cert, key, ca } = connection;
+    const isSecure = connection.url.protocol === "https:";
+    this.#agent = isSecure
+      ? new https.Agent({
+          keepAlive: true,
+          ...(cert === undefined ? {} : { cert, key }),
+          ...(ca === undefined ? {} : { ca }),
+        })
+      : new http.Agent({ keepAlive: true });
+  }
+
+  /** The reply parsed; null for one without a body. @throws Failure */
+  async json(path: string, request: Request = {}): Promise<unknown> {
+    const answer = await this.send(path, request);
+    return answer.text === "" ? null : JSON.parse(answer.text);
+  }
+
+  /** @throws Failure */
+  async send(path: string, request: Request = {}): Promise<Answer> {
+    const response = await this.open(path, request);
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      text: await text(response),
+    };
+  }
+
+  /** The reply as it comes. @throws Failure for a status that is no answer */
+  async open(path: string, request: Request = {}): Promise<http.IncomingMessage> {
+    const response = await this.#exchange(path, request);
+    const status = response.statusCode ?? 0;
+    if ((status >= 200 && status < 300) || request.accepts?.includes(status)) return response;
+    throw failureOf(status, await text(response), response.headers, path);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #exchange(path: string, { method = "GET", query = {}, headers = {}, body }: Request) {
+    const url = new URL(path, this.url);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    }
+    return new Promise<http.IncomingMessage>((resolve, reject) => {
+      const secure = url.protocol === "https:";
+      const options = { method, agent: this.#agent, headers: { ...headers } };
+      const request = (secure ? https : http).request(url, options, resolve);
+      const fail = (error: Error) => reject(unreachable(this.#connection, error));
+      request.on("error", fail);
+      request.on("socket", (socket) => {
+        if (!socket.connecting) return;
+        const timer = setTimeout(
+          () => request.destroy(new Error(`no answer in ${connectSeconds} s`)),
+          connectSeconds * 1000,
+        );
+        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+        socket.once("close", () => clearTimeout(timer));
+      });
+      if (body instanceof Readable) {
+        pipeline(body, request).catch((error: Error) => fail(error));
+        return;
+      }
+      if (body !== undefined && !("content-type" in headers)) {
+        request.setHeader("content-type", "application/json");
+      }
+      // Node sends no length for the body of a DELETE by itself.
+      const bytes =
+        body === undefined
+          ? undefined
+          : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+      if (bytes !== undefined) request.setHeader("content-length", bytes.length);
+      request.end(bytes);
+    });
+  }
+}
+
+/** The path of something in a database. */
+export function inDatabase(name: string, path: string): string {
+  return `/databases/${encodeURIComponent(name)}/${path}`;
+}
+
+function unreachable({ url, cert }: Connection, error: Error): Failure {
+  const { code = "" } = error as { code?: string };
+  const why = error.message || code;
+  if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)) {
+    return new Failure(
+      "refused",
+      `The certificate of ${url.origin} is not trusted (${why}); give the authority with --ca FILE`,
+      { cause: error },
+    );
+  }
+  if (/ALERT|SSL/.test(code)) {
+    return new Failure(
+      "refused",
+      `${url.origin} refused the connection (${why}); ${cert === undefined ? "give a client certificate with --cert and --key" : "check --cert and --key"}`,
+      { cause: error },
+    );
+  }
+  return new Failure(
+    "unreachable",
+    `No server can be reached at ${url.origin} (${why}); start one with 'jackdaw serve', or name another with --url`,
+    { cause: error },
+  );
+}
+
+const kinds: Readonly<Record<number, FailureKind>> = {
+  401: "refused",
+  403: "refused",
+  404: "missing",
+  409: "conflict",
+  412: "conflict",
+};
+
+function failureOf(
+  status: number,
+  body: string,
+  headers: http.IncomingHttpHeaders,
+  path: string,
+): Failure {
+  const missing = headers["database-missing"];
+  if (missing !== undefined) {
+    return new Failure(
+      "missing",
+      `There is no database '${decodeURIComponent(String(missing))}'; 'jackdaw databases' lists them`,
+    );
+  }
+  let message = `The server answered with status ${status} to ${path}`;
+  let type = "";
+  try {
+    const sent = JSON.parse(body) as { Message?: unknown; Type?: unknown };
+    if (typeof sent.Message === "string") message = sent.Message.split("\n")[0] ?? message;
+    if (typeof sent.Type === "string") type = sent.Type;
+  } catch {
+    // No error of a known form: the status says all.
+  }
+  const kind = type.endsWith("DatabaseDoesNotExistException")
+    ? "missing"
+    : /TimeoutException$/.test(type)
+      ? "conflict"
+      : (kinds[status] ?? "failed");
+  return new Failure(kind, message);
+}

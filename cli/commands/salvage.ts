@@ -1,0 +1,27 @@
+/** `jackdaw salvage`: copies what can be read of a damaged database into a new folder, without a server. */
+import { resolve } from "node:path";
+import { EngineError, nodeEnvironment, salvageDatabase } from "../../engine/engine.ts";
+import type { Surroundings } from "../command.ts";
+import { Failure } from "../failure.ts";
+
+export async function run({ arguments: given, options, print }: Surroundings): Promise<void> {
+  const [source = "", target = ""] = given;
+  try {
+    const found = await salvageDatabase(nodeEnvironment(), resolve(source), resolve(target));
+    if (options.is("json")) {
+      print(JSON.stringify(found));
+      return;
+    }
+    const { documents, revisions, entries, losses, orphans, lostContents } = found;
+    print(`${documents} documents, ${revisions} revisions, ${entries} other entries`);
+    for (const { file, offset, length, reason } of losses) {
+      print(`lost: ${file}, ${length} bytes from ${offset} on: ${reason}`);
+    }
+    for (const name of orphans) print(`without its document: ${name}`);
+    for (const name of lostContents) print(`attachment without its content: ${name}`);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const kind = error.code === "database-missing" ? "missing" : "failed";
+    throw new Failure(kind, error.message, { cause: error });
+  }
+}

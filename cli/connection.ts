@@ -1,0 +1,96 @@
+/**
+ * Which server a command talks to, and with which certificate: options, variables, and what is found beside a local
+ * server (server/startup/running-file.ts writes where it listens, and the data folder has its certificates).
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { readSettings, type Variables } from "../server/settings/setting-sources.ts";
+import { settings } from "../server/settings/setting-table.ts";
+import { readRunningFile } from "../server/startup/running-file.ts";
+import type { Options } from "./command.ts";
+import { Failure } from "./failure.ts";
+
+export interface Connection {
+  readonly url: URL;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly ca: string | undefined;
+}
+
+/** @throws Failure usage */
+export function findConnection(options: Options, environment: Variables): Connection {
+  const given = (name: string) =>
+    options.text(name) ?? environment[`JACKDAW_${name.toUpperCase()}`] ?? undefined;
+  const local = localSettings(environment);
+  const folder = resolve(given("data") ?? local.dataFolder);
+  const found = foundFiles(join(folder, "certs"));
+  const url = readUrl(given("url") ?? readRunningFile(folder)?.Url ?? local.url);
+  if (url.protocol === "http:") return { url, cert: undefined, key: undefined, ca: undefined };
+  // A key belongs to its certificate: both come from the same place, or are in one file.
+  const pairs = [
+    { cert: options.text("cert"), key: options.text("key") },
+    { cert: environment["JACKDAW_CERT"], key: environment["JACKDAW_KEY"] },
+    found,
+  ];
+  const { cert, key = cert } = pairs.find((pair) => pair.cert !== undefined) ?? {};
+  return {
+    url,
+    cert: readPem(cert, "--cert"),
+    key: readPem(key, "--key"),
+    ca: readPem(given("ca") ?? found.ca, "--ca"),
+  };
+}
+
+/** The data folder and address that a server started here would have. */
+function localSettings(environment: Variables): { dataFolder: string; url: string } {
+  const given = readSettings({
+    argv: [],
+    environment,
+    readFile: (path) => readFileSync(path, "utf8"),
+    defaultFile: resolve("settings.json"),
+  });
+  const url = given.get("ServerUrl")?.value ?? settings.ServerUrl.fallback ?? "";
+  return {
+    dataFolder: given.get("DataDir")?.value ?? settings.DataDir.fallback ?? "",
+    url: url.split(";")[0] ?? url,
+  };
+}
+
+function foundFiles(folder: string): { cert?: string; key?: string; ca?: string } {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return {};
+  }
+  const admin = names.find((name) => /^admin\.client\.certificate\..*\.crt$/.test(name));
+  const ca = join(folder, "ca.crt");
+  return {
+    ...(admin === undefined
+      ? {}
+      : { cert: join(folder, admin), key: join(folder, admin.replace(/crt$/, "key")) }),
+    ...(existsSync(ca) ? { ca } : {}),
+  };
+}
+
+function readUrl(text: string): URL {
+  try {
+    const url = new URL(text);
+    if (url.protocol === "https:" || url.protocol === "http:") return url;
+  } catch {
+    // answered below
+  }
+  throw new Failure("usage", `'${text}' is no URL; write --url https://HOST:PORT`);
+}
+
+function readPem(path: string | undefined, option: string): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Failure("usage", `${path} cannot be read (${message}); check ${option}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,47 @@
+/** What is monitored of an open database: sizes, counts and the state of its indexes, without reading documents. */
+import type { LogFigures } from "../store/store.ts";
+import type { OpenDatabase } from "./open-database.ts";
+
+export interface MonitoredIndex {
+  readonly name: string;
+  readonly isStale: boolean;
+  /** It answers no queries: it failed, or too many of its maps did. */
+  readonly hasFailed: boolean;
+  /** Etags between the newest change and the last one that it has seen; 0 when it is up to date. */
+  readonly etagLag: number;
+}
+
+export interface MonitoredFigures extends LogFigures {
+  readonly documents: number;
+  readonly damagedItems: number;
+  readonly indexes: readonly MonitoredIndex[];
+  readonly operationsRunning: number;
+  readonly subscriptions: number;
+  readonly subscriptionWorkers: number;
+}
+
+export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
+  const { state, queries, operations, subscriptions } = database;
+  const nowMicros = state.nowMicros();
+  let workers = 0;
+  let tasks = 0;
+  for (const { name } of subscriptions.tasks()) {
+    tasks++;
+    workers += subscriptions.workersOf(name).length;
+  }
+  return {
+    documents: state.documents.documentCount,
+    ...database.logFigures(),
+    damagedItems: database.damaged.length,
+    indexes: queries.indexes.all().map((index) => ({
+      name: index.name,
+      isStale: index.isStale,
+      hasFailed: index.stateAt(nowMicros) === "Error",
+      etagLag: index.isStale ? Math.max(0, state.committedEtag - index.lastEtag) : 0,
+    })),
+    operationsRunning: operations.list().filter(({ state: { status } }) => status === "running")
+      .length,
+    subscriptions: tasks,
+    subscriptionWorkers: workers,
+  };
+}

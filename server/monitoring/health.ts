@@ -1,0 +1,132 @@
+/**
+ * Whether this server is ready for requests: its databases can be used, its disk takes writes and is not full, and no index
+ * has failed. Callers without a certificate learn yes or no; the reasons are logged, and are in the metrics.
+ *
+ * Invariants:
+ * - However often it is asked, it looks at most once in `lookMs`, and writes to the disk at most once in `probeMs`.
+ * - It opens no database.
+ */
+import { rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { diskReserveBytes } from "../../engine/base/limits.ts";
+import type { Database } from "../../engine/engine.ts";
+import type { Log } from "../logging/log.ts";
+
+const lookMs = 1_000;
+const probeMs = 10_000;
+
+/** What is looked at. */
+export const healthChecks = ["databases", "disk", "indexes", "serving"] as const;
+export type HealthCheck = (typeof healthChecks)[number];
+
+export interface HealthHost {
+  /** undefined: nothing is on a disk. */
+  readonly dataFolder: string | undefined;
+  opened(): readonly Database[];
+  troubles(): ReadonlyMap<string, Error>;
+}
+
+export type Findings = ReadonlyMap<HealthCheck, string>;
+
+/** What is answered on the routes of health: nothing but yes or no. */
+export interface HealthAnswer {
+  readonly status: 200 | 503;
+  readonly body: string;
+}
+
+/** Whoever gets this has reached a process that answers. */
+export const alive: HealthAnswer = { status: 200, body: "ok\n" };
+export const notReady: HealthAnswer = { status: 503, body: "not ready\n" };
+
+export class Health {
+  readonly #host: HealthHost;
+  readonly #log: Log;
+  readonly #nowMs: () => number;
+  #findings: Findings = new Map();
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<Findings> | null = null;
+  #probedMs = Number.NEGATIVE_INFINITY;
+  #probeFailure: string | null = null;
+  #isStopping = false;
+
+  constructor(host: HealthHost, log: Log, nowMs: () => number = () => performance.now()) {
+    this.#host = host;
+    this.#log = log;
+    this.#nowMs = nowMs;
+  }
+
+  /** The server stops: it is not ready from now on. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#lookedMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** What keeps the server from being ready; empty: it is. */
+  findings(): Promise<Findings> {
+    if (this.#nowMs() - this.#lookedMs < lookMs) return Promise.resolve(this.#findings);
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  async #look(): Promise<Findings> {
+    const found = new Map<HealthCheck, string>();
+    if (this.#isStopping) found.set("serving", "the server stops");
+    const troubles = [...this.#host.troubles().keys()];
+    if (troubles.length > 0) found.set("databases", `cannot be used: ${troubles.join(", ")}`);
+    const failed = this.#host.opened().flatMap((database) =>
+      database
+        .figures()
+        .indexes.filter(({ hasFailed }) => hasFailed)
+        .map(({ name }) => `${name} of ${database.name}`),
+    );
+    if (failed.length > 0) found.set("indexes", `have failed: ${failed.join(", ")}`);
+    const disk = await this.#diskTrouble();
+    if (disk !== null) found.set("disk", disk);
+    this.#tell(found);
+    this.#findings = found;
+    this.#lookedMs = this.#nowMs();
+    return found;
+  }
+
+  async #diskTrouble(): Promise<string | null> {
+    const { dataFolder } = this.#host;
+    if (dataFolder === undefined) return null;
+    try {
+      const { bavail, bsize } = await statfs(dataFolder);
+      if (bavail * bsize < diskReserveBytes) return "the disk is full";
+    } catch (error) {
+      return `the data folder cannot be read: ${(error as Error).message}`;
+    }
+    if (this.#nowMs() - this.#probedMs >= probeMs) {
+      this.#probeFailure = await probe(dataFolder);
+      this.#probedMs = this.#nowMs();
+    }
+    return this.#probeFailure;
+  }
+
+  /** One line when it changes. */
+  #tell(found: Findings): void {
+    const text = textOf(found);
+    if (text === textOf(this.#findings)) return;
+    if (found.size === 0) this.#log.info("The server is ready again", { event: "ready" });
+    else this.#log.warn(`The server is not ready: ${text}`, { event: "not-ready" });
+  }
+}
+
+function textOf(found: Findings): string {
+  return [...found].map(([check, reason]) => `${check} (${reason})`).join("; ");
+}
+
+/** Writes and removes a small file. @returns why that failed, or null */
+async function probe(folder: string): Promise<string | null> {
+  const path = join(folder, `.probe-${process.pid}`);
+  try {
+    await writeFile(path, "1");
+    await rm(path);
+    return null;
+  } catch (error) {
+    return `the data folder cannot be written: ${(error as Error).message}`;
+  }
+}

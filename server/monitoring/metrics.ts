@@ -1,0 +1,288 @@
+/**
+ * The metrics of the server in Prometheus's text format, composed when they are asked for. The library has the format and
+ * the figures of the process; what is counted here is in plain arrays until then.
+ *
+ * Invariants:
+ * - Labels are bounded: routes are those of the table, and of databases at most `databasesMax` have series of their own.
+ * - No database is opened.
+ */
+import { collectDefaultMetrics, Registry } from "prom-client";
+import {
+  type LatencyCounts,
+  latencyBounds,
+  syncLatency,
+} from "../../engine/base/latency-counts.ts";
+import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
+import type { Database } from "../../engine/engine.ts";
+import { type Health, healthChecks } from "./health.ts";
+import type { ObservedRoute, RequestObserver } from "./request-observer.ts";
+import { statusClasses } from "./request-stats.ts";
+
+type Labels = Readonly<Record<string, string | number>>;
+
+interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+  /** With what is appended to it; undefined: the metric's. */
+  readonly metricName?: string;
+}
+
+type Kind = "counter" | "gauge" | "histogram";
+
+export interface MetricsHost {
+  readonly routes: readonly ObservedRoute[];
+  readonly requests: RequestObserver;
+  readonly health: Health;
+  readonly databasesMax: number;
+  databaseCount(): number;
+  opened(): readonly Database[];
+  connections(): number;
+  /** Milliseconds since 1970 until which the server's certificate is valid; undefined: it has none. */
+  certificateEndMs(): number | undefined;
+  droppedLogLines(): number;
+  operationsRunning(): number;
+}
+
+const workUses: readonly WorkUse[] = ["replies", "bodies", "snapshots", "scripts", "queries"];
+
+export class Metrics {
+  readonly #host: MetricsHost;
+  /** The figures of the process. */
+  readonly #process = new Registry();
+
+  constructor(host: MetricsHost) {
+    this.#host = host;
+    collectDefaultMetrics({ register: this.#process });
+  }
+
+  get contentType(): string {
+    return this.#process.contentType;
+  }
+
+  /** `mayRead`: whether the caller may learn of a database. */
+  async text(mayRead: (database: string) => boolean): Promise<string> {
+    const registry = new Registry();
+    const add = (name: string, kind: Kind, help: string, samples: readonly Sample[]): void => {
+      const values = samples.map((sample) => ({
+        ...sample,
+        metricName: sample.metricName ?? name,
+      }));
+      const metric = {
+        name,
+        help,
+        type: kind,
+        aggregator: "sum",
+        get: () => ({ name, help, type: kind, values, aggregator: "sum" }),
+      };
+      // The library takes whatever has a name and `get`; its types name its own classes only.
+      registry.registerMetric(metric as unknown as Parameters<Registry["registerMetric"]>[0]);
+    };
+    await this.#addServer(add);
+    this.#addRequests(add);
+    this.#addDatabases(add, mayRead);
+    return (await registry.metrics()) + (await this.#process.metrics());
+  }
+
+  async #addServer(add: Add): Promise<void> {
+    const host = this.#host;
+    const one = (value: number): Sample[] => [{ labels: {}, value }];
+    const found = await host.health.findings();
+    add(
+      "jackdaw_ready",
+      "gauge",
+      "1 where the check of /readyz passes",
+      healthChecks.map((check) => ({ labels: { check }, value: found.has(check) ? 0 : 1 })),
+    );
+    add("jackdaw_databases", "gauge", "Databases of the server", one(host.databaseCount()));
+    add("jackdaw_databases_open", "gauge", "Databases that are open", one(host.opened().length));
+    add("jackdaw_connections", "gauge", "Open connections", one(host.connections()));
+    add(
+      "jackdaw_refused_requests_total",
+      "counter",
+      "Requests of callers without a valid certificate",
+      one(host.requests.refusedCount),
+    );
+    add(
+      "jackdaw_log_lines_dropped_total",
+      "counter",
+      "Lines of the logs that could not be written",
+      one(host.droppedLogLines()),
+    );
+    add(
+      "jackdaw_server_operations_running",
+      "gauge",
+      "Operations of the server under way",
+      one(host.operationsRunning()),
+    );
+    const endMs = host.certificateEndMs();
+    if (endMs !== undefined) {
+      add(
+        "jackdaw_certificate_days_left",
+        "gauge",
+        "Days until the server's certificate expires",
+        one((endMs - Date.now()) / 86_400_000),
+      );
+    }
+    add("jackdaw_memory_budget_bytes", "gauge", "The memory budget", one(processMemory.bytesMax));
+    add(
+      "jackdaw_memory_held_bytes",
+      "gauge",
+      "Bytes of the memory budget that work holds, by use",
+      workUses.map((use) => ({ labels: { use }, value: processMemory.workBytesOf(use) })),
+    );
+    add(
+      "jackdaw_fsync_duration_seconds",
+      "histogram",
+      "Time of making writes durable",
+      histogram("jackdaw_fsync_duration_seconds", {}, syncLatency),
+    );
+  }
+
+  #addRequests(add: Add): void {
+    const counts: Sample[] = [];
+    const times: Sample[] = [];
+    const bytes: Sample[] = [];
+    for (const {
+      route: number,
+      byStatus,
+      latency,
+      replyBytes,
+    } of this.#host.requests.stats.figures()) {
+      const route = this.#host.routes[number];
+      const labels = { method: route?.method ?? "", route: route?.path ?? "none" };
+      for (const [at, value] of byStatus.entries()) {
+        if (value > 0)
+          counts.push({ labels: { ...labels, status: statusClasses[at] as string }, value }); // as many
+      }
+      times.push(...histogram("jackdaw_http_request_duration_seconds", labels, latency));
+      bytes.push({ labels, value: replyBytes });
+    }
+    add("jackdaw_http_requests_total", "counter", "Requests by route and kind of status", counts);
+    add(
+      "jackdaw_http_request_duration_seconds",
+      "histogram",
+      "Time from the request to its reply",
+      times,
+    );
+    add(
+      "jackdaw_http_reply_bytes_total",
+      "counter",
+      "Bytes of the bodies of replies, before compression",
+      bytes,
+    );
+  }
+
+  #addDatabases(add: Add, mayRead: (database: string) => boolean): void {
+    const shown = this.#host.opened().filter(({ name }) => mayRead(name));
+    const known = shown.slice(0, this.#host.databasesMax).map((database) => {
+      return { labels: { database: database.name }, figures: database.figures() };
+    });
+    for (const { name, kind, help, of } of databaseMetrics) {
+      add(
+        name,
+        kind,
+        help,
+        known.map(({ labels, figures }) => ({ labels, value: of(figures) })),
+      );
+    }
+  }
+}
+
+type Figures = ReturnType<Database["figures"]>;
+
+interface DatabaseMetric {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly help: string;
+  readonly of: (figures: Figures) => number;
+}
+
+function gauge(name: string, help: string, of: (figures: Figures) => number): DatabaseMetric {
+  return { name, kind: "gauge", help, of };
+}
+
+/** What each open database has. */
+const databaseMetrics: readonly DatabaseMetric[] = [
+  gauge("jackdaw_documents", "Documents", ({ documents }) => documents),
+  {
+    name: "jackdaw_transactions_total",
+    kind: "counter",
+    help: "Transactions made durable since the database was opened",
+    of: ({ transactions }) => transactions,
+  },
+  gauge(
+    "jackdaw_unsynced_bytes",
+    "Bytes written that are not durable yet",
+    ({ log }) => log.unsyncedBytes,
+  ),
+  gauge("jackdaw_log_file_bytes", "Bytes of the log's files", ({ log }) => log.segmentBytes),
+  gauge(
+    "jackdaw_log_live_bytes",
+    "Bytes of records that are needed",
+    ({ log }) => log.recordBytes - log.deadBytes,
+  ),
+  gauge(
+    "jackdaw_log_dead_bytes",
+    "Bytes of records that compaction will reclaim",
+    ({ log }) => log.deadBytes,
+  ),
+  gauge(
+    "jackdaw_snapshot_bytes",
+    "Bytes of the newest snapshot",
+    ({ lastSnapshotBytes }) => lastSnapshotBytes,
+  ),
+  gauge(
+    "jackdaw_damaged_items",
+    "Stored items that were found damaged",
+    ({ damagedItems }) => damagedItems,
+  ),
+  gauge(
+    "jackdaw_operations_running",
+    "Operations under way",
+    ({ operationsRunning }) => operationsRunning,
+  ),
+  gauge("jackdaw_subscriptions", "Subscriptions", ({ subscriptions }) => subscriptions),
+  gauge(
+    "jackdaw_subscription_workers",
+    "Connected workers of subscriptions",
+    (one) => one.subscriptionWorkers,
+  ),
+  gauge("jackdaw_indexes", "Indexes", ({ indexes }) => indexes.length),
+  gauge(
+    "jackdaw_indexes_stale",
+    "Indexes that are not up to date",
+    ({ indexes }) => indexes.filter(({ isStale }) => isStale).length,
+  ),
+  gauge(
+    "jackdaw_indexes_failed",
+    "Indexes that have failed",
+    ({ indexes }) => indexes.filter(({ hasFailed }) => hasFailed).length,
+  ),
+  gauge(
+    "jackdaw_index_lag_etags",
+    "Changes that the index furthest behind has not seen",
+    ({ indexes }) => Math.max(0, ...indexes.map(({ etagLag }) => etagLag)),
+  ),
+];
+
+type Add = (name: string, kind: Kind, help: string, samples: readonly Sample[]) => void;
+
+/** The samples of one histogram: cumulative buckets, sum and count. */
+function histogram(
+  name: string,
+  labels: Labels,
+  { buckets, count, totalMs }: LatencyCounts,
+): Sample[] {
+  let sum = 0;
+  const samples = [...buckets].map((value, at) => {
+    sum += value;
+    const bound = latencyBounds[at];
+    const le = bound === undefined ? "+Inf" : bound / 1000;
+    return { labels: { ...labels, le }, value: sum, metricName: `${name}_bucket` };
+  });
+  return [
+    ...samples,
+    { labels, value: totalMs / 1000, metricName: `${name}_sum` },
+    { labels, value: count, metricName: `${name}_count` },
+  ];
+}

@@ -1,0 +1,45 @@
+/** Health and metrics of one server. The metrics, and the library for them, are loaded when they are first asked for. */
+import { alive, type Health, type HealthAnswer, notReady } from "./health.ts";
+import type { Metrics, MetricsHost } from "./metrics.ts";
+import { MonitoringListener } from "./monitoring-listener.ts";
+
+export class Monitoring {
+  readonly health: Health;
+  readonly #host: MetricsHost;
+  #metrics: Promise<Metrics> | null = null;
+  #listener: MonitoringListener | null = null;
+
+  constructor(host: MetricsHost) {
+    this.#host = host;
+    this.health = host.health;
+  }
+
+  /** Whether the server is ready. */
+  async ready(): Promise<HealthAnswer> {
+    const found = await this.health.findings();
+    return found.size === 0 ? alive : notReady;
+  }
+
+  /** Listens there too; undefined: it does not. @throws StartError port-in-use, address-unavailable */
+  async listen(url: URL | undefined): Promise<void> {
+    if (url !== undefined) this.#listener = await MonitoringListener.open(this, url);
+  }
+
+  /** The port of that listener; undefined: there is none. */
+  get port(): number | undefined {
+    return this.#listener?.port;
+  }
+
+  unref(): void {
+    this.#listener?.unref();
+  }
+
+  close(): void {
+    this.#listener?.close();
+  }
+
+  metrics(): Promise<Metrics> {
+    this.#metrics ??= import("./metrics.ts").then(({ Metrics }) => new Metrics(this.#host));
+    return this.#metrics;
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * What is known of a request when it has ended: counted, and logged where the settings ask for it.
+ *
+ * Invariants:
+ * - Nothing of a body, a query string or a parameter is logged; a path is the pattern of its route.
+ * - A caller without rights causes a bounded number of lines.
+ */
+import type { Exchange } from "../http/exchange.ts";
+import type { Actor, AuditLog } from "../logging/audit-log.ts";
+import { LineLimit } from "../logging/line-limit.ts";
+import type { Log } from "../logging/log.ts";
+import type { LogSettings } from "../settings/log-settings.ts";
+import { maskedQuery } from "./masked-query.ts";
+import { RequestStats } from "./request-stats.ts";
+
+/** A route, as lines show it. */
+export interface ObservedRoute {
+  readonly kind: string;
+  readonly method: string;
+  readonly path: string;
+  readonly access: string;
+  readonly isLong?: true;
+}
+
+/** What a line tells of an answered query. */
+export interface QueriedOutcome {
+  readonly indexName: string;
+  readonly totalResults: number;
+  readonly isStale: boolean;
+}
+
+const burstMax = 20;
+const pauseMs = 1_000;
+
+export class RequestObserver {
+  readonly stats: RequestStats;
+  /** Requests refused because their caller is not known. */
+  refusedCount = 0;
+  readonly #routes: readonly ObservedRoute[];
+  readonly #log: Log;
+  readonly #audit: AuditLog;
+  readonly #settings: LogSettings;
+  readonly #slowMs: number;
+  readonly #slowLimit = new LineLimit(burstMax, pauseMs);
+  readonly #queryLimit = new LineLimit(burstMax, pauseMs);
+  readonly #refusalLimit = new LineLimit(burstMax, pauseMs);
+  readonly #isWatched: boolean;
+
+  constructor(routes: readonly ObservedRoute[], log: Log, audit: AuditLog, settings: LogSettings) {
+    this.#routes = routes;
+    this.#log = log;
+    this.#audit = audit;
+    this.#settings = settings;
+    this.stats = new RequestStats(routes.length);
+    this.#slowMs = settings.slowWriteMs > 0 ? settings.slowWriteMs : Number.POSITIVE_INFINITY;
+    this.#isWatched = settings.hasRequests || audit.isOn;
+  }
+
+  /** A request from the wire has ended. Hot. */
+  ended(exchange: Exchange): void {
+    const ms = performance.now() - exchange.startedMs;
+    this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
+    if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
+    if (this.#isWatched) this.#tell(exchange, ms);
+  }
+
+  /** The caller presented no certificate, or one that is not known or not valid. */
+  refused(exchange: Exchange): void {
+    this.refusedCount++;
+    const { standing } = exchange.identity;
+    const leftOut = this.#refusalLimit.take();
+    if (leftOut === null) return;
+    const actor = actorOf(exchange);
+    const advice =
+      standing === "none"
+        ? "The caller sent no certificate; if it should have access, give it a registered one"
+        : "If the caller should have access, register its certificate with /admin/certificates or renew it";
+    const fields = { event: "refused", standing, address: actor.address, leftOut };
+    const certificate = { thumbprint: actor.thumbprint || null, subject: actor.subject ?? null };
+    this.#log.warn(`A request was refused. ${advice}.`, { ...fields, ...certificate });
+    this.#audit.record("refused a request", actor, { standing, leftOut });
+  }
+
+  /** A query has been answered. Hot. */
+  queried(exchange: Exchange, text: string, outcome: QueriedOutcome, hasWaited: boolean): void {
+    const { slowQueryMs } = this.#settings;
+    const ms = performance.now() - exchange.startedMs;
+    if (slowQueryMs === 0 || ms < slowQueryMs) return;
+    const leftOut = this.#queryLimit.take();
+    if (leftOut === null) return;
+    this.#log.warn("A query was slow", {
+      event: "slow-query",
+      ...fieldsOf(exchange, this.#routes[exchange.routeNumber], ms),
+      query: maskedQuery(text),
+      index: outcome.indexName,
+      results: outcome.totalResults,
+      isStale: outcome.isStale,
+      waitedForIndex: hasWaited,
+      leftOut,
+    });
+  }
+
+  #tellSlowWrite(exchange: Exchange, ms: number): void {
+    const route = this.#routes[exchange.routeNumber];
+    if (route === undefined || route.access !== "write" || route.isLong === true) return;
+    if (isByQuery(route)) return;
+    const leftOut = this.#slowLimit.take();
+    if (leftOut === null) return;
+    this.#log.warn("A write was slow", {
+      event: "slow-write",
+      ...fieldsOf(exchange, route, ms),
+      bytes: bytesSent(exchange),
+      leftOut,
+    });
+  }
+
+  #tell(exchange: Exchange, ms: number): void {
+    const route = this.#routes[exchange.routeNumber];
+    if (this.#settings.hasRequests) {
+      this.#log.info("request", {
+        event: "request",
+        ...fieldsOf(exchange, route, ms),
+        replyBytes: exchange.replyBytes,
+        thumbprint: exchange.identity.thumbprint || null,
+      });
+    }
+    if (route !== undefined && this.#audit.isOn && isAudited(route)) {
+      this.#audit.record(`${route.method} ${route.path}`, actorOf(exchange), {
+        database: exchange.databaseName ?? null,
+        // Names of what was changed; never what it was changed to.
+        name: exchange.query.get("name") ?? null,
+        certificate: exchange.query.get("thumbprint") ?? null,
+        changed: exchange.changedNames,
+        status: exchange.status,
+      });
+    }
+  }
+}
+
+/** What the audit log has of the routes: changes of certificates, databases, indexes and settings. */
+export function isAudited({ method, access, path }: ObservedRoute): boolean {
+  if (method === "GET" || method === "HEAD") return false;
+  if (access === "database-admin" || access === "operator" || access === "cluster-admin")
+    return true;
+  return access === "write" && /\/(indexes|subscriptions|smuggler)(\/|$)/.test(path);
+}
+
+/** Operations over many documents take long by nature. */
+function isByQuery({ path, method }: ObservedRoute): boolean {
+  return path.endsWith("/queries") && method !== "POST";
+}
+
+function fieldsOf(
+  exchange: Exchange,
+  route: ObservedRoute | undefined,
+  ms: number,
+): Record<string, string | number | null> {
+  return {
+    method: route?.method ?? null,
+    route: route?.path ?? null,
+    database: exchange.databaseName ?? null,
+    status: exchange.status,
+    ms: Math.round(ms * 1000) / 1000,
+  };
+}
+
+function bytesSent(exchange: Exchange): number | null {
+  const length = exchange.header("content-length");
+  return length === undefined ? null : Number(length);
+}
+
+function actorOf({ identity, remoteCertificate, connection }: Exchange): Actor {
+  const { thumbprint } = identity;
+  return { thumbprint, subject: remoteCertificate?.subject, address: connection.remoteAddress };
+}

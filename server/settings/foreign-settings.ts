@@ -1,0 +1,206 @@
+/**
+ * Settings of RavenDB that are accepted and have no meaning here: test drivers, compose files and settings files bring
+ * them along. Any other name that this server does not know is a mistake.
+ */
+
+/** Prefix of names in lower case, and why they have no effect. The first that fits counts. */
+const reasons: Readonly<Record<string, string>> = {
+  license: "there is no licence",
+  "setup.": "there is no setup wizard",
+  "logs.": "the log has other settings",
+  "features.": "what is there is always on",
+  "testing.": "they are for RavenDB's own tests",
+  "cluster.": "there are no clusters",
+  "indexing.": "indexes have limits of their own",
+  "databases.": "databases have limits of their own",
+  "memory.": "memory has limits of its own",
+  "storage.": "the storage is another one",
+  "security.auditlog.": "the audit log has other settings",
+  "backup.": "backups have no other settings",
+  "updates.": "nothing is updated by itself",
+  "": "nothing here depends on it",
+};
+
+/** Names that belong together share a reason, and are reported on one line. */
+export interface ForeignSetting {
+  readonly reason: string;
+  /** Operators who configure an audit log may rely on it: then it is a warning. */
+  readonly isWarning: boolean;
+}
+
+/** What is known of a setting of RavenDB's; undefined for a name that is none. */
+export function foreignSetting(name: string): ForeignSetting | undefined {
+  const lower = name.toLowerCase();
+  if (!foreignNames().has(lower)) return undefined;
+  const [prefix = "", reason = ""] =
+    Object.entries(reasons).find(([one]) => lower.startsWith(one)) ?? [];
+  return { reason, isWarning: prefix === "security.auditlog." };
+}
+
+let namesInLowerCase: ReadonlySet<string> | undefined;
+
+function foreignNames(): ReadonlySet<string> {
+  namesInLowerCase ??= new Set(unpacked(ravenSettings).map((name) => name.toLowerCase()));
+  return namesInLowerCase;
+}
+
+/** `A: = B.C` is `A` and `A.B.C`. Lines that are indented continue the one before. */
+export function unpacked(packed: string): string[] {
+  return packed
+    .trim()
+    .split(/\n(?! )/)
+    .flatMap((line) => {
+      const [prefix = "", rest] = line.split(": ");
+      if (rest === undefined) return [prefix];
+      return rest.split(/\s+/).map((name) => (name === "=" ? prefix : `${prefix}.${name}`));
+    });
+}
+
+/**
+ * Those that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), those of its versions 5.4 and 6 that it has
+ * dropped, and the switches of its command line.
+ */
+const ravenSettings = `
+AcmeRenewalThresholdPercentage
+AcmeUrl
+Ai: Agent.Tools.TokenUsageThreshold Agent.Trimming.Summarization.SummarizationResultPrefix
+  Agent.Trimming.Summarization.SummarizationTaskBeginningPrompt Agent.Trimming.Summarization.SummarizationTaskEndPrompt Assistant.Disable
+  Assistant.DisableDataSubmission Embeddings.MaxBatchSize Embeddings.MaxConcurrentBatches Embeddings.MaxFallbackTimeInSec
+  GenAi.GenAiSendToModelTimeoutInSec
+Backup: AllowedAwsRegions AllowedDestinations Azure.Legacy CloudStorageOperationTimeoutInMin Compression.Algorithm Compression.Level
+  ConcurrentBackupsDelayInSec LocalRootPath LowMemoryBackupDelayInMin MaxNumberOfConcurrentBackups MaxReadOpsPerSecond
+  MoveToNewResponsibleNodeGracePeriodInMin Snapshot.Compression.Algorithm Snapshot.Compression.Level TempPath
+CdcSink: MaxBatchSize MaxFallbackTimeInSec Postgres.ReplicationTimeoutInSec ProcessHealthStatusFailedThreshold ProcessHealthStatusImpairedThreshold
+  SqlServer.PollIntervalInSec
+Cluster: CompareExchangeExpiredDeleteFrequencyInSec CompareExchangeTombstonesCleanupIntervalInMin DisableAtomicDocumentWrites ElectionTimeoutInMs
+  FullReportIntervalInMin HardDeleteOnReplacement LogHistoryMaxEntries MaxChangeVectorDistance MaxClusterTransactionBatchSize
+  MaxClusterTransactionCompareExchangeTombstoneCheckIntervalInMin MaximalAllowedClusterVersion MaxSizeOfSingleRaftCommandInMb OnErrorDelayTimeInMs
+  OperationTimeoutInSec ReceiveFromWorkerTimeoutInMs StatsStabilizationTimeInSec SupervisorSamplePeriodInMs TcpReceiveBufferSizeInBytes
+  TcpSendBufferSizeInBytes TcpTimeoutInMs TimeBeforeAddingReplicaInSec TimeBeforeMovingToRehabInSec TimeBeforeRotatingPreferredNodeInSec
+  WorkerSamplePeriodInMs
+Databases: CollectionOperationTimeoutInSec Compression.CompressAllCollectionsDefault Compression.CompressRevisionsDefault ConcurrentLoadTimeoutInSec
+  DeepCleanupThresholdInMin FrequencyToCheckForIdleInSec MaxConcurrentLoads MaxIdleTimeInSec OperationTimeoutInSec PulseReadTransactionLimitInMb
+  QueryOperationTimeoutInSec QueryTimeoutInSec RegularCleanupThresholdInMin
+DataDir: = EnforcePath
+Debug: EventListener.AllocationsLoggingCount EventListener.AllocationsLoggingIntervalInMs EventListener.EventTypes EventListener.MinimumDurationInMs
+  EventListener.Mode
+Embedded: ParentProcessId
+ETL: ExtractAndTransformTimeoutInSec MaxBatchSizeInMb MaxFallbackTimeInSec MaxNumberOfExtractedDocuments MaxNumberOfExtractedItems
+  OLAP.MaxNumberOfExtractedDocuments ProcessHealthStatusFailedThreshold ProcessHealthStatusImpairedThreshold Queue.AzureQueueStorage.TimeToLiveInSec
+  Queue.AzureQueueStorage.VisibilityTimeoutInSec Queue.Kafka.InitTransactionsTimeoutInSec Raven.LoadRequestTimeoutInSec SQL.CommandTimeoutInSec
+  SQL.MaxTransactionRetryRatio
+Export: Compression.Algorithm Compression.Level
+ExternalIp
+Features: Availability
+Http: AllowResponseCompressionOverHttps AllowSynchronousIO DeflateResponseCompressionLevel GzipResponseCompressionLevel
+  Http2.InitialConnectionWindowSizeInKb Http2.InitialStreamWindowSizeInKb Http2.KeepAlivePingDelayInSec Http2.KeepAlivePingTimeoutInSec
+  Http2.LatencyHint Http2.MaxFrameSizeInKb Http2.MaxStreamsPerConnection Http2.Profile MaxRequestBufferSizeInKb MaxRequestLineSizeInKb
+  MinDataRateBytesPerSec MinDataRateGracePeriodInSec Protocols StaticFilesResponseCompressionLevel UseResponseCompression ZstdResponseCompressionLevel
+Indexing: AllowStringCompilation Analyzers.Default Analyzers.Exact.Default Analyzers.NGram.MaxGram Analyzers.NGram.MinGram Analyzers.Search.Default
+  Auto.ArchivedDataProcessingBehavior Auto.DeploymentMode Auto.SearchEngineType CleanupIntervalInMin
+  Corax.DocumentsLimitForCompressionDictionaryCreation Corax.IncludeDocumentScore Corax.IncludeSpatialDistance
+  Corax.MaxAllocationsAtDictionaryTrainingInMb Corax.MaxMemoizationSizeInMb Corax.Static.ComplexFieldIndexingBehavior
+  Corax.UnmanagedAllocationsBatchSizeLimitInMb Corax.VectorSearch.CacheSizeInMb Corax.VectorSearch.DefaultMinimumSimilarity
+  Corax.VectorSearch.DefaultNumberOfCandidatesForIndexing Corax.VectorSearch.DefaultNumberOfCandidatesForQuerying
+  Corax.VectorSearch.DefaultNumberOfEdges Corax.VectorSearch.MaximumConcurrentBatchesForHnswAcceleration
+  Corax.VectorSearch.MaxNumberOfThreadsForLocalEmbeddingsGeneration Corax.VectorSearch.OrderByScoreAutomatically
+  Corax.VectorSearch.VectorSearchScanningThreshold Disable DisableQueryOptimizerGeneratedIndexes ElapsedSinceQueriedPersistIntervalInMin
+  Encrypted.TransactionSizeLimitInMb ErrorIndexStartupBehavior GlobalScratchSpaceLimitInMb History.NumberOfRevisions IndexEmptyEntries
+  IndexMissingFieldsAsNull IndexStartupBehavior LargeSegmentSizeToMergeInMb Lucene.Analyzers.NGram.MaxGram Lucene.Analyzers.NGram.MinGram
+  Lucene.IndexInputType Lucene.LargeSegmentSizeToMergeInMb Lucene.MaximumSizePerSegmentInMb Lucene.MaxTimeForMergesToKeepRunningInSec
+  Lucene.MergeFactor Lucene.NumberOfLargeSegmentsToMergeInSingleBatch Lucene.ReaderTermsIndexDivisor Lucene.UseCompoundFileInMerging
+  ManagedAllocationsBatchSizeLimitInMb MapBatchSize MapTimeoutAfterEtagReachedInMin MapTimeoutInSec MaximumSizePerSegmentInMb
+  MaxNumberOfConcurrentlyRunningIndexes MaxStepsForScript MaxTimeForDocumentTransactionToRemainOpenInSec MaxTimeForMergesToKeepRunningInSec
+  MaxTimeToWaitAfterFlushAndSyncWhenExceedingScratchSpaceLimit MaxTimeToWaitAfterFlushAndSyncWhenExceedingScratchSpaceLimitInSec
+  MaxTimeToWaitAfterFlushAndSyncWhenReplacingSideBySideIndexInSec MergeFactor Metrics.Enabled
+  MinimumTotalSizeOfJournalsToRunFlushAndSyncWhenReplacingSideBySideIndexInMb MinNumberOfMapAttemptsAfterWhichBatchWillBeCanceledIfRunningLowOnMemory
+  NuGet.AllowPreleasePackages NuGet.AllowPreReleasePackages NuGet.PackageSourceUrl NuGet.PackagesPath NuGetAllowPreleasePackages
+  NuGetAllowPreReleasePackages NuGetPackageSourceUrl NuGetPackagesPath NumberOfConcurrentStoppedBatchesIfRunningLowOnMemory
+  NumberOfLargeSegmentsToMergeInSingleBatch OrderByScoreAutomaticallyWhenBoostingIsInvolved OrderByTicksAutomaticallyWhenDatesAreInvolved
+  QueryClauseCache.Disabled QueryClauseCache.ExpirationScanFrequencyInSec QueryClauseCache.RepeatedQueriesCount
+  QueryClauseCache.RepeatedQueriesTimeFrameInSec QueryClauseCache.SizeInMb Querying.Corax.NullFirst Querying.Corax.NullsSortMode
+  Querying.UseSearchAnalyzerForDynamicFieldsIfNotSetExplicitlyInSearchQuery ResetMode RunInMemory ScratchSpaceLimitInMb
+  SkipDatabaseIdValidationOnIndexOpening Static.ArchivedDataProcessingBehavior Static.DeploymentMode Static.RequireAdminToDeployJavaScriptIndexes
+  Static.SearchEngineType TempPath Throttling.TimeIntervalInMs TimeBeforeDeletionOfSupersededAutoIndexInSec
+  TimeSinceLastQueryAfterWhichDeepCleanupCanBeExecutedInMin TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs
+  TimeToWaitBeforeMarkingAutoIndexAsIdleInMin TransactionSizeLimitInMb UseCompoundFileInMerging
+Integrations: PostgreSQL.Enabled PostgreSQL.Port
+LetsEncrypt: AcmeProfile
+License: = CanActivate CanForceUpdate CanRenew CanRenewLicense DisableAutoUpdate DisableAutoUpdateFromApi DisableLicenseSupportCheck Eula.Accepted
+  Path SkipLeasingErrorsLogging ThrowOnInvalidOrMissingLicense
+Logs: ArchiveAboveSizeInMb Compress ConfigPath EnableArchiveFileCompression FileName Internal.Level Internal.LogToStandardError
+  Internal.LogToStandardOutput Internal.Path MaxArchiveDays MaxArchiveFiles MaxFileSizeInMb Microsoft.ConfigurationPath Microsoft.Disable
+  Microsoft.Enabled Microsoft.MinLevel MinLevel Mode NuGet.AdditionalPackages NuGet.AllowPreReleasePackages NuGet.PackageSourceUrl NuGet.PackagesPath
+  Path RetentionSizeInMb RetentionTimeInHrs ThrowConfigExceptions UseUtcTime
+Memory: EnableHighTemporaryDirtyMemoryUse GC.LargeObjectHeapCompactionThresholdPercentage LowMemoryCommitLimitInMb LowMemoryLimitInMb
+  MaxContextSizeToKeepInMb MaxFreeCommittedMemoryToKeepInMb MinimumFreeCommittedMemoryPercentage TemporaryDirtyMemoryAllowedPercentage
+  TemporaryDirtyMemoryChecksPeriodInSec UseTotalDirtyMemInsteadOfMemUsage
+Migration: MigratorPath
+Monitoring: Cpu.Exec Cpu.Exec.Arguments Disk.ReadStatsDebounceTimeInMs OpenTelemetry.ConsoleExporter OpenTelemetry.Enabled
+  OpenTelemetry.Meters.AspNetCore.Enabled OpenTelemetry.Meters.Runtime.Enabled OpenTelemetry.Meters.Server.CPUCredits.Enabled
+  OpenTelemetry.Meters.Server.Enabled OpenTelemetry.Meters.Server.GC.Enabled OpenTelemetry.Meters.Server.General.Enabled
+  OpenTelemetry.Meters.Server.Requests.Enabled OpenTelemetry.Meters.Server.Resources.Enabled OpenTelemetry.Meters.Server.Storage.Enabled
+  OpenTelemetry.Meters.Server.TotalDatabases.Enabled OpenTelemetry.OpenTelemetryProtocol.Enabled OpenTelemetry.OpenTelemetryProtocol.Endpoint
+  OpenTelemetry.OpenTelemetryProtocol.ExportProcessorType OpenTelemetry.OpenTelemetryProtocol.Headers OpenTelemetry.OpenTelemetryProtocol.Protocol
+  OpenTelemetry.OpenTelemetryProtocol.Timeout OpenTelemetry.ServiceInstanceId OpenTelemetry.ServiceName OpenTelemetry.ServiceNamespace
+  Snmp.AuthenticationPassword Snmp.AuthenticationPassword.Secondary Snmp.AuthenticationProtocol Snmp.AuthenticationProtocol.Secondary
+  Snmp.AuthenticationUser Snmp.AuthenticationUser.Secondary Snmp.Community Snmp.DisableTimeWindowChecks Snmp.Enabled Snmp.Port Snmp.PrivacyPassword
+  Snmp.PrivacyPassword.Secondary Snmp.PrivacyProtocol Snmp.PrivacyProtocol.Secondary Snmp.SupportedVersions
+Notifications: FilterOut
+Patching: AllowStringCompilation MaxStepsForScript StrictMode
+PerformanceHints: Documents.HugeDocumentsCollectionSize Documents.HugeDocumentSizeInMb Indexing.AlertWhenSourceDocumentIncludedInOutput
+  Indexing.MaxDepthOfRecursionInLinqSelect Indexing.MaxIndexOutputsPerDocument Indexing.MaxNumberOfLoadsPerReference MaxNumberOfResults
+  Memory.MinSwapSizeInMb TooLongRequestThresholdInSec
+PublicServerUrl: = Tcp Tcp.Cluster Tcp.External
+Query: MaxClauseCount RegexTimeoutInMs
+QueueSink: MaxBatchSize MaxFallbackTimeInSec
+Replication: ActiveConnectionTimeoutInSec MaxItemsCount MaxNumberOfAttachmentsTrackedForDeduplication MaxSizeToSendInMb
+  NumberOfEnumeratedDocumentsToCheckIfPulseLimitExceeded ReplicationMinimalHeartbeatInSec RetryMaxTimeoutInSec RetryReplicateAfterInSec
+RunInMemory
+SchemaValidation: MaxDepth RegexTimeoutInMs
+Security: AuditLog.ArchiveAboveSizeInMb AuditLog.Compress AuditLog.EnableArchiveFileCompression AuditLog.FileName AuditLog.FolderPath
+  AuditLog.MaxArchiveDays AuditLog.MaxArchiveFiles AuditLog.RetentionSizeInMb AuditLog.RetentionTimeInHrs Certificate.Change.Exec
+  Certificate.Change.Exec.Arguments Certificate.Exec Certificate.Exec.TimeoutInSec Certificate.ExpiringThresholdInDays Certificate.LetsEncrypt.Email
+  Certificate.Load.Exec Certificate.Load.Exec.Arguments Certificate.Password Certificate.Path Certificate.Renew.Exec Certificate.Renew.Exec.Arguments
+  Certificate.Validation.Exec Certificate.Validation.Exec.Arguments Certificate.Validation.Exec.TimeoutInSec Certificate.Validation.KeyUsages
+  Csrf.AdditionalOriginHeaders Csrf.Enabled Csrf.TrustedOrigins DisableHsts DisableHttpsRedirection DoNotConsiderMemoryLockFailureAsCatastrophicError
+  MasterKey.Exec MasterKey.Exec.Arguments MasterKey.Exec.TimeoutInSec MasterKey.Path RestrictExternalScriptUsageForNonClusterAdmin TlsCipherSuites
+  TwoFactor.DefaultSessionDurationInMin TwoFactor.MaxSessionDurationInMin UnsecuredAccessAllowed WellKnownCertificates.Admin
+  WellKnownIssuerHashes.Admin WellKnownIssuers.Admin WellKnownIssuers.Admin.ValidateCertificateNames
+Server: AdminChannel.Disable CpuCredits.Base CpuCredits.Exec CpuCredits.Exec.Arguments CpuCredits.Exec.SyncIntervalInMin CpuCredits.Exec.TimeoutInSec
+  CpuCredits.ExhaustionBackgroundTasksThreshold CpuCredits.ExhaustionBackupDelayInMin CpuCredits.ExhaustionFailoverThreshold CpuCredits.Max
+  IndexingAffinityMask LogsStream.Disable MaxTimeForTaskToWaitForDatabaseToLoadInSec Name NumberOfUnusedCoresByIndexes ProcessAffinityMask
+  Tcp.Compression.Disable ThreadPool.MaxCompletionPortThreads ThreadPool.MaxWorkerThreads ThreadPool.MinCompletionPortThreads
+  ThreadPool.MinWorkerThreads
+ServerUrl: = Cluster Tcp
+Setup: Certificate.Path Mode
+Sharding: Import.CompressionLevel OrchestratorTimeoutInMin ShardExecutor.UseHttpCompression ShardExecutor.UseHttpDecompression
+Storage: CompressTxAboveSizeInKb Dangerous.IgnoreInvalidJournalErrors Dangerous.SkipChecksumValidationOnDatabaseLoading DiscardVirtualMemory
+  EnablePrefetching Encrypted.DisableBuffersPooling ForceUsing32BitsPager FreeSpaceAlertThresholdInMb FreeSpaceAlertThresholdInPercentages
+  IgnoreDataIntegrityErrorsOfAlreadySyncedTransactions IO.Metrics.Enabled IoMetricsCleanupIntervalInHrs MaxConcurrentFlushes
+  MaxNumberOfRecyclableJournals MaxScratchBufferSizeInMb NumberOfConcurrentSyncsPerPhysicalDrive OnCreateDirectory.Exec
+  OnCreateDirectory.Exec.Arguments OnCreateDirectory.Exec.TimeoutInSec OnDirectoryInitialize.Exec OnDirectoryInitialize.Exec.Arguments
+  OnDirectoryInitialize.Exec.TimeoutInSec PrefetchBatchSizeInKb PrefetchResetThresholdInGb ReadAheadKbAlertThresholdInKb SyncJournalsCountThreshold
+  TempPath TimeToSyncAfterFlashInSec TimeToSyncAfterFlushInSec UseSequentialReadAheadHintForJournalRecovery
+Studio: Path
+Subscriptions: ArchivedDataProcessingBehavior MaxNumberOfConcurrentConnections
+Testing: EchoSocket.Port ParentProcessId
+ThrowIfAnyIndexCannotBeOpened
+Tombstones: CleanupIntervalInMin CleanupIntervalWithReplicationHubInMin RetentionTimeWithReplicationHubInHrs
+TrafficWatch: CertificateThumbprints ChangeTypes Databases HttpMethods MinimumDurationInMs MinimumRequestSizeInBytes MinimumResponseSizeInBytes Mode
+  StatusCodes
+TransactionMerger: MaxTimeToWaitForPreviousTxBeforeRejectingInMs MaxTimeToWaitForPreviousTxInMs MaxTxSizeInMb
+Updates: BackgroundChecks.Disable Channel
+browser
+daemon
+log-to-console
+non-interactive
+print-id
+service-name
+`;
+
+/** Variables that carry the prefix of settings and are none: those of RavenDB's container image. */
+export const foreignVariables: ReadonlySet<string> = new Set([
+  "raven_auto_install_ca",
+  "raven_in_docker",
+]);

@@ -1,0 +1,451 @@
+/**
+ * The one list of supported settings: kind of value, default, unit, and a line of what each is. `jackdaw help serve`,
+ * `jackdaw config` and completion print it, and docs/settings.md is compared with it.
+ */
+import {
+  batchCommandsMax,
+  folderSilenceMs,
+  scriptBytesMax,
+  scriptMsMax,
+  scriptStepsMax,
+} from "../../engine/base/limits.ts";
+import { nodeTagDefault } from "../../engine/base/names.ts";
+import { workLimits } from "../../engine/base/work-budget.ts";
+
+export type SettingKind = "text" | "bool" | "count" | "seconds" | "url";
+
+export interface Setting {
+  /** The heading in docs/settings.md. */
+  readonly group:
+    | "Addresses"
+    | "Data"
+    | "Certificates"
+    | "Logs and monitoring"
+    | "Requests"
+    | "Queries"
+    | "Scripts"
+    | "For tests";
+  readonly kind: SettingKind;
+  /** As text; undefined: not set. */
+  readonly fallback: string | undefined;
+  /** Of numbers that have one. */
+  readonly unit?: string;
+  readonly isSecret?: true;
+  /** One line; docs/settings.md begins with it. */
+  readonly about: string;
+}
+
+/** Every supported setting. Counts are whole numbers >= 0; seconds (or what `unit` says) may have a fraction. */
+export const settingTable = {
+  ServerUrl: {
+    group: "Addresses",
+    kind: "url",
+    fallback: "https://127.0.0.1:8443",
+    about: "where to listen",
+  },
+  "ServerUrl.Tcp": {
+    group: "Addresses",
+    kind: "url",
+    fallback: undefined,
+    about: "where subscriptions are served, tcp://host:port",
+  },
+  PublicServerUrl: {
+    group: "Addresses",
+    kind: "url",
+    fallback: undefined,
+    about: "how clients reach the server, if not by ServerUrl",
+  },
+  "PublicServerUrl.Tcp": {
+    group: "Addresses",
+    kind: "url",
+    fallback: undefined,
+    about: "how clients reach ServerUrl.Tcp",
+  },
+  "Cluster.NodeTag": {
+    group: "Addresses",
+    kind: "text",
+    fallback: nodeTagDefault,
+    about:
+      "the name of this node in change vectors, server-made ids and replies: one to four letters from A to Z",
+  },
+  DataDir: {
+    group: "Data",
+    kind: "text",
+    fallback: "./data",
+    about: "the folder of everything that is kept",
+  },
+  RunInMemory: {
+    group: "Data",
+    kind: "bool",
+    fallback: "false",
+    about: "keep nothing: databases are gone when the server ends",
+  },
+  "Memory.LimitInMb": {
+    group: "Data",
+    kind: "count",
+    fallback: undefined,
+    unit: "MB",
+    about: "memory for stored documents, bodies, replies and work under way",
+  },
+  "Server.ShutdownTimeoutInSec": {
+    group: "Data",
+    kind: "seconds",
+    fallback: "7",
+    unit: "s",
+    about: "how long a server that stops waits for requests under way",
+  },
+  "Server.FolderSilenceInSec": {
+    group: "Data",
+    kind: "seconds",
+    fallback: String(folderSilenceMs / 1000),
+    unit: "s",
+    about: "after how long without a heartbeat of its server another one may take the data folder",
+  },
+  "Databases.MaxIdleTimeInSec": {
+    group: "Data",
+    kind: "seconds",
+    fallback: "900",
+    unit: "s",
+    about:
+      "a database that nobody has used for this long is closed, and opened again by the next request",
+  },
+  "Databases.FrequencyToCheckForIdleInSec": {
+    group: "Data",
+    kind: "seconds",
+    fallback: "30",
+    unit: "s",
+    about: "how often the server looks for databases that nobody uses",
+  },
+  "Tombstones.CleanupIntervalInMin": {
+    group: "Data",
+    kind: "seconds",
+    fallback: "5",
+    unit: "min",
+    about: "how often markers of deletions are removed that all indexes have processed",
+  },
+  "Backup.LocalRootPath": {
+    group: "Data",
+    kind: "text",
+    fallback: undefined,
+    about: "the folder that all backups must be in, also those that are restored",
+  },
+  "Security.Certificate.Path": {
+    group: "Certificates",
+    kind: "text",
+    fallback: undefined,
+    about: "a certificate of your own, PEM or PFX, instead of the generated one",
+  },
+  "Security.Certificate.Password": {
+    group: "Certificates",
+    kind: "text",
+    fallback: undefined,
+    isSecret: true,
+    about: "the password of that certificate",
+  },
+  "Security.UnsecuredAccessAllowed": {
+    group: "Certificates",
+    kind: "text",
+    fallback: "Local",
+    about:
+      "from where a server without TLS may be reached: None, Local, PrivateNetwork, PublicNetwork",
+  },
+  "Security.WellKnownCertificates.Admin": {
+    group: "Certificates",
+    kind: "text",
+    fallback: "",
+    about:
+      "SHA-1 thumbprints of certificates that are cluster administrators without being registered, separated by ;",
+  },
+  "Logs.Path": {
+    group: "Logs and monitoring",
+    kind: "text",
+    fallback: undefined,
+    about: "a folder for the file server.log",
+  },
+  "Logs.MinLevel": {
+    group: "Logs and monitoring",
+    kind: "text",
+    fallback: "Info",
+    about: "the lowest level that is logged",
+  },
+  "Logs.Format": {
+    group: "Logs and monitoring",
+    kind: "text",
+    fallback: "auto",
+    about: "text or json on standard error",
+  },
+  "Logs.ArchiveAboveSizeInMb": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "128",
+    unit: "MB",
+    about: "a file of that size becomes an archive",
+  },
+  "Logs.MaxArchiveDays": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "3",
+    unit: "days",
+    about: "after how many days an archive is deleted",
+  },
+  "Logs.MaxArchiveFiles": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: undefined,
+    unit: "files",
+    about: "how many archives are kept",
+  },
+  "Logs.EnableArchiveFileCompression": {
+    group: "Logs and monitoring",
+    kind: "bool",
+    fallback: "false",
+    about: "compress archives with gzip",
+  },
+  "Logs.Requests": {
+    group: "Logs and monitoring",
+    kind: "bool",
+    fallback: "false",
+    about: "a line for each request",
+  },
+  "Logs.SlowQueryInMs": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "1000",
+    unit: "ms",
+    about: "a query that takes as long gets a line",
+  },
+  "Logs.SlowWriteInMs": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "1000",
+    unit: "ms",
+    about: "likewise a write",
+  },
+  "Security.AuditLog.FolderPath": {
+    group: "Logs and monitoring",
+    kind: "text",
+    fallback: undefined,
+    about: "a folder for the file audit.log",
+  },
+  "Security.AuditLog.RetentionTimeInHours": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "8760",
+    unit: "hours",
+    about: "after how long its archives are deleted",
+  },
+  "Security.AuditLog.ArchiveAboveSizeInMb": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "128",
+    unit: "MB",
+    about: "as for the log",
+  },
+  "Security.AuditLog.EnableArchiveFileCompression": {
+    group: "Logs and monitoring",
+    kind: "bool",
+    fallback: "false",
+    about: "as for the log",
+  },
+  "Monitoring.ServerUrl": {
+    group: "Logs and monitoring",
+    kind: "url",
+    fallback: undefined,
+    about: "an address, http://host:port, where metrics and health are served without certificates",
+  },
+  "Monitoring.MaxDatabases": {
+    group: "Logs and monitoring",
+    kind: "count",
+    fallback: "100",
+    unit: "databases",
+    about: "how many databases have metrics of their own",
+  },
+  "Http.MaxRequestBodySizeInMb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "160",
+    unit: "MB",
+    about: "a body that is collected whole: documents, batches",
+  },
+  "Http.MaxRequestHeadersSizeInKb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "32",
+    unit: "KB",
+    about: "all headers of a request",
+  },
+  "Http.MaxRequestLineSizeInKb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "16",
+    unit: "KB",
+    about: "path and query string",
+  },
+  "Http.Http2.MaxStreamsPerConnection": {
+    group: "Requests",
+    kind: "count",
+    fallback: "250",
+    about: "requests under way on one HTTP/2 connection",
+  },
+  "Http.MaxConnections": {
+    group: "Requests",
+    kind: "count",
+    fallback: "10000",
+    about: "open connections",
+  },
+  "Http.MaxRequestsInFlight": {
+    group: "Requests",
+    kind: "count",
+    fallback: "4096",
+    about: "requests under way",
+  },
+  "Http.KeepAliveTimeoutInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "130",
+    unit: "s",
+    about: "after how long an idle connection is closed",
+  },
+  "Http.HandshakeTimeoutInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "10",
+    unit: "s",
+    about: "time for a TLS handshake",
+  },
+  "Http.RequestHeadersTimeoutInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "30",
+    unit: "s",
+    about: "time for the headers of a request",
+  },
+  "Http.RequestBodyIdleTimeoutInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "120",
+    unit: "s",
+    about: "time without a byte of the body",
+  },
+  "Http.MinDataRateBytesPerSec": {
+    group: "Requests",
+    kind: "count",
+    fallback: "240",
+    unit: "bytes/s",
+    about: "slowest body that is accepted",
+  },
+  "Http.MinDataRateGracePeriodInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "30",
+    unit: "s",
+    about: "from when on the rate of a body is checked",
+  },
+  "Http.ResponseStallTimeoutInSec": {
+    group: "Requests",
+    kind: "seconds",
+    fallback: "60",
+    unit: "s",
+    about: "time in which a client takes nothing of its reply",
+  },
+  "Http.MaxJsonRequestSizeInMb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "2",
+    unit: "MB",
+    about: "a body that says what to do and is not data: ids to load, multi_get, definitions",
+  },
+  "Http.MaxBatchCommands": {
+    group: "Requests",
+    kind: "count",
+    fallback: String(batchCommandsMax),
+    about: "commands of one bulk_docs, and documents that it deletes by a prefix of their ids",
+  },
+  "Http.MaxHeldRepliesInMb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "96",
+    unit: "MB",
+    about: "memory for all replies that are made and not read",
+  },
+  "Http.MaxHeldBodiesInMb": {
+    group: "Requests",
+    kind: "count",
+    fallback: "128",
+    unit: "MB",
+    about:
+      "memory for all bodies under way: from 1 MB on each counts twice, because a record is made of it",
+  },
+  "Http.UseResponseCompression": {
+    group: "Requests",
+    kind: "bool",
+    fallback: "true",
+    about:
+      "compress replies of 2 KB and more for clients that accept it, and smaller ones for clients that name one encoding only",
+  },
+  "Query.MaxWorkInMillions": {
+    group: "Queries",
+    kind: "count",
+    fallback: `${workLimits.unitsMax / 1e6}`,
+    unit: "million steps",
+    about: "steps of work: terms, entries and characters of expressions that are looked at",
+  },
+  "Query.MaxMemoryInMb": {
+    group: "Queries",
+    kind: "count",
+    fallback: `${workLimits.bytesMax / 1024 / 1024}`,
+    unit: "MB",
+    about: "memory for what a query gathers: distinct rows, includes, scores, long lists",
+  },
+  "Query.MaxClauseCount": {
+    group: "Queries",
+    kind: "count",
+    fallback: `${workLimits.clausesMax}`,
+    about: "conditions in the text of a query",
+  },
+  "Query.MaxTextLengthInKb": {
+    group: "Queries",
+    kind: "count",
+    fallback: `${workLimits.textLengthMax / 1024}`,
+    unit: "thousand characters",
+    about: "characters of the text of a query",
+  },
+  "Query.MaxRequestSizeInMb": {
+    group: "Queries",
+    kind: "count",
+    fallback: `${workLimits.requestBytesMax / 1024 / 1024}`,
+    unit: "MB",
+    about: "the whole request of a query, parameters included",
+  },
+  "Patching.MaxStepsForScript": {
+    group: "Scripts",
+    kind: "count",
+    fallback: `${scriptStepsMax}`,
+    unit: "statements",
+    about: "statements of a script for one document",
+  },
+  "Patching.MaxTimeForScriptInMs": {
+    group: "Scripts",
+    kind: "count",
+    fallback: `${scriptMsMax}`,
+    unit: "ms",
+    about: "processor time for one document",
+  },
+  "Patching.MaxMemoryForScriptInMb": {
+    group: "Scripts",
+    kind: "count",
+    fallback: `${scriptBytesMax / 1024 / 1024}`,
+    unit: "MB",
+    about: "values that the script makes and stores for one document",
+  },
+  "Testing.ParentProcessId": {
+    group: "For tests",
+    kind: "count",
+    fallback: undefined,
+    about: "the server stops when this process has ended",
+  },
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof settingTable;
+
+export const settings: Readonly<Record<SettingName, Setting>> = settingTable;

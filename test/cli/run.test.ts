@@ -1,0 +1,319 @@
+/** The command line against a real server over TLS: every command, its output and its exit codes. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { commandTable } from "../../cli/command-table.ts";
+import { helpOf, overview } from "../../cli/commands/help.ts";
+import { failureCodes } from "../../cli/failure.ts";
+import { runCommand } from "../../cli/run.ts";
+import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-cli-"));
+let server: TestServer;
+let environment: Record<string, string> = {};
+
+beforeAll(async () => {
+  server = await startTestServer({ databases: [{ name: "shop" }] });
+  writeFileSync(join(folder, "ca.pem"), server.authority.certificate);
+  writeFileSync(join(folder, "cert.pem"), server.admin.certificate);
+  writeFileSync(join(folder, "key.pem"), server.admin.key);
+  environment = {
+    JACKDAW_URL: server.url,
+    JACKDAW_CERT: join(folder, "cert.pem"),
+    JACKDAW_KEY: join(folder, "key.pem"),
+    JACKDAW_CA: join(folder, "ca.pem"),
+    JACKDAW_DATABASE: "shop",
+  };
+  for (let age = 30; age < 33; age++) {
+    const document = JSON.stringify({ Name: `user, ${age}`, Age: age });
+    expect((await jackdaw(["put", `users/${age}`, "-c", "Users"], { input: document })).code).toBe(
+      0,
+    );
+  }
+});
+afterAll(async () => {
+  await stopTestServers();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function jackdaw(
+  words: readonly string[],
+  more: { input?: string; environment?: Record<string, string>; signal?: AbortSignal } = {},
+) {
+  const [output, errors] = [new PassThrough(), new PassThrough()];
+  const printed = Promise.all([text(output), text(errors)]);
+  const code = await runCommand(
+    words,
+    { input: Readable.from([more.input ?? ""]), output, errors },
+    { ...environment, ...more.environment },
+    more.signal ?? new AbortController().signal,
+  );
+  output.end();
+  errors.end();
+  const [out, err] = await printed;
+  return { code, out, err };
+}
+
+async function json(words: readonly string[]): Promise<unknown> {
+  const { code, out, err } = await jackdaw([...words, "--json"]);
+  expect([code, err]).toEqual([0, ""]);
+  return JSON.parse(out);
+}
+
+describe("arguments", () => {
+  test.each([
+    [["staus"], "There is no command 'staus'; did you mean 'status'?"],
+    [["index", "lst"], "did you mean 'index list'?"],
+    [["status", "--jsn"], "'jackdaw status' has no option '--jsn'; did you mean '--json'?"],
+    [["get"], "ID is missing: jackdaw get ID…"],
+    [["status", "now"], "'now' is one word too many: jackdaw status"],
+    [["query", "from Users", "-n", "x"], "--limit 'x' must be a whole number"],
+    [["query", "from Users", "-p", "x"], "--parameter 'x' must be name=value"],
+    [["status", "--url", "x"], "'x' is no URL"],
+    [["databases", "delete", "shop"], "add --yes"],
+    [["completion", "tcsh"], "There is no completion for 'tcsh'"],
+  ])("that are wrong end with code 2: %o", async (words, message) => {
+    const { code, out, err } = await jackdaw(words);
+    expect([code, out]).toEqual([failureCodes.usage, ""]);
+    expect(err).toContain(message);
+    expect(err.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("without a database say how to give one", async () => {
+    const { code, err } = await jackdaw(["query", "x"], { environment: { JACKDAW_DATABASE: "" } });
+    expect([code, err]).toEqual([2, expect.stringContaining("Give -d NAME")]);
+  });
+});
+
+describe("help", () => {
+  test("lists every command, and tells of each", async () => {
+    const { out } = await jackdaw(["help"]);
+    for (const command of commandTable) {
+      expect(out).toContain(command.about);
+      expect(helpOf(command)).toContain(command.example);
+    }
+    expect(out.trimEnd()).toBe(overview(commandTable));
+    expect((await jackdaw(["help", "query"])).out).toContain("--parameter NAME=VALUE");
+    expect((await jackdaw(["index", "put", "--help"])).out).toContain(
+      "jackdaw index put NAME FILE",
+    );
+    expect((await jackdaw(["help", "serve"])).out).toContain("--DataDir=./data");
+  });
+
+  test("docs/commands.md has every command with its options and example", () => {
+    const path = new URL(
+      import.meta.url.endsWith(".js") ? "../../../docs/commands.md" : "../../docs/commands.md",
+      import.meta.url,
+    );
+    const page = readFileSync(path, "utf8");
+    for (const { name, about, options } of commandTable) {
+      expect(page).toContain(`| \`${name}\``);
+      expect(page).toContain(about);
+      for (const option of Object.keys(options)) expect(page).toContain(`\`--${option}`);
+    }
+    for (const code of Object.values(failureCodes)) expect(page).toContain(`| ${code} |`);
+  });
+});
+
+describe("documents and queries", () => {
+  test("are put, got and deleted", async () => {
+    await jackdaw(["put", "notes/1", "-c", "Notes"], { input: '{"Text":"hello"}' });
+    expect(await json(["get", "notes/1"])).toMatchObject({
+      Text: "hello",
+      "@metadata": { "@collection": "Notes" },
+    });
+    const conflict = await jackdaw(["delete", "notes/1", "--if-match", "A:1-x"]);
+    expect(conflict.code).toBe(failureCodes.conflict);
+    expect((await jackdaw(["delete", "notes/1"])).out).toBe("notes/1 deleted\n");
+    expect((await jackdaw(["get", "notes/1"])).code).toBe(failureCodes.missing);
+  });
+
+  test("are tables, JSON, JSON lines and CSV", async () => {
+    const words = [
+      "query",
+      "from Users where Age > $age order by Age select Name, Age",
+      "-w",
+      "-p",
+      "age=30",
+    ];
+    expect((await jackdaw(words)).out).toBe(
+      "id        Name      Age\nusers/31  user, 31   31\nusers/32  user, 32   32\n",
+    );
+    expect((await jackdaw([...words, "--csv"])).out).toBe(
+      'id,Name,Age\nusers/31,"user, 31",31\nusers/32,"user, 32",32\n',
+    );
+    const lines = (await jackdaw([...words, "--jsonl", "-n", "1"])).out.trim().split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { Age: number }).Age)).toEqual([31]);
+    expect(await json(words)).toMatchObject({ TotalResults: 2 });
+  });
+
+  test("come from a file and from standard input, and their mistakes are told", async () => {
+    writeFileSync(join(folder, "query.rql"), "from Users");
+    expect((await jackdaw(["query", "-f", join(folder, "query.rql"), "--csv"])).out).toContain(
+      "users/30",
+    );
+    expect((await jackdaw(["query", "--csv"], { input: "from Users" })).out).toContain("users/30");
+    expect((await jackdaw(["query", "form Users"])).code).toBe(failureCodes.failed);
+    expect((await jackdaw(["query", "from Users", "-d", "nowhere"])).code).toBe(
+      failureCodes.missing,
+    );
+  });
+
+  test("are patched, and tried before", async () => {
+    const words = ["patch", "from Users update { this.Age += args.by }", "-p", "by=100"];
+    const tried = await jackdaw([...words, "--dry-run", "users/30"]);
+    expect(tried.out).toBe("- Age: 30\n+ Age: 130\nPatched (nothing was stored)\n");
+    expect(await json(["get", "users/30"])).toMatchObject({ Age: 30 });
+    expect((await jackdaw(words)).out).toBe("3 documents\n");
+    expect(await json(["get", "users/30"])).toMatchObject({ Age: 130 });
+  });
+});
+
+describe("the server and its databases", () => {
+  test("tell how they are", async () => {
+    expect(await json(["status"])).toMatchObject({
+      Url: server.url,
+      Databases: [{ Name: "shop" }],
+    });
+    expect((await jackdaw(["status"])).out).toMatch(
+      /^Server {5}https:.*\nVersion .*\nUp .*\n\ndatabase/,
+    );
+  });
+
+  test("are made, disabled, enabled and deleted", async () => {
+    expect((await jackdaw(["databases", "create", "other"])).code).toBe(0);
+    expect((await jackdaw(["databases", "disable", "other"])).out).toBe("other disabled\n");
+    expect((await jackdaw(["databases"])).out).toMatch(/other .* disabled/);
+    expect((await jackdaw(["databases", "enable", "other"])).code).toBe(0);
+    expect((await jackdaw(["databases", "delete", "other", "--yes"])).code).toBe(0);
+    expect((await jackdaw(["databases", "delete", "other", "-y"])).code).toBe(failureCodes.missing);
+  });
+
+  test("are exported and imported", async () => {
+    const path = join(folder, "shop.ravendbdump");
+    expect((await jackdaw(["export", path, "-c", "Users"])).code).toBe(0);
+    await jackdaw(["databases", "create", "copy"]);
+    expect((await jackdaw(["import", path, "-d", "copy"])).out).toBe(
+      "3 documents, 0 with errors\n",
+    );
+    expect((await jackdaw(["import", join(folder, "none"), "-d", "copy"])).code).toBe(2);
+    await jackdaw(["databases", "delete", "copy", "-y"]);
+  });
+
+  test("are backed up and restored, and the operations are listed", async () => {
+    const backups = join(folder, "backups");
+    mkdirSync(backups);
+    expect((await jackdaw(["backup", backups])).out).toContain("was backed up to");
+    const [made = ""] = execFileSync("ls", [backups], { encoding: "utf8" }).split("\n");
+    expect((await jackdaw(["restore", join(backups, made), "again"])).err).toBe("");
+    expect((await jackdaw(["query", "from Users", "-d", "again"])).err).toContain("3 of 3 rows");
+    await jackdaw(["databases", "delete", "again", "-y"]);
+    const [backup] = (await json(["operation", "list"])) as { Id: number }[];
+    const shown = (await jackdaw(["operation", "show", String(backup?.Id)])).out;
+    expect(JSON.parse(shown)).toMatchObject({ Status: "Completed" });
+    expect((await jackdaw(["operation", "wait", String(backup?.Id)])).out).toContain(
+      "is completed",
+    );
+    expect((await jackdaw(["operation", "kill", "99999"])).code).toBe(failureCodes.missing);
+    expect((await jackdaw(["compact"])).out).toBe("shop was compacted\n");
+  });
+
+  test("have indexes", async () => {
+    const path = join(folder, "index.json");
+    writeFileSync(path, JSON.stringify({ Maps: ["map('Users', u => ({ Age: u.Age }))"] }));
+    expect((await jackdaw(["index", "put", "ByAge", path])).out).toBe("ByAge is deployed\n");
+    expect((await jackdaw(["index"])).out).toMatch(/ByAge .*Map/);
+    expect((await jackdaw(["index", "show", "ByAge"])).out).toContain("u.Age");
+    for (const action of ["pause", "resume", "reset", "errors", "delete"]) {
+      expect((await jackdaw(["index", action, "ByAge"])).code, action).toBe(0);
+    }
+    expect((await jackdaw(["index", "show", "ByAge"])).code).toBe(failureCodes.missing);
+  });
+
+  test("let certificates in, until they are revoked", async () => {
+    await server.client({ clearance: "ValidUser" }, "web shop");
+    expect((await jackdaw(["cert"])).out).toMatch(/web shop +ValidUser/);
+    expect((await jackdaw(["cert", "revoke", "web shop"])).out).toBe(
+      "web shop is let in no more\n",
+    );
+    expect((await jackdaw(["cert", "revoke", "web shop"])).code).toBe(failureCodes.missing);
+  });
+});
+
+describe("a server that cannot be asked", () => {
+  test("is not there: code 3", async () => {
+    const { code, err } = await jackdaw(["status", "--url", "https://127.0.0.1:1"]);
+    expect([code, err]).toEqual([
+      failureCodes.unreachable,
+      expect.stringContaining("jackdaw serve"),
+    ]);
+  });
+
+  test("is not trusted, or does not know the certificate: code 4", async () => {
+    const other = await server.client({ clearance: "ValidUser" }, "other");
+    writeFileSync(join(folder, "other.pem"), other.certificate + other.key);
+    const words = ["databases", "create", "x", "--cert", join(folder, "other.pem")];
+    expect((await jackdaw(words)).code).toBe(failureCodes.refused);
+    const untrusted = await jackdaw(["status", "--ca", join(folder, "other.pem")]);
+    expect([untrusted.code, untrusted.err]).toEqual([4, expect.stringContaining("--ca FILE")]);
+  });
+
+  test("is left when it is interrupted, and the operation goes on", async () => {
+    const words = ["patch", "from Users update { this.Age += 1 }"];
+    const { code, err } = await jackdaw(words, { signal: AbortSignal.abort() });
+    // The operation may have ended before it was asked for.
+    if (code !== 0) expect([code, err]).toEqual([130, expect.stringContaining("operation wait")]);
+  });
+});
+
+describe("without a server", () => {
+  test("settings are shown with where they come from, secrets masked", async () => {
+    writeFileSync(join(folder, "settings.json"), '{"Security.Certificate.Password":"secret"}');
+    const words = ["config", "--config-path", join(folder, "settings.json")];
+    const { out } = await jackdaw(words, { environment: { RAVEN_DataDir: "/x" } });
+    expect(out).toMatch(/DataDir +\/x +environment/);
+    expect(out).toMatch(/Security.Certificate.Password +\*\*\* +file/);
+    expect(out).not.toContain("secret");
+    expect((await jackdaw(words, { environment: { RAVEN_Datadri: "x" } })).code).toBe(2);
+  });
+
+  test("a folder without a database is not salvaged", async () => {
+    const { code, err } = await jackdaw(["salvage", join(folder, "none"), join(folder, "to")]);
+    expect([code, err]).not.toEqual([0, ""]);
+    expect(err.trim().split("\n")).toHaveLength(1);
+  });
+
+  test.each([
+    ["bash", ["-n"]],
+    ["zsh", ["-n"]],
+    ["fish", ["--no-execute"]],
+  ])("completion for %s is a script of that shell", async (shell, check) => {
+    const { code, out } = await jackdaw(["completion", shell]);
+    expect([code, out]).toEqual([0, expect.stringContaining("databases")]);
+    const path = join(folder, `completion.${shell}`);
+    writeFileSync(path, out);
+    const { status, error } = spawnSync(shell, [...check, path]);
+    if (error === undefined) expect(status).toBe(0);
+  });
+
+  test("completion of bash knows words and options", async () => {
+    const path = join(folder, "jackdaw.bash");
+    writeFileSync(path, (await jackdaw(["completion", "bash"])).out);
+    const complete = (...words: string[]) =>
+      execFileSync(
+        "bash",
+        [
+          "-c",
+          `. '${path}'; COMP_WORDS=(jackdaw ${words.map((one) => `'${one}'`).join(" ")}); COMP_CWORD=${words.length}; _jackdaw; echo "\${COMPREPLY[@]}"`,
+        ],
+        { encoding: "utf8" },
+      ).trim();
+    expect(complete("stat")).toBe("status");
+    expect(complete("index", "re")).toBe("reset resume");
+    expect(complete("query", "--js")).toBe("--jsonl --json");
+  });
+});

@@ -1,0 +1,28 @@
+/** The settings of RavenDB that have no meaning here, and the table of those that have. */
+import { expect, test } from "vitest";
+import { foreignSetting, unpacked } from "../../../server/settings/foreign-settings.ts";
+import { settings } from "../../../server/settings/setting-table.ts";
+
+test("names are packed by their first part", () => {
+  expect(unpacked("A\nB: = C.D\n  E\nF: G")).toEqual(["A", "B", "B.C.D", "B.E", "F.G"]);
+});
+
+test("RavenDB's names are known in any case, with a reason; others are not", () => {
+  expect(foreignSetting("license.path")?.reason).toBe("there is no licence");
+  expect(foreignSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
+  expect(foreignSetting("Databases.QueryTimeoutInSec")?.reason).toContain("limits of their own");
+  expect(foreignSetting("Security.AuditLog.FolderPath")?.isWarning).toBe(true);
+  expect(foreignSetting("Security.AuditLog.FolderPth")).toBeUndefined();
+  expect(foreignSetting("License.Pth")).toBeUndefined();
+});
+
+test("every setting says in one line what it is, and numbers with a unit in their name have it", () => {
+  const short: Record<string, string> = { Mb: "MB", Sec: "s", Min: "min", Ms: "ms" };
+  for (const [name, { about, unit, kind }] of Object.entries(settings)) {
+    expect(about.length, name).toBeGreaterThan(8);
+    expect(about, name).not.toMatch(/\n|\.$/);
+    const named = /In(Mb|Sec|Min|Ms)$/.exec(name)?.[1];
+    if (named !== undefined) expect(unit, name).toBe(short[named]);
+    if (kind === "seconds") expect(unit, name).toBeDefined();
+  }
+});
