@@ -83,7 +83,7 @@ export {
   type DocumentCounterOperations,
 } from "./api/counters.ts";
 export { Database, type Guest } from "./api/database.ts";
-export { Databases } from "./api/databases.ts";
+export { Databases, type ShippedDatabase } from "./api/databases.ts";
 export {
   Documents,
   DocumentsView,
@@ -139,9 +139,11 @@ export {
   SetOperations,
   type WatchedPatch,
 } from "./api/set-operations.ts";
+export { type LogPoint, type Shipment, type ShippedFile, Shipping } from "./api/shipping.ts";
 export {
   type BackupMark,
   type BackupRun,
+  type ContentDigest,
   type DumpItemType,
   type DumpOptions,
   type ImportSettings,
@@ -222,6 +224,8 @@ export {
   type RowSink,
 } from "./rql/results.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
+export { LogRestore, type RestoredLog, shippedHeadOf } from "./shipping/log-restore.ts";
+export type { ShippedHead } from "./shipping/shipped-file.ts";
 export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
 export { hasCompleteSections } from "./smuggler/dump-record.ts";
 export { encodeSeriesBlob } from "./smuggler/series-blob.ts";

@@ -280,6 +280,14 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/json/double-text.ts",
     "engine/scripting/value-text.ts",
   ],
+  "test/engine/shipping/shipment.test.ts": [
+    "engine/api/shipping.ts",
+    "engine/log/content-follower.ts",
+    "engine/log/log-follower.ts",
+    "engine/shipping/frame-walk.ts",
+    "engine/shipping/log-restore.ts",
+    "engine/shipping/shipped-file.ts",
+  ],
   "test/engine/smuggler/round-trip.test.ts": [
     "engine/indexing/definition-json.ts",
     "engine/keyspaces/collections.ts",
@@ -524,6 +532,14 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
+  "test/server/backups/continuous-backup.test.ts": [
+    "server/backups/continuous-backups.ts",
+    "server/backups/continuous-folder.ts",
+  ],
+  "test/server/backups/verification.test.ts": [
+    "engine/smuggler/content-digest.ts",
+    "server/backups/backup-sums.ts",
+  ],
   "test/server/backups/periodic-backups.test.ts": [
     "server/backups/backup-status.ts",
     "server/backups/retention.ts",

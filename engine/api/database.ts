@@ -20,6 +20,7 @@ import { Patches } from "./patches.ts";
 import { Queries } from "./queries.ts";
 import { Revisions } from "./revisions.ts";
 import { SetOperations } from "./set-operations.ts";
+import { Shipping } from "./shipping.ts";
 import { Smuggler } from "./smuggler.ts";
 import { Statistics } from "./statistics.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -54,6 +55,7 @@ export class Database {
   readonly queries: Queries;
   readonly revisions: Revisions;
   readonly setOperations: SetOperations;
+  readonly shipping: Shipping;
   readonly smuggler: Smuggler;
   readonly statistics: Statistics;
   readonly subscriptions: Subscriptions;
@@ -78,6 +80,7 @@ export class Database {
     this.queries = new Queries(database);
     this.revisions = new Revisions(database);
     this.setOperations = new SetOperations(database);
+    this.shipping = new Shipping(database);
     this.smuggler = new Smuggler(database);
     this.statistics = new Statistics(database);
     this.subscriptions = new Subscriptions(database);

@@ -1,7 +1,20 @@
 /** The databases of one data folder: create, list, open on first use, delete. */
+import { randomInt } from "node:crypto";
+import { assert } from "../base/assert.ts";
 import type { DatabaseCatalog } from "../database/database-catalog.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
+
+/** A database made of shipped files. */
+export interface ShippedDatabase {
+  readonly database: Database;
+  readonly restored: RestoredLog;
+  /** Its newest etag, of the last commit that was restored; it goes on from a later one. */
+  readonly etag: number;
+  /** Contents of attachments that are not among the files: they were damaged in the database that was shipped. */
+  readonly missingContents: number;
+}
 
 export class Databases {
   readonly #catalog: DatabaseCatalog;
@@ -47,6 +60,35 @@ export class Databases {
    */
   async create(name: string, record: JsonObject): Promise<Database> {
     return Database.of(await this.#catalog.create(name, record));
+  }
+
+  /**
+   * Creates a database of shipped files; see shipping/log-restore.ts. `record` makes its settings record of the one in
+   * the files.
+   * @throws as `create`; EngineError not-supported for databases in memory, backup-damaged
+   */
+  async createFromShipped(
+    name: string,
+    record: (found: JsonObject) => JsonObject,
+    throughMicros: number,
+    add: (restore: LogRestore) => Promise<void>,
+  ): Promise<ShippedDatabase> {
+    let restored: RestoredLog | null = null;
+    const made = await this.#catalog.create(name, record, async (environment, folder) => {
+      const restore = new LogRestore(environment, folder, throughMicros);
+      try {
+        await add(restore);
+        restored = await restore.finish();
+      } catch (error) {
+        await restore.abandon();
+        throw error;
+      }
+    });
+    assert(restored !== null, "a database is filled before it is opened");
+    const etag = Database.of(made).lastEtag;
+    await made.skipEtags(2 ** 32 + randomInt(2 ** 32));
+    const missingContents = await made.blobs.countMissing();
+    return { database: Database.of(made), restored, etag, missingContents };
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */

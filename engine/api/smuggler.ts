@@ -6,6 +6,7 @@ import {
   hasDeletionsSince,
   putBackupMark,
 } from "../smuggler/backup-marks.ts";
+import { type ContentDigest, digestOf } from "../smuggler/content-digest.ts";
 import {
   backupOptions,
   type DumpItemType,
@@ -17,7 +18,14 @@ import { type ImportSettings, importDump } from "../smuggler/import.ts";
 import { SmugglerResult } from "../smuggler/smuggler-result.ts";
 import type { OperationFigures, StartedOperation } from "../store/operations.ts";
 
-export type { BackupMark, DumpItemType, DumpOptions, ImportSettings, SmugglerResult };
+export type {
+  BackupMark,
+  ContentDigest,
+  DumpItemType,
+  DumpOptions,
+  ImportSettings,
+  SmugglerResult,
+};
 
 /** A backup under way: the text of its dump, and what is known of it. */
 export interface BackupRun {
@@ -139,6 +147,11 @@ export class Smuggler {
   /** Can a backup of what changed after this etag say what was deleted since? */
   hasDeletionsSince(etag: number): boolean {
     return hasDeletionsSince(this.#database, etag);
+  }
+
+  /** Counts and hashes of what the database has now. Cost: reads all documents. @throws EngineError record-damaged */
+  digest(signal?: AbortSignal): Promise<ContentDigest> {
+    return digestOf(this.#database, signal);
   }
 
   /** Counts of nothing yet. */

@@ -46,6 +46,7 @@ export type ErrorCode =
   | "folder-lost" // another process took the folder while this one was silent
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
+  | "backup-damaged" // a file of a backup is not what was written, or is missing; the message names it
   | "record-damaged" // one record's checksum is wrong; the message names the document
   | "file-failed" // a file outside of the data folder cannot be read or written
   | "read-failed" // a transient read error: the content is unknown, and a retry may succeed

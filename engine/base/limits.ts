@@ -46,6 +46,15 @@ export const folderSilenceMsMin = 500;
 export const rivalNumbers = 64;
 /** Free bytes on the disk below which a database accepts only deletes. */
 export const diskReserveBytes = 16 * 1024 * 1024;
+/**
+ * Bytes of files that a database keeps only because a continuous backup has not taken them yet: with more it goes on
+ * with a new base instead.
+ */
+export const followedBytesMin = 256 * 1024 * 1024;
+/** The same limit as a part of the live bytes, where that is more. */
+export const followedShare = 1 / 4;
+/** Contents of attachments that a continuous backup may be behind with, beyond those that its base has. */
+export const followedContentsMax = 1_000_000;
 /** Collections of one database: a row has 16 bits for the number. */
 export const collectionCountMax = 65_535;
 /** Distinct top-level property lists ("shapes") of one database that get a field table. */

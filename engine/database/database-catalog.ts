@@ -38,6 +38,9 @@ export interface IdleOptions {
   readonly checkMs: number;
 }
 
+/** The settings record of a new database; or what it is made of, when there is one in the files. */
+export type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
+
 interface Slot {
   readonly name: string;
   /** Monotonic time of the last request for it, in milliseconds. */
@@ -160,10 +163,18 @@ export class DatabaseCatalog {
   /**
    * Creates a database with its settings record; durable when it resolves. If one of that name is being deleted, waits
    * for that.
+   * @param fill writes the files of a database to the folder; left out: a new one is made
    * @throws EngineError database-name-invalid, database-exists
    */
-  async create(name: string, record: JsonObject): Promise<OpenDatabase> {
+  async create(
+    name: string,
+    record: NewRecord,
+    fill?: (environment: Environment, folder: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
     checkDatabaseName(name);
+    if (fill !== undefined && this.#folder === null) {
+      throw new EngineError("not-supported", "Databases in memory cannot be made of files.");
+    }
     const key = name.toLowerCase();
     for (;;) {
       this.#assertOpen();
@@ -178,7 +189,7 @@ export class DatabaseCatalog {
     this.#slots.set(key, slot);
     return await this.#inTurn(slot, async () => {
       try {
-        slot.database = this.#kept(slot, await this.#make(name, record));
+        slot.database = this.#kept(slot, await this.#make(name, record, fill));
         return slot.database;
       } catch (error) {
         this.#forget(slot);
@@ -390,19 +401,25 @@ export class DatabaseCatalog {
     this.#slots.delete(slot.name.toLowerCase());
   }
 
-  async #make(name: string, record: JsonObject): Promise<OpenDatabase> {
+  async #make(
+    name: string,
+    record: NewRecord,
+    fill?: (environment: Environment, folder: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
     const folder = this.#folder;
+    const change = typeof record === "function" ? record : () => record;
     if (folder === null) {
       const database = await OpenDatabase.open(this.#environment, name, null, this.#options);
-      await database.putSettings(record);
+      await database.changeSettings(change);
       return database;
     }
     const { files } = this.#environment;
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
     let database: OpenDatabase | null = null;
     try {
+      await fill?.(this.#environment, making);
       database = await OpenDatabase.open(this.#environment, name, making, this.#options);
-      await database.putSettings(record);
+      await database.changeSettings(change);
       await database.close();
       await files.rename(making, `${folder}/${name}`);
     } catch (error) {

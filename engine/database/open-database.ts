@@ -16,6 +16,7 @@ import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
 import { DatabaseQueries, type QueryOptions } from "../querying/query-host.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
+import { isShipped } from "../shipping/shipment.ts";
 import { deletionsBackedUp } from "../smuggler/backup-marks.ts";
 import { type DatabaseParts, openParts, type StoreOptions } from "../store/database-opening.ts";
 import { Operations } from "../store/operations.ts";
@@ -227,6 +228,7 @@ export class OpenDatabase extends Store {
     this.refresh.configure();
     this.seriesRollups.configure();
     this.revisionBin.configure();
+    if (!isShipped(this.settings)) this.releaseKept();
     if (this.isDisabled) {
       const message = `The database '${this.name}' has been disabled`;
       this.subscriptions.endAll(new EngineError("database-disabled", message));

@@ -16,6 +16,7 @@ import { createBLAKE2b, type IHasher } from "hash-wasm";
 import type { Environment, FileHandle } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
+import { ContentFollower } from "./content-follower.ts";
 import { isReadFailed, readFailed, triedRead } from "./failed-read.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 
@@ -65,6 +66,8 @@ export class BlobStore {
   readonly #removals = new Map<string, Promise<void>>();
   /** Removals, and final steps of uploads, that are in progress. */
   readonly #underWay = new Set<Promise<void>>();
+  /** Those who copy contents elsewhere. */
+  readonly followers = new Set<ContentFollower>();
   /** Set by the database that owns it. */
   host: BlobHost = {
     isDiskFull: () => false,
@@ -98,7 +101,46 @@ export class BlobStore {
     }
     this.#references.delete(hash);
     this.#memory.delete(hash);
+    for (const follower of [...this.followers]) {
+      if (follower.has(hash)) follower.unreferenced(hash);
+    }
+    if (this.#isFollowed(hash)) return;
     if (this.#folder !== null && this.#isSwept) this.#removeLater(hash);
+  }
+
+  /** Follows the contents that are stored from now on, and those that are referenced. Null in memory. */
+  follow(): ContentFollower | null {
+    if (this.#folder === null) return null;
+    return new ContentFollower(this, this.#references.keys());
+  }
+
+  /** As `follow`, with every content that there is a file of. Before `sweep`. Null in memory. */
+  async followFiles(): Promise<ContentFollower | null> {
+    const folder = this.#folder;
+    if (folder === null) return null;
+    const { files } = this.#environment;
+    const names = (await files.exists(folder)) ? await files.list(folder) : [];
+    return new ContentFollower(this, names.filter(isContentName).map(hashOfContentName));
+  }
+
+  /** Referenced contents without a file. */
+  async countMissing(): Promise<number> {
+    const folder = this.#folder;
+    const { files } = this.#environment;
+    const isThere = folder !== null && (await files.exists(folder));
+    const names = new Set(isThere ? await files.list(folder) : []);
+    return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash))).length;
+  }
+
+  /** From a follower. */
+  letGo(hash: string): void {
+    if (this.#references.has(hash) || this.#isFollowed(hash)) return;
+    if (this.#isSwept) this.#removeLater(hash);
+  }
+
+  #isFollowed(hash: string): boolean {
+    for (const follower of this.followers) if (follower.has(hash)) return true;
+    return false;
   }
 
   /**
@@ -148,7 +190,10 @@ export class BlobStore {
     this.#isSwept = true;
     const folder = this.#folder;
     if (folder === null || !(await this.#environment.files.exists(folder))) return;
-    const kept = new Set([...this.#references.keys()].map(fileNameOf));
+    const kept = new Set([...this.#references.keys()].map(contentName));
+    for (const follower of this.followers) {
+      for (const hash of follower.waiting) kept.add(contentName(hash));
+    }
     for (const name of await this.#environment.files.list(folder)) {
       // A file that cannot be removed is harmless.
       if (!kept.has(name)) await this.#unlinkIfThere(`${folder}/${name}`);
@@ -203,7 +248,7 @@ export class BlobStore {
   }
 
   #pathOf(hash: string): string {
-    return `${this.#folder}/${fileNameOf(hash)}`;
+    return `${this.#folder}/${contentName(hash)}`;
   }
 
   #lease(hash: string, size: number): Lease {
@@ -244,6 +289,7 @@ export class BlobStore {
       this.#assertOpen();
       lease = this.#lease(hash, size);
       await this.#track(this.#giveName(temporary, hash, folder));
+      for (const follower of [...this.followers]) follower.added(hash, size);
       return lease;
     } catch (error) {
       lease?.release();
@@ -289,7 +335,8 @@ export class BlobStore {
     const before = this.#removals.get(hash) ?? Promise.resolve();
     const removal = this.#track(
       before.then(async () => {
-        if (this.#references.has(hash) || this.#isClosed || this.host.hasStopped()) return;
+        if (this.#references.has(hash) || this.#isFollowed(hash)) return;
+        if (this.#isClosed || this.host.hasStopped()) return;
         // If this fails, the sweep at the next start removes it.
         await this.#unlinkIfThere(this.#pathOf(hash));
       }),
@@ -311,9 +358,17 @@ export class BlobStore {
   }
 }
 
-/** Base64 contains `/`, which is not allowed in a file name. */
-function fileNameOf(hash: string): string {
+/** The name of a content's file. Base64 contains `/`, which is not allowed in one. */
+export function contentName(hash: string): string {
   return Buffer.from(hash, "base64").toString("hex");
+}
+
+export function isContentName(name: string): boolean {
+  return /^[0-9a-f]{64}$/.test(name);
+}
+
+export function hashOfContentName(name: string): string {
+  return Buffer.from(name, "hex").toString("base64");
 }
 
 function missing(hash: string): EngineError {

@@ -17,7 +17,12 @@
 import { assert } from "../base/assert.ts";
 import type { Clock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
-import { diskReserveBytes, rivalNumbers, sliceMs } from "../base/limits.ts";
+import {
+  backgroundBytesPerSecond,
+  diskReserveBytes,
+  rivalNumbers,
+  sliceMs,
+} from "../base/limits.ts";
 import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
@@ -26,6 +31,7 @@ import { openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type {
   CommitLog,
+  LogImage,
   LogListener,
   LogMetrics,
   Pin,
@@ -36,10 +42,11 @@ import type {
 } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
 import { findLeftovers, findSegments, highestFileNumber, openFolder } from "./log-folder.ts";
+import { LogFollower } from "./log-follower.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
 import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
-import type { Segment } from "./segment.ts";
+import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 import { type Disk, SegmentStore } from "./segment-store.ts";
 import {
@@ -648,6 +655,30 @@ export class FileLog implements CommitLog {
 
   pin(): Pin {
     return this.#store.pin();
+  }
+
+  image(): LogImage | null {
+    const store = this.#store;
+    if (store.disk === null) return null;
+    const { durableNumber, durableCrc } = this.#ready;
+    const used = store.order.filter(({ end }) => end > segmentHeaderBytes);
+    const ranges = used.map((segment) => ({ segment, from: segmentHeaderBytes, to: segment.end }));
+    const pin = store.pin();
+    const throttle = new Throttle(this.#options.clock, backgroundBytesPerSecond);
+    return {
+      through: { number: durableNumber, crc: durableCrc },
+      ranges,
+      read: (range) => store.readRange(range, throttle),
+      release: () => pin.release(),
+    };
+  }
+
+  follow(isFromOldest: boolean): LogFollower | null {
+    const store = this.#store;
+    if (store.disk === null) return null;
+    if (isFromOldest) return LogFollower.fromOldest(store);
+    const { durableNumber, durableCrc } = this.#ready;
+    return LogFollower.fromEnd(store, { number: durableNumber, crc: durableCrc });
   }
 
   get lastSnapshotBytes(): number {

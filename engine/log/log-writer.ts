@@ -584,6 +584,8 @@ export class LogWriter {
       return;
     }
     this.#space.becameFull();
+    // What is kept only for copies gives its space back first.
+    for (const follower of [...this.#store.followers]) follower.lose();
     this.#cutBack();
     this.#lose(diskFull(error));
   }

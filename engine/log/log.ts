@@ -8,6 +8,7 @@
 import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
+import type { LogFollower, LogPoint, LogRange } from "./log-follower.ts";
 import type { Damage, ScrubReport } from "./scrub.ts";
 
 /** A position in the log: segment number * 2^32 + byte offset in the segment. */
@@ -49,6 +50,19 @@ export interface WholeSection extends SnapshotSection {
 
 /** Keeps the present segments readable until `release`, even if compaction replaces them. */
 export interface Pin {
+  release(): void;
+}
+
+/** All durable bytes of a log at one moment. Release it. */
+export interface LogImage {
+  readonly through: LogPoint;
+  /** In commit order. */
+  readonly ranges: readonly LogRange[];
+  /**
+   * Copies of the bytes of a range, each valid until the next one, at the speed of background work.
+   * @throws EngineError read-failed
+   */
+  read(range: LogRange): AsyncGenerator<Buffer>;
   release(): void;
 }
 
@@ -133,6 +147,12 @@ export interface CommitLog {
    */
   markReplaced(position: Position, length: number): void;
   pin(): Pin;
+  /** The part of the log that a copy of it begins with. Null in memory. */
+  image(): LogImage | null;
+  /**
+   * Follows the log from its present end on, or as `LogFollower.fromOldest`. Null in memory.
+   */
+  follow(isFromOldest: boolean): LogFollower | null;
   /** 16 bytes, constant for the life of the database. */
   readonly databaseId: Buffer;
   /** Bytes of transactions that are not durable yet. */

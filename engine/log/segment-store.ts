@@ -17,6 +17,7 @@ import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { poisonedLater } from "./image-pool.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
+import type { LogFollower, LogRange } from "./log-follower.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
 import {
   encodeSegmentHeader,
@@ -26,6 +27,7 @@ import {
   segmentHeaderBytes,
 } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
+import type { Throttle } from "./throttle.ts";
 
 /** The folder of a log. */
 export interface Disk {
@@ -38,6 +40,7 @@ export interface Disk {
 /** Handles of sealed segments that stay open for reading. */
 const openFilesMax = 256;
 const fillBytes = 1024 * 1024;
+const rangeReadBytes = 256 * 1024;
 const zeros = Buffer.alloc(fillBytes);
 
 /** Changes the lists that the manifest is written from. @returns its undo. */
@@ -64,6 +67,8 @@ export class SegmentStore {
   lastSnapshotBytes = 0;
   /** A snapshot is being written that is not listed yet. */
   isSnapshotComing = false;
+  /** Those who copy the log elsewhere. */
+  readonly followers = new Set<LogFollower>();
   /** Called when another segment becomes eligible for compaction. */
   onSealed: (() => void) | null = null;
   readonly #environment: Pick<Environment, "clock" | "random">;
@@ -118,7 +123,9 @@ export class SegmentStore {
   /** Lists `segment` after all others. @returns the undo */
   append(segment: Segment): () => void {
     this.order = [...this.order, segment];
+    for (const follower of this.followers) follower.added(segment);
     return () => {
+      for (const follower of this.followers) follower.dropped(segment);
       this.order = this.order.filter((other) => other !== segment);
     };
   }
@@ -126,6 +133,7 @@ export class SegmentStore {
   /** Forgets a segment without durable content. */
   drop(segment: Segment): void {
     this.#byNumber.delete(segment.number);
+    for (const follower of this.followers) follower.dropped(segment);
     this.cache.remove(segment);
     if (this.spare === segment) this.spare = null;
     this.order = this.order.filter((other) => other !== segment);
@@ -366,6 +374,31 @@ export class SegmentStore {
     );
   }
 
+  /**
+   * Copies of the bytes of a range, each valid until the next one. The caller keeps the segment.
+   * @throws EngineError read-failed, record-damaged
+   */
+  async *readRange({ segment, from, to }: LogRange, throttle?: Throttle): AsyncGenerator<Buffer> {
+    const memory = Buffer.allocUnsafe(Math.min(rangeReadBytes, to - from));
+    for (let at = from; at < to; ) {
+      const bytes = memory.subarray(0, Math.min(memory.length, to - at));
+      const { image } = segment;
+      const count =
+        image === null
+          ? await this.readFrom(segment, bytes, at)
+          : image.copy(bytes, 0, at, at + bytes.length);
+      if (count < bytes.length) {
+        throw new EngineError(
+          "record-damaged",
+          `${this.pathOf(segment)} ends at byte ${at + count}.`,
+        );
+      }
+      yield bytes;
+      at += count;
+      await throttle?.spend(count);
+    }
+  }
+
   /** See `CommitLog.readExtent`. */
   readExtent(position: Position): Promise<Extent | null> {
     const number = Math.floor(position / positionSegmentFactor);
@@ -477,26 +510,35 @@ export class SegmentStore {
     };
   }
 
-  /** Removes segments that are no longer listed, as soon as no older pin is held. */
+  /** Removes segments that are no longer listed, as soon as no older pin is held and no follower needs them. */
   retire(segments: readonly Segment[]): void {
     this.#generation++;
-    for (const segment of segments) this.#retired.push({ segment, generation: this.#generation });
+    for (const segment of segments) {
+      this.#retired.push({ segment, generation: this.#generation });
+      for (const follower of [...this.followers]) follower.replaced(segment);
+    }
     this.removeRetired();
   }
 
   removeRetired(): void {
     let oldestPin = Number.POSITIVE_INFINITY;
     for (const generation of this.#pins.values()) oldestPin = Math.min(oldestPin, generation);
-    while (this.#retired.length > 0) {
-      const retired = this.#retired[0] as Retired;
-      if (retired.generation > oldestPin) return;
-      this.#retired.shift();
+    for (const retired of this.#retired.splice(0)) {
+      if (retired.generation > oldestPin || this.#isFollowed(retired.segment)) {
+        this.#retired.push(retired);
+        continue;
+      }
       this.#byNumber.delete(retired.segment.number);
       const { image, imageBlock } = retired.segment;
       this.cache.remove(retired.segment);
       if (image !== null && imageBlock === null) this.cache.images.giveImage(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
     }
+  }
+
+  #isFollowed(segment: Segment): boolean {
+    for (const follower of this.followers) if (follower.needs(segment)) return true;
+    return false;
   }
 
   /** Waits for files that are being removed. */

@@ -16,11 +16,13 @@ import { DocumentParser } from "../documents/document-parser.ts";
 import { ShapeTable } from "../documents/shapes.ts";
 import { DocumentTable, type DocumentTableOptions } from "../keyspaces/document-table.ts";
 import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
+import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
 import { BlobStore } from "../log/blob-store.ts";
 import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
 import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
 import { logDefaults } from "../log/log-defaults.ts";
+import { type KeptForShipping, keepForShipping } from "../shipping/shipment.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
 import { DatabaseRecords } from "./record-owner.ts";
@@ -50,6 +52,8 @@ export interface DatabaseParts {
   readonly report: Report;
   /** The folder of its files; null: it has none. */
   readonly place: { readonly files: FileSystem; readonly folder: string } | null;
+  /** What is kept for a continuous backup until it goes on; null: there is none. */
+  readonly kept: KeptForShipping | null;
 }
 
 const shapesSection = "shapes";
@@ -103,12 +107,14 @@ export async function openParts(
   records.canDropDeletion = (position) => opened.canDropDeletion(position);
   records.isReplaced = (position) => opened.isReplaced(position);
   let report: ReplayReport;
+  let kept: KeptForShipping | null = null;
   try {
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
     report = await log.replay();
     keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
     keyspaces.tombstones.dropsLater = true;
+    kept = await keepForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
     await blobs.sweep();
   } catch (error) {
     await log.close();
@@ -143,6 +149,7 @@ export async function openParts(
     hasChanges,
     report: options.report ?? (() => undefined),
     place: folder === null ? null : { files: environment.files, folder },
+    kept,
   };
 }
 

@@ -41,6 +41,8 @@ import type {
   Position,
   SnapshotSection,
 } from "../log/log.ts";
+import type { LogPoint } from "../log/log-follower.ts";
+import { type KeptForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
@@ -110,6 +112,7 @@ export interface DatabaseView {
   release(): void;
 }
 
+const skippedEtagsKey = "etags/skipped";
 const maximumReruns = 10_000;
 /** Bytes of records, and reads in progress, of one `fetchAhead`. */
 const bytesAheadMax = 32 * 1024 * 1024;
@@ -158,6 +161,8 @@ export abstract class Store implements LogListener {
   #stagedAhead = 0;
   /** The error that staged transactions were last dropped for; a new object each time. */
   #lostBy: { readonly error: Error } | null = null;
+  /** What a continuous backup may go on with. */
+  #kept: KeptForShipping | null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 
@@ -171,6 +176,7 @@ export abstract class Store implements LogListener {
     this.#durableShapeCount = parts.state.shapes.count;
     this.clock = parts.environment.clock;
     this.report = parts.report;
+    this.#kept = parts.kept;
     this.blobs.host = {
       isDiskFull: () => this.isDiskFull,
       hasStopped: () => this.#failure !== null,
@@ -739,6 +745,42 @@ export abstract class Store implements LogListener {
     const place = this.#place;
     if (this.#log.place(position, length, place)) return bodyTextOf(place.bytes, place.start);
     return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
+  }
+
+  /** For a copy of the database elsewhere. */
+  get shipped(): ShippedDatabase {
+    const { clock, state } = this;
+    return {
+      log: this.#log,
+      blobs: this.blobs,
+      nowMicros: () => clock.nowMicros(),
+      counts: () => ({ etag: state.committedEtag, documents: state.documents.documentCount }),
+    };
+  }
+
+  /** Goes on with a copy after frame `point`; see `Shipment.resume`. */
+  async resumeShipment(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
+    return this.#kept === null
+      ? null
+      : await Shipment.resume(this.shipped, this.#kept, point, known);
+  }
+
+  /** Keeps no longer what shipments could have gone on with since the opening. */
+  releaseKept(): void {
+    this.#kept?.frames.close();
+    this.#kept?.contents.close();
+    this.#kept = null;
+  }
+
+  /**
+   * Passes over `count` etags, for a database that goes on from an earlier state: what it had given out after that, it
+   * does not give out again. Resolves when that is durable.
+   */
+  async skipEtags(count: number): Promise<void> {
+    await this.write((transaction) => {
+      const skipped = this.state.takeEtags(count);
+      transaction.putEntry(transaction.keyspaces.values, skippedEtagsKey, { after: skipped - 1 });
+    });
   }
 
   /** The change vector of the database: "" before the first write. */

@@ -9,6 +9,11 @@ import { parseTimeSpanMs } from "../http/request.ts";
 import { CronSchedule } from "./cron-schedule.ts";
 
 const dayMs = 86_400_000;
+const weekMs = 7 * dayMs;
+/** Seconds between the files of a continuous backup. */
+const intervalDefault = 10;
+const intervalMax = 3600;
+const baseAfterMsMin = 60_000;
 
 /** A destination that is understood, and refused. */
 const remoteDestinations = {
@@ -54,7 +59,13 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
   for (const expression of [full, incremental]) {
     if (expression !== null) void new CronSchedule(expression);
   }
-  if (full === null && incremental === null) {
+  const continuous = continuousOf(sent);
+  if (continuous !== null && (full !== null || incremental !== null)) {
+    throw invalidArgument(
+      "A continuous backup (Continuous) has no FullBackupFrequency and no IncrementalBackupFrequency: make two tasks.",
+    );
+  }
+  if (continuous === null && full === null && incremental === null) {
     throw invalidArgument(
       "Couldn't parse the cron expressions for both full and incremental backups. full backup cron expression: , incremental backup cron expression: ",
     );
@@ -79,7 +90,7 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
     AzureSettings: null,
     GoogleCloudSettings: null,
     FtpSettings: null,
-    Name: textOf(sent, "Name") ?? (local === null ? "Backup w/o destinations" : "Backup to Local"),
+    Name: textOf(sent, "Name") ?? defaultName(local, continuous),
     TaskId: taskId,
     Disabled,
     MentorNode: textOf(sent, "MentorNode"),
@@ -88,7 +99,60 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
     IncrementalBackupFrequency: incremental,
     RetentionPolicy: retention,
     CreatedAt: dateText(now),
+    ...(continuous === null ? {} : { Continuous: continuous }),
   };
+}
+
+function defaultName(local: JsonObject | null, continuous: JsonObject | null): string {
+  if (local === null) return "Backup w/o destinations";
+  return continuous === null ? "Backup to Local" : "Continuous backup to Local";
+}
+
+/** How a continuous backup runs. */
+export interface ContinuousSettings {
+  /** Milliseconds from one file to the next. */
+  readonly intervalMs: number;
+  /** Age in milliseconds from which on a new base is made. */
+  readonly baseAfterMs: number;
+}
+
+/** Is it a continuous backup, rather than one by schedule? */
+export function isContinuous(task: PeriodicBackup): boolean {
+  return isObject(task["Continuous"]);
+}
+
+/** Null: it is not a continuous backup. */
+export function continuousSettings(task: PeriodicBackup): ContinuousSettings | null {
+  const continuous = task["Continuous"];
+  if (!isObject(continuous)) return null;
+  return {
+    intervalMs: Number(continuous["IntervalInSec"]) * 1000,
+    baseAfterMs: parseTimeSpanMs(String(continuous["NewBaseAfter"])) ?? weekMs,
+  };
+}
+
+/** @throws EngineError invalid-argument, invalid-format */
+function continuousOf(sent: JsonObject): JsonObject | null {
+  const continuous = sent["Continuous"] ?? null;
+  if (continuous === null) return null;
+  if (!isObject(continuous)) {
+    throw new EngineError(
+      "invalid-format",
+      "'Continuous' must be an object, as {\"IntervalInSec\":5}.",
+    );
+  }
+  const interval = continuous["IntervalInSec"] ?? intervalDefault;
+  if (typeof interval !== "number" || !(interval >= 1 && interval <= intervalMax)) {
+    throw invalidArgument(`IntervalInSec must be a number of seconds from 1 to ${intervalMax}.`);
+  }
+  const after = continuous["NewBaseAfter"] ?? "7.00:00:00";
+  const ms = typeof after === "string" ? parseTimeSpanMs(after) : undefined;
+  if (ms === undefined || ms < baseAfterMsMin) {
+    throw invalidArgument(
+      "NewBaseAfter must be a time span of a minute or more, as 7.00:00:00 is for a week.",
+    );
+  }
+  return { IntervalInSec: interval, NewBaseAfter: after };
 }
 
 /**

@@ -5,6 +5,7 @@
  * - A file has its final name only when all of it is durable. Until then it is called `….in-progress`, and is removed
  *   when the backup fails; what a crash leaves behind is never taken for a backup.
  */
+import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
@@ -16,16 +17,24 @@ const gzipLevel = 3;
 const chunkBytes = 256 * 1024;
 export const unfinishedExtension = ".in-progress";
 
+/** A file that was written. */
+export interface WrittenFile {
+  readonly bytes: number;
+  /** 64 hex digits. */
+  readonly sha256: string;
+}
+
 /**
  * Writes `dump` to `<folder>/<name>`; creates the folder. When it resolves, the file is durable.
- * @returns its bytes. @throws EngineError disk-full, file-failed, and what `dump` throws; then nothing is left of it
+ * @returns what was written. @throws EngineError disk-full, file-failed, and what `dump` throws; then nothing is left of
+ * it
  */
 export async function writeBackupFile(
   files: FileSystem,
   folder: string,
   name: string,
   dump: AsyncIterable<Buffer>,
-): Promise<number> {
+): Promise<WrittenFile> {
   const isNewFolder = !(await files.exists(folder));
   const path = join(folder, name);
   const unfinished = path + unfinishedExtension;
@@ -33,14 +42,14 @@ export async function writeBackupFile(
   try {
     await files.makeDirectory(folder);
     handle = await files.open(unfinished, "create");
-    const bytes = await writeCompressed(handle, dump);
+    const written = await writeCompressed(handle, dump);
     await handle.sync();
     await handle.close();
     handle = undefined;
     await files.rename(unfinished, path);
     await files.syncDirectory(folder);
     await files.syncDirectory(dirname(folder));
-    return bytes;
+    return written;
   } catch (error) {
     await handle?.close().catch(() => undefined);
     await files.unlink(unfinished).catch(() => undefined);
@@ -49,7 +58,11 @@ export async function writeBackupFile(
   }
 }
 
-async function writeCompressed(handle: FileHandle, dump: AsyncIterable<Buffer>): Promise<number> {
+async function writeCompressed(
+  handle: FileHandle,
+  dump: AsyncIterable<Buffer>,
+): Promise<WrittenFile> {
+  const hash = createHash("sha256");
   const source = Readable.from(dump, { objectMode: false });
   const gzip = createGzip({ level: gzipLevel, chunkSize: chunkBytes });
   source.on("error", (error) => gzip.destroy(error));
@@ -59,9 +72,10 @@ async function writeCompressed(handle: FileHandle, dump: AsyncIterable<Buffer>):
     for await (const chunk of gzip) {
       const { length } = chunk as Buffer;
       await handle.write(chunk as Buffer, 0, length, at);
+      hash.update(chunk as Buffer);
       at += length;
     }
-    return at;
+    return { bytes: at, sha256: hash.digest("hex") };
   } finally {
     source.destroy();
     gzip.destroy();

@@ -24,6 +24,7 @@ import {
   timeOfStamp,
 } from "./backup-folder.ts";
 import { backupPlaces } from "./backup-result.ts";
+import { backupCounts, writeSums } from "./backup-sums.ts";
 
 /** What a backup is to contain, and where it goes. */
 export interface BackupPlan {
@@ -101,7 +102,15 @@ export class BackupRunner {
     result.add("INFO", `Started ${isFull ? "a full" : "an incremental"} backup`);
     const { folder, stamp } = await this.#place(database, plan);
     const fileName = `${stamp}${isFull ? fullExtension : incrementalExtension}`;
-    await writeBackupFile(this.#files, folder, fileName, dump);
+    // The dump takes the state of the database in this turn, before it waits for anything.
+    const first = dump.next();
+    first.catch(() => undefined); // whoever takes it gets the error
+    const counts = backupCounts(database.statistics.counts());
+    const pieces = continued(first, dump);
+    const written = await writeBackupFile(this.#files, folder, fileName, pieces).finally(() =>
+      dump.return(undefined),
+    );
+    await writeSums(join(folder, fileName), written, counts);
     const backup = { isFull, folderName: basename(folder), fileName, etag: result.asOfEtag };
     return {
       backup,
@@ -127,6 +136,16 @@ export class BackupRunner {
       ms += 1000;
     }
   }
+}
+
+/** All pieces, of which the first is under way. */
+async function* continued(
+  first: Promise<IteratorResult<Buffer, void>>,
+  rest: AsyncGenerator<Buffer>,
+): AsyncGenerator<Buffer> {
+  const { value, done } = await first;
+  if (done !== true) yield value;
+  yield* rest;
 }
 
 function busy(taskName: string, database: string, current: string): RequestError {

@@ -13,18 +13,16 @@ export interface BackupHistory {
   readonly lastIncrementalMs: number | null;
   /** Name of the folder of the last full backup. */
   readonly folderName: string | null;
-  readonly etag: number;
   readonly error: string | null;
 }
 
-export function historyOf(mark: BackupMark | undefined): BackupHistory {
-  const status = mark?.status ?? {};
+export function historyOf(found: JsonObject | null | undefined): BackupHistory {
+  const status = found ?? {};
   const error = status["Error"] as JsonObject | null | undefined;
   return {
     lastFullMs: timeOf(status["LastFullBackup"]),
     lastIncrementalMs: timeOf(status["LastIncrementalBackup"]),
     folderName: typeof status["FolderName"] === "string" ? status["FolderName"] : null,
-    etag: mark?.etag ?? 0,
     error: typeof error?.["Exception"] === "string" ? error["Exception"] : null,
   };
 }

@@ -53,6 +53,7 @@ export class Backups {
       rules,
       report,
       runner: this.#runner,
+      files,
       nextIndex,
       nowMs: () => Date.now(),
     });
@@ -77,6 +78,11 @@ export class Backups {
 
   close(): void {
     this.periodic.close();
+  }
+
+  /** After `close`, when nothing is written any more, and before databases are closed. */
+  finish(): Promise<void> {
+    return this.periodic.finish();
   }
 
   /**

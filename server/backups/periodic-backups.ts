@@ -10,13 +10,14 @@
  * - An incremental backup continues the last full one of its task; where it cannot, a full one is made.
  */
 import { join } from "node:path";
-import type { Report } from "../../engine/base/environment.ts";
+import type { FileSystem, Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, StartedOperation } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import {
+  isContinuous,
   type PeriodicBackup,
   periodicBackup,
   periodicBackupsOf,
@@ -26,10 +27,12 @@ import { backupFilesIn, checkedFolder, type FolderRules, isFolder } from "./back
 import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
 import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
 import { type EndedRun, historyOf, markAfter, markAfterFailure } from "./backup-status.ts";
+import { ContinuousBackups } from "./continuous-backups.ts";
 import { removeOldBackups } from "./retention.ts";
 
 const prefix = "server/periodic-backups/";
 const checkMsMax = 30_000;
+const lookSoonMs = 200;
 const retryMsMin = 60_000;
 const retryMsMax = 3_600_000;
 
@@ -43,6 +46,7 @@ export interface PeriodicHost {
   readonly rules: FolderRules;
   readonly report: Report;
   readonly runner: BackupRunner;
+  readonly files: FileSystem;
   nextIndex(): Promise<number>;
   nowMs(): number;
 }
@@ -68,9 +72,18 @@ export class PeriodicBackups {
   #timer: NodeJS.Timeout | undefined;
   #checking: Promise<void> | null = null;
   #isClosed = false;
+  /** Those of its tasks that have no schedule, but run all the time. */
+  readonly #continuous: ContinuousBackups;
 
   constructor(host: PeriodicHost) {
     this.#host = host;
+    this.#continuous = new ContinuousBackups({
+      files: host.files,
+      rules: host.rules,
+      report: host.report,
+      nowMs: () => host.nowMs(),
+      lookSoon: () => this.#checkIn(lookSoonMs),
+    });
   }
 
   /** Begins to make backups when they are due. */
@@ -86,6 +99,18 @@ export class PeriodicBackups {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+  }
+
+  /** After `close`, when nothing is written any more: what continuous backups have not written yet, they write. */
+  async finish(): Promise<void> {
+    await this.#checking;
+    await this.#continuous.finish();
+  }
+
+  /** What the last runs of a task were; null: there was none. */
+  status(database: Database, taskId: number): JsonObject | null {
+    const running = this.#continuous.find(database, taskId);
+    return running?.status() ?? database.smuggler.backupMark(taskId)?.status ?? null;
   }
 
   list(database: Database): PeriodicBackup[] {
@@ -106,7 +131,7 @@ export class PeriodicBackups {
   /** When a task runs next; null: it does not. */
   next(database: Database, task: PeriodicBackup): ScheduledRun | null {
     if (task.Disabled || task.LocalSettings === null) return null;
-    const history = historyOf(database.smuggler.backupMark(task.TaskId));
+    const history = historyOf(database.smuggler.backupMark(task.TaskId)?.status);
     const found = nextRun(task, history, this.#host.nowMs());
     const retryMs = this.#failures.get(keyOf(database, task.TaskId))?.retryMs ?? 0;
     return found === null ? null : { ...found, atMs: Math.max(found.atMs, retryMs) };
@@ -168,6 +193,7 @@ export class PeriodicBackups {
       if (isWatched) this.#watched.set(key, database.name);
       else this.#watched.delete(key);
     }
+    if (!isWatched) this.#continuous.forget(database.name);
     this.#checkIn(0);
   }
 
@@ -191,6 +217,12 @@ export class PeriodicBackups {
     }
     if (task.Disabled) {
       throw new EngineError("invalid-operation", `Backup task id: ${taskId} is disabled`);
+    }
+    if (isContinuous(task)) {
+      throw new EngineError(
+        "invalid-operation",
+        `Backup task id: ${taskId} is a continuous one: it runs all the time. GET /periodic-backup/status says how far it is.`,
+      );
     }
     return await this.#run(database, task, isFull, operationId, false);
   }
@@ -268,7 +300,9 @@ export class PeriodicBackups {
     taskId: number,
     folder: string,
   ): Promise<{ readonly folder: string; readonly etag: number } | null> {
-    const { folderName, etag } = historyOf(database.smuggler.backupMark(taskId));
+    const mark = database.smuggler.backupMark(taskId);
+    const { folderName } = historyOf(mark?.status);
+    const etag = mark?.etag ?? 0;
     if (folderName === null || !database.smuggler.hasDeletionsSince(etag)) return null;
     const own = join(folder, folderName);
     if (!(await isFolder(own))) return null;
@@ -323,9 +357,11 @@ export class PeriodicBackups {
         : undefined;
       if (database === undefined) {
         this.#watched.delete(name.toLowerCase());
+        this.#continuous.forget(name);
         await this.#host.values.delete(prefix + name.toLowerCase());
         return checkMsMax;
       }
+      await this.#continuous.follow(database, this.list(database));
       if (database.isDisabled) return checkMsMax;
       let waitMs = checkMsMax;
       for (const task of this.list(database)) {

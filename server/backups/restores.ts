@@ -8,12 +8,14 @@
  * - Until all of it is restored the database serves nobody (`DatabaseState` in its record). A restore that fails
  *   removes what it made, and so does the next start after a crash.
  */
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import {
   type Database,
+  type Databases,
   hasCompleteSections,
   type OperationFigures,
   type Operations,
@@ -34,6 +36,9 @@ import {
   isFolder,
 } from "./backup-folder.ts";
 import { restoredFiles } from "./backup-result.ts";
+import { ContinuousFolder, continuousToRestore } from "./continuous-folder.ts";
+
+import { type RestoredBackup, verification } from "./verification.ts";
 
 const prefix = "server/restoring/";
 /** Bytes of a compressed file from which the beginning of its text is read. */
@@ -44,6 +49,7 @@ export interface RestoredDatabases {
   has(name: string): boolean;
   find(name: string): Database | undefined | Promise<Database | undefined>;
   create(name: string, record: JsonObject): Promise<Database>;
+  createFromShipped: Databases["createFromShipped"];
   delete(name: string): Promise<boolean>;
 }
 
@@ -65,6 +71,8 @@ interface RestoreRequest {
   readonly location: string;
   /** The last file to restore; null: all. */
   readonly lastFile: string | null;
+  /** The last moment to restore, in microseconds since 1970; null: the newest. Of continuous backups only. */
+  readonly throughMicros: number | null;
   readonly disablesTasks: boolean;
   readonly skipsIndexes: boolean;
 }
@@ -82,15 +90,50 @@ export class Restores {
    */
   async start(sent: JsonObject): Promise<StartedOperation> {
     const request = restoreRequest(sent);
-    const folder = await checkedFolder(request.location, this.#host.rules);
-    if (!(await isFolder(folder))) {
-      throw invalidArgument(`Backup location doesn't exist, path: ${request.location}`);
-    }
+    const folder = await this.#existingFolder(request);
     return await this.#host.operations.start(
       "DatabaseRestore",
       `Database restore: ${request.name}`,
-      (progress, signal) => this.#restore(request, folder, progress, signal),
+      (progress, signal) =>
+        this.#restore(request, folder, progress, signal, async ({ database, figures }) => {
+          await this.#complete(database, request);
+          return figures;
+        }),
     );
+  }
+
+  /**
+   * Starts an operation of the server that restores what `sent` asks for into a database that serves nobody, compares it
+   * with what is known of the backup, and with the database `CompareWith`, and removes it. Its result has `Verification`.
+   * @throws as `start`
+   */
+  async verify(sent: JsonObject): Promise<StartedOperation> {
+    const name = `verification-${randomBytes(6).toString("hex")}`;
+    const request = restoreRequest({ ...sent, DatabaseName: name, DisableOngoingTasks: true });
+    const folder = await this.#existingFolder(request);
+    const comparedName = sent["CompareWith"] ?? null;
+    if (comparedName !== null && !this.#host.databases.has(String(comparedName))) {
+      throw invalidArgument(`There is no database '${String(comparedName)}' to compare with`);
+    }
+    return await this.#host.operations.start(
+      "DatabaseRestore",
+      `Backup verification: ${request.location}`,
+      (progress, signal) =>
+        this.#restore(request, folder, progress, signal, async (restored) => {
+          const { databases, files } = this.#host;
+          const compared =
+            comparedName === null ? undefined : await databases.find(String(comparedName));
+          const Verification = await verification(files, restored, compared, signal);
+          await this.#remove(name, restored.index);
+          return { ...restored.figures, Verification };
+        }),
+    );
+  }
+
+  async #existingFolder({ location }: RestoreRequest): Promise<string> {
+    const folder = await checkedFolder(location, this.#host.rules);
+    if (await isFolder(folder)) return folder;
+    throw invalidArgument(`Backup location doesn't exist, path: ${location}`);
   }
 
   /** Removes the databases whose restore a crash has interrupted. Before any request is served. */
@@ -110,38 +153,104 @@ export class Restores {
     folder: string,
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
+    use: (restored: RestoredBackup) => Promise<OperationFigures>,
   ): Promise<OperationFigures> {
     const { databases, values } = this.#host;
     const { name } = request;
     checkName(name);
     if (databases.has(name)) throw exists(name);
-    const names = await filesToRestore(folder, request);
-    const CreatedIndex = await this.#host.nextIndex();
+    const continuous = await ContinuousFolder.within(this.#host.files, folder);
+    if (continuous.length === 0 && request.throughMicros !== null) {
+      throw invalidArgument(
+        `PointInTime needs a continuous backup, and there is none in the backup location, path: ${request.location}`,
+      );
+    }
+    const names = continuous.length === 0 ? await filesToRestore(folder, request) : [];
+    const index = await this.#host.nextIndex();
     const key = prefix + name.toLowerCase();
-    await values.put(key, JSON.stringify({ Name: name, CreatedIndex }));
+    await values.put(key, JSON.stringify({ Name: name, CreatedIndex: index }));
     try {
-      const database = await this.#create(name, CreatedIndex);
-      try {
-        const figures = await this.#fill(database, request, folder, names, progress, signal);
-        await this.#complete(database, request);
-        return figures;
-      } catch (error) {
-        await this.#remove(name, CreatedIndex);
-        throw error;
-      }
+      const restored =
+        continuous.length > 0
+          ? await this.#makeContinuous(request, continuous, index, progress, signal)
+          : await this.#make(request, folder, names, index, progress, signal);
+      return await use(restored);
+    } catch (error) {
+      // Someone else has made one of this name meanwhile.
+      if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
+      await this.#remove(name, index);
+      throw error;
     } finally {
       await values.delete(key);
     }
   }
 
-  async #create(name: string, index: number): Promise<Database> {
-    const kept = keptRecord(name, {}, undefined, index, dateText(new Date()));
-    try {
-      return await this.#host.databases.create(name, { ...kept, DatabaseState: restoringState });
-    } catch (error) {
-      if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
-      throw error;
-    }
+  async #make(
+    request: RestoreRequest,
+    folder: string,
+    names: readonly string[],
+    index: number,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<RestoredBackup> {
+    const kept = keptRecord(request.name, {}, undefined, index, dateText(new Date()));
+    const record = { ...kept, DatabaseState: restoringState };
+    const database = await this.#host.databases.create(request.name, record);
+    const figures = await this.#fill(database, request, folder, names, progress, signal);
+    const files = names.map((name) => join(folder, name));
+    return { database, index, figures, files, continuous: null };
+  }
+
+  async #makeContinuous(
+    request: RestoreRequest,
+    folders: readonly ContinuousFolder[],
+    index: number,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<RestoredBackup> {
+    const { name } = request;
+    const micros = request.throughMicros ?? Number.MAX_SAFE_INTEGER;
+    const chosen = await continuousToRestore(folders, request.throughMicros);
+    const names = [chosen.base, ...chosen.frames].map((file) => file.name);
+    const own = keptRecord(name, {}, undefined, index, dateText(new Date()));
+    const record = (found: JsonObject): JsonObject => ({
+      ...found,
+      DatabaseName: name,
+      CreatedIndex: index,
+      ChangedIndex: index,
+      CreatedAt: own.CreatedAt,
+      DatabaseState: restoringState,
+    });
+    const made = await this.#host.databases.createFromShipped(
+      name,
+      record,
+      micros,
+      async (restore) => {
+        for (const [i, file] of names.entries()) {
+          signal.throwIfAborted();
+          progress(restoredFiles(false, file, i + 1, names.length));
+          await restore.add(join(chosen.folder.path, file), chosen.folder.read(file));
+          if (restore.isDone) break;
+        }
+        for (const content of chosen.contents) {
+          signal.throwIfAborted();
+          await restore.addContent(content, chosen.folder.readContent(content));
+        }
+      },
+    );
+    const { database, restored, missingContents } = made;
+    const figures = {
+      Documents: { ReadCount: database.statistics.counts().CountOfDocuments },
+      Continuous: {
+        Folder: chosen.folder.path,
+        Commit: restored.commit,
+        CommittedAt: new Date(restored.committedMicros / 1000).toISOString(),
+        MissingContents: missingContents,
+      },
+      ...restoredFiles(true, null, names.length, names.length),
+    };
+    const files = names.map((file) => join(chosen.folder.path, file));
+    return { database, index, figures, files, continuous: made };
   }
 
   async #remove(name: string, createdIndex: number): Promise<void> {
@@ -238,10 +347,26 @@ function restoreRequest(sent: JsonObject): RestoreRequest {
     name: typeof name === "string" ? name : "",
     location,
     lastFile: isSet(lastFile) ? String(lastFile) : null,
+    throughMicros: momentOf(sent["PointInTime"]),
     disablesTasks: sent["DisableOngoingTasks"] === true,
     skipsIndexes: sent["SkipIndexes"] === true,
   };
 }
+
+/** @throws EngineError invalid-argument */
+function momentOf(sent: unknown): number | null {
+  if (!isSet(sent)) return null;
+  const text = typeof sent === "string" ? sent : "";
+  const micros = isMoment.test(text) ? Math.floor(Date.parse(text.replace(" ", "T")) * 1000) : NaN;
+  if (Number.isNaN(micros)) {
+    throw invalidArgument(
+      `PointInTime must be a time with its zone, as 2026-11-22T10:00:00Z or 2026-11-22T10:00:00.250+01:00, but is: ${String(sent)}`,
+    );
+  }
+  return micros;
+}
+
+const isMoment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/i;
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== "";

@@ -11,6 +11,7 @@ import type { Database } from "../../engine/engine.ts";
 import { type PeriodicBackup, retentionMs } from "./backup-configuration.ts";
 import { unfinishedExtension } from "./backup-file.ts";
 import { backupFilesIn, backupFoldersIn, timeOfStamp } from "./backup-folder.ts";
+import { sumsExtension } from "./backup-sums.ts";
 
 /** @throws as node:fs does */
 export async function removeOldBackups(
@@ -36,9 +37,16 @@ export async function removeOldBackups(
   }
 }
 
+/** The name of the backup that this file has the sums of; "": it has none. */
+function nameOfSummed(name: string): string {
+  return name.endsWith(sumsExtension) ? name.slice(0, -sumsExtension.length) : "";
+}
+
 async function removeBackups(path: string, names: readonly string[]): Promise<void> {
-  const unfinished = (await readdir(path)).filter((name) => name.endsWith(unfinishedExtension));
-  for (const name of [...names, ...unfinished]) await unlink(join(path, name));
+  const others = (await readdir(path)).filter(
+    (name) => name.endsWith(unfinishedExtension) || names.includes(nameOfSummed(name)),
+  );
+  for (const name of [...names, ...others]) await unlink(join(path, name));
   // Someone else's files stay, and the folder with them.
   await rmdir(path).catch(() => undefined);
 }

@@ -73,6 +73,13 @@ export const backupRoutes: readonly Route[] = [
     access: "operator",
     handle: postRestore,
   },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/admin/backups/verify",
+    access: "operator",
+    handle: postVerify,
+  },
 ];
 
 /** POST admin/backup `{"BackupType","LocalSettings":{"FolderPath"}}`: `{"OperationId","OperationNodeTag"}` */
@@ -126,8 +133,8 @@ async function getPeriodic(exchange: Exchange, { server }: Context): Promise<voi
 /** GET /periodic-backup/status?name&taskId: what the last runs were; `Status` null before the first */
 async function getStatus(exchange: Exchange, { server }: Context): Promise<void> {
   const database = await namedDatabase(exchange, server);
-  const mark = database.smuggler.backupMark(requiredTaskId(exchange));
-  exchange.replyJson(200, { IsSharded: false, Status: mark?.status ?? null });
+  const status = server.backups.periodic.status(database, requiredTaskId(exchange));
+  exchange.replyJson(200, { IsSharded: false, Status: status });
 }
 
 const restoreTypes = /^(?:local|s3|azure|googlecloud)$/i;
@@ -160,6 +167,12 @@ async function postRestore(exchange: Exchange, { server }: Context): Promise<voi
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 
+/** POST /admin/backups/verify: as a restore, with `CompareWith`; the operation's result has `Verification` */
+async function postVerify(exchange: Exchange, { server }: Context): Promise<void> {
+  const { id } = await server.backups.restores.verify(await jsonBody(exchange));
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
+}
+
 /** The item of a task in the list of tasks. */
 export function backupInfo(
   exchange: Exchange,
@@ -168,8 +181,8 @@ export function backupInfo(
   task: PeriodicBackup,
 ): JsonObject {
   const { periodic } = server.backups;
-  const mark = database.smuggler.backupMark(task.TaskId);
-  const history = historyOf(mark);
+  const status = periodic.status(database, task.TaskId);
+  const history = historyOf(status);
   const timeText = (ms: number | null) => (ms === null ? null : dateText(new Date(ms)));
   const running = periodic.running(database, task.TaskId);
   const isEnabled = !task.Disabled;
@@ -202,7 +215,7 @@ export function backupInfo(
     NextBackup: nextInfo(server, database, task),
     RetentionPolicy: task.RetentionPolicy,
     IsEncrypted: false,
-    LastExecutingNodeTag: mark?.status["NodeTag"] ?? null,
+    LastExecutingNodeTag: status?.["NodeTag"] ?? null,
     FullBackupFrequency: task.FullBackupFrequency,
     IncrementalBackupFrequency: task.IncrementalBackupFrequency,
     BackupUploadMode: task["BackupUploadMode"],

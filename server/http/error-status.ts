@@ -75,6 +75,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "folder-lost": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "database-stopped": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "disk-full": { status: 503, type: "Sparrow.Server.Exceptions.DiskFullException" },
+  "backup-damaged": { status: 400, type: "System.IO.InvalidDataException" },
   "record-damaged": { status: 500, type: "System.IO.InvalidDataException" },
   "file-failed": { status: 500, type: "System.IO.IOException" },
   "read-failed": { status: 503, type: "System.IO.IOException" },

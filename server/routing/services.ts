@@ -2,7 +2,7 @@
  * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
  * Handlers reach them through `context.server`.
  */
-import type { Database, Operations } from "../../engine/engine.ts";
+import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -33,6 +33,8 @@ export interface DatabaseDirectory {
   troubles(): ReadonlyMap<string, Error>;
   /** @throws EngineError database-name-invalid, database-exists */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
+  /** Creates a database of the files of a continuous backup: see `Databases`. */
+  createFromShipped: Databases["createFromShipped"];
   /** @returns false when it does not exist */
   delete(name: string): Promise<boolean>;
 }

@@ -164,6 +164,7 @@ async function serve(
       monitoring.health.stop();
       shownCertificate?.close();
       await close(config.shutdownTimeoutMs);
+      await backups.finish();
       await withdraw();
       await storage.close();
     },

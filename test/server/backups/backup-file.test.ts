@@ -1,4 +1,5 @@
 /** The file of a backup: whole or not there, when the disk is full, when the dump fails, when the process ends. */
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -67,10 +68,11 @@ test("is a compressed dump, and readable by nobody else", async () => {
   async function* again() {
     yield text;
   }
-  const bytes = await writeBackupFile(files, folder, "x.ravendb-full-backup", again());
+  const { bytes, sha256 } = await writeBackupFile(files, folder, "x.ravendb-full-backup", again());
   expect(readdirSync(folder)).toEqual(["x.ravendb-full-backup"]);
   const path = join(folder, "x.ravendb-full-backup");
   expect(readFileSync(path)).toHaveLength(bytes);
+  expect(createHash("sha256").update(readFileSync(path)).digest("hex")).toBe(sha256);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(gunzipSync(readFileSync(path)).equals(text)).toBe(true);
   const read: Buffer[] = [];

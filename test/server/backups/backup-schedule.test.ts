@@ -11,7 +11,6 @@ const none: BackupHistory = {
   lastFullMs: null,
   lastIncrementalMs: null,
   folderName: null,
-  etag: 0,
   error: null,
 };
 

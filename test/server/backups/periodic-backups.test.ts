@@ -45,6 +45,7 @@ function newPeriodic(root?: string): PeriodicBackups {
     rules: { root, dataFolder: undefined },
     report: (line) => reports.push(line),
     runner: new BackupRunner(nodeEnvironment().files),
+    files: nodeEnvironment().files,
     nextIndex: () => commandIndex.next(),
     nowMs: () => nowMs,
   });
@@ -120,7 +121,7 @@ test("runs when it is due, once, full first and then incremental", async () => {
       Exception: null,
     },
   });
-  expect(historyOf(mark)).toMatchObject({
+  expect(historyOf(mark?.status)).toMatchObject({
     lastFullMs: clock(2, 0, 3),
     lastIncrementalMs: clock(3),
     error: null,
@@ -173,7 +174,7 @@ test("a run that fails is told of, and tried again less and less often", async (
   const { taskId, folder } = await newTask({ IncrementalBackupFrequency: null });
   writeFileSync(folder, "a file");
   await passTo(clock(2));
-  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({
+  expect(historyOf(database.smuggler.backupMark(taskId)?.status)).toMatchObject({
     lastFullMs: null,
     error: expect.stringContaining("is a file"),
   });
@@ -187,7 +188,7 @@ test("a run that fails is told of, and tried again less and less often", async (
   await rm(folder);
   await passTo(clock(2, 4));
   expect(filesIn(folder)).toEqual(["full"]);
-  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({ error: null });
+  expect(historyOf(database.smuggler.backupMark(taskId)?.status)).toMatchObject({ error: null });
 });
 
 test("runs at once when asked to", async () => {
@@ -234,7 +235,7 @@ test("a backup is made even if the old ones cannot be removed", async () => {
   const { ended } = await periodic.runNow(database, taskId, true, undefined);
   expect((await ended).error).toBeUndefined();
   expect(reports).toEqual([expect.stringContaining("could not be removed")]);
-  expect(historyOf(database.smuggler.backupMark(taskId))).toMatchObject({ error: null });
+  expect(historyOf(database.smuggler.backupMark(taskId)?.status)).toMatchObject({ error: null });
 });
 
 test("a folder outside of the root is refused, when it is defined and when it runs", async () => {

@@ -96,6 +96,7 @@ const levels = [
 ] as const satisfies readonly Access[];
 /** Stricter here. The package of RavenDB has no keys in it, ours does. (Handlers may ask for more: `POST ~/counters` that changes.) */
 const stricter: Readonly<Record<string, Access>> = {
+  "POST /admin/backups/verify": "operator",
   "GET /admin/debug/cluster-info-package": "cluster-admin",
   "POST ~/timeseries/names/config": "database-admin",
   "POST /admin/certificates/refresh": "cluster-admin",

@@ -1,0 +1,34 @@
+/** Ships a database elsewhere, for continuous backups: a base, then what is committed. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import type { LogPoint } from "../log/log-follower.ts";
+import { Shipment, type ShippedFile } from "../shipping/shipment.ts";
+
+export type { LogPoint, Shipment, ShippedFile };
+
+export class Shipping {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  /** Begins with a base: the state of this moment. @throws EngineError not-supported for a database in memory */
+  begin(): { readonly base: ShippedFile; readonly shipment: Shipment } {
+    this.#database.assertServing();
+    return Shipment.begin(this.#database.shipped);
+  }
+
+  /**
+   * Goes on after the commit `point`, as what was committed since is kept from the opening of the database on.
+   * @param known names of the contents of attachments that were shipped before
+   * @returns null when that is not possible: begin anew
+   */
+  resume(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
+    return this.#database.resumeShipment(point, known);
+  }
+
+  /** All shipments that go on have been resumed. */
+  resumed(): void {
+    this.#database.releaseKept();
+  }
+}

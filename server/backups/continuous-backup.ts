@@ -1,0 +1,360 @@
+/**
+ * One continuous backup: what is committed in a database is written to a folder every few seconds.
+ *
+ * Invariants:
+ * - It goes on where the files end. Where the log does not have what follows, it begins with a new base; nothing is ever
+ *   missing between two files without being noticed.
+ * - While a new base is written, the files of the one before go on.
+ * - A destination that fails is tried again, less and less often. Meanwhile the database goes on as ever; what waits stays
+ *   in its log, up to a limit, beyond which the next attempt begins with a new base.
+ */
+import type { FileSystem, Report } from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database, Guest, Shipment, ShippedFile } from "../../engine/engine.ts";
+import { dateText } from "../http/dates.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import {
+  type ContinuousSettings,
+  continuousSettings,
+  type PeriodicBackup,
+  retentionMs,
+} from "./backup-configuration.ts";
+import {
+  type ContinuousFile,
+  type ContinuousFiles,
+  ContinuousFolder,
+} from "./continuous-folder.ts";
+
+const retryMsMax = 60_000;
+/** A new base is made when the files behind one are larger than it, and than this; or when there are this many. */
+const framesBytesMin = 64 * 1024 * 1024;
+const framesCountMax = 20_000;
+/** How long a stopping server waits for what was committed last to be written. */
+const lastShipMs = 10_000;
+
+/** What a continuous backup needs. */
+export interface ContinuousHost {
+  readonly files: FileSystem;
+  readonly report: Report;
+  nowMs(): number;
+  /** The database is open no longer: find it again. */
+  ended(): void;
+}
+
+/** A base, and what continues it. */
+interface Generation {
+  readonly folder: ContinuousFolder;
+  readonly shipment: Shipment;
+  readonly baseMs: number;
+  readonly baseBytes: number;
+  framesBytes: number;
+  framesCount: number;
+}
+
+export class ContinuousBackup {
+  readonly database: Database;
+  readonly task: PeriodicBackup;
+  readonly #host: ContinuousHost;
+  readonly #settings: ContinuousSettings;
+  readonly #path: string;
+  /** Keeps the database open. */
+  readonly #guest: Guest;
+  #generation: Generation | null = null;
+  /** A base that is being written to follow that one. */
+  #coming: Promise<void> | null = null;
+  #failures = 0;
+  #error: { readonly message: string; readonly atMs: number } | null = null;
+  #shippedMs: number | null = null;
+  /** Since when something waits; null: nothing does. */
+  #waitingSinceMs: number | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> | null = null;
+  #isClosed = false;
+  /** Resolves when it has gone on where its files end, or found that it cannot. */
+  readonly resumed: Promise<void>;
+  #hasResumed: () => void = () => undefined;
+
+  /** @param path the checked folder of the task */
+  constructor(host: ContinuousHost, database: Database, task: PeriodicBackup, path: string) {
+    this.#host = host;
+    this.database = database;
+    this.task = task;
+    this.#path = path;
+    this.#settings = continuousSettings(task) as ContinuousSettings; // the task is a continuous one
+    this.#guest = database.enter(true);
+    this.resumed = new Promise((resolve) => {
+      this.#hasResumed = resolve;
+    });
+    this.#in(0);
+  }
+
+  /** Ends it. What was not written yet is written when it goes on. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#hasResumed();
+    this.#generation?.shipment.close();
+    this.#guest.release();
+  }
+
+  /** Writes what was committed, if that does not take long, and ends. For a server that stops. */
+  async finish(): Promise<void> {
+    clearTimeout(this.#timer);
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, lastShipMs);
+    });
+    await Promise.race([this.#lastRounds(), tooLong]);
+    clearTimeout(timer);
+    this.close();
+  }
+
+  async #lastRounds(): Promise<void> {
+    await this.#round;
+    if (!this.#isClosed && this.#generation !== null) await this.ship();
+  }
+
+  /** What it has done, and how far behind it is: as the status of a periodic backup, with one more member. */
+  status(): JsonObject {
+    const generation = this.#generation;
+    const timeText = (ms: number | null) => (ms === null ? null : dateText(new Date(ms)));
+    const nowMs = this.#host.nowMs();
+    const error = this.#error;
+    const waitingBytes = generation?.shipment.waitingBytes ?? null;
+    return {
+      TaskId: this.task.TaskId,
+      BackupType: "Backup",
+      IsFull: false,
+      NodeTag: this.database.nodeTag,
+      LastFullBackup: timeText(generation?.baseMs ?? null),
+      LastIncrementalBackup: timeText(this.#shippedMs),
+      FolderName: generation?.folder.path ?? null,
+      Error: error === null ? null : { Exception: error.message, At: timeText(error.atMs) },
+      Continuous: {
+        Commit: generation?.shipment.point.number ?? null,
+        WaitingBytes: waitingBytes,
+        BehindInSec: waitingBytes === 0 ? 0 : this.#behindSeconds(nowMs),
+        NewBase: this.#coming !== null,
+        FilesSinceBase: generation?.framesCount ?? null,
+        BytesSinceBase: generation?.framesBytes ?? null,
+      },
+    };
+  }
+
+  /** Writes what waits now. Resolves also when that fails: see `status`. */
+  ship(): Promise<void> {
+    this.#round ??= this.#attempt().finally(() => {
+      this.#round = null;
+    });
+    return this.#round;
+  }
+
+  #behindSeconds(nowMs: number): number | null {
+    const sinceMs = this.#waitingSinceMs ?? this.#shippedMs;
+    return sinceMs === null ? null : Math.max(0, Math.round((nowMs - sinceMs) / 1000));
+  }
+
+  #in(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      void this.ship().then(() => this.#in(this.#waitMs()));
+    }, ms);
+    this.#timer.unref();
+  }
+
+  #waitMs(): number {
+    const { intervalMs } = this.#settings;
+    return this.#failures === 0
+      ? intervalMs
+      : Math.max(intervalMs, Math.min(retryMsMax, 1000 * 2 ** this.#failures));
+  }
+
+  async #attempt(): Promise<void> {
+    if (this.database.hasEnded) {
+      this.close();
+      this.#host.ended();
+      return;
+    }
+    try {
+      await this.#shipAll();
+      if (this.#failures > 0) this.#tell("goes on again");
+      this.#failures = 0;
+      this.#error = null;
+    } catch (error) {
+      if (this.#isClosed || this.database.hasEnded) return;
+      this.#failures++;
+      const message = error instanceof Error ? error.message : String(error);
+      this.#error = { message, atMs: this.#host.nowMs() };
+      this.#waitingSinceMs ??= this.#shippedMs ?? this.#host.nowMs();
+      // Told once, and again when it has been tried often.
+      if (this.#failures % 60 === 1) this.#tell("fails, and is tried again", error);
+    } finally {
+      if (this.#generation !== null) this.#hasResumed();
+    }
+  }
+
+  #tell(what: string, cause?: unknown): void {
+    const line = `The continuous backup '${this.task.Name}' of database '${this.database.name}' ${what}`;
+    if (cause === undefined) this.#host.report(line);
+    else this.#host.report(line, cause);
+  }
+
+  async #shipAll(): Promise<void> {
+    this.#generation ??= (await this.#resume()) ?? (await this.#begin());
+    if (this.#generation.shipment.isLost) {
+      this.#tell("is too far behind and begins with a new base");
+      this.#generation = await this.#begin();
+    }
+    const generation = this.#generation;
+    await this.#shipTo(generation);
+    if (this.#coming === null && this.#isDue(generation)) {
+      this.#coming = this.#follow(generation).finally(() => {
+        this.#coming = null;
+      });
+    }
+  }
+
+  async #shipTo(generation: Generation): Promise<void> {
+    const { shipment, folder } = generation;
+    for (let file = shipment.next(); file !== null; file = shipment.next()) {
+      generation.framesBytes += await this.#write(folder, shipment, file);
+      generation.framesCount++;
+      this.#shippedMs = this.#host.nowMs();
+      this.#waitingSinceMs = file.head.etag === null ? this.#waitingSinceMs : null;
+      if (this.#isClosed) return;
+    }
+    this.#shippedMs = this.#host.nowMs();
+    this.#waitingSinceMs = null;
+  }
+
+  /** Contents first: whoever finds the file finds what it refers to. @returns bytes of the file */
+  async #write(folder: ContinuousFolder, shipment: Shipment, file: ShippedFile): Promise<number> {
+    try {
+      for (const name of file.contents) await this.#writeContent(folder, shipment, name);
+      const bytes = await folder.write(file.head, this.#whileOpen(file.bytes));
+      file.taken();
+      return bytes;
+    } finally {
+      file.release();
+    }
+  }
+
+  /** Ends a file that is being written when the backup is closed. */
+  async *#whileOpen(bytes: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of bytes) {
+      if (this.#isClosed) throw new EngineError("database-stopped", "The backup is ended.");
+      yield piece;
+    }
+  }
+
+  async #writeContent(folder: ContinuousFolder, shipment: Shipment, name: string): Promise<void> {
+    try {
+      await folder.writeContent(name, this.#whileOpen(shipment.content(name)));
+    } catch (error) {
+      // It is damaged in the database, too: everything else is backed up.
+      if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
+      this.#tell(`leaves out the content ${name} of an attachment`, error);
+    }
+  }
+
+  /** Goes on where the files end. Null: there are none, or the log does not have what follows them. */
+  async #resume(): Promise<Generation | null> {
+    const { name, nodeTag } = this.database;
+    const folders = (await ContinuousFolder.within(this.#host.files, this.#path)).filter(
+      (folder) => folder.database === name && folder.nodeTag === nodeTag,
+    );
+    for (const folder of folders.reverse()) {
+      const files = await folder.list();
+      // The writing of the others was interrupted.
+      if (files.base !== null) return await this.#resumeIn(folder, files.base, files);
+    }
+    return null;
+  }
+
+  async #resumeIn(
+    folder: ContinuousFolder,
+    base: ContinuousFile,
+    { frames, contents }: ContinuousFiles,
+  ): Promise<Generation | null> {
+    const { shipping } = this.database;
+    try {
+      const last = frames.at(-1) ?? base;
+      const head = await folder.headOf(last.name);
+      const newest = await folder.newest();
+      if (newest.through.number > head.through.number) return null;
+      const shipment = await shipping.resume(head.through, contents);
+      if (shipment === null) return null;
+      return {
+        folder,
+        shipment,
+        baseMs: folder.begunMs,
+        baseBytes: base.bytes,
+        framesBytes: frames.reduce((sum, { bytes }) => sum + bytes, 0),
+        framesCount: frames.length,
+      };
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "backup-damaged") throw error;
+      this.#tell("begins with a new base, as its files are damaged", error);
+      return null;
+    }
+  }
+
+  async #begin(): Promise<Generation> {
+    const { files } = this.#host;
+    await files.makeDirectory(this.#path);
+    const { name, nodeTag } = this.database;
+    const baseMs = this.#host.nowMs();
+    const folder = await ContinuousFolder.make(files, this.#path, name, nodeTag, baseMs);
+    const { base, shipment } = this.database.shipping.begin();
+    try {
+      const baseBytes = await this.#write(folder, shipment, base);
+      await this.#removeOld(folder);
+      return { folder, shipment, baseMs, baseBytes, framesBytes: 0, framesCount: 0 };
+    } catch (error) {
+      shipment.close();
+      await folder.remove().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Writes a new base, and goes on with that. */
+  async #follow(before: Generation): Promise<void> {
+    try {
+      const next = await this.#begin();
+      await this.#round;
+      if (this.#isClosed) {
+        next.shipment.close();
+        return;
+      }
+      this.#generation = next;
+      before.shipment.close();
+    } catch (error) {
+      if (this.#isClosed || this.database.hasEnded) return;
+      this.#tell("could not write a new base: the one before goes on", error);
+    }
+  }
+
+  #isDue({ baseMs, baseBytes, framesBytes, framesCount }: Generation): boolean {
+    const isOld = this.#host.nowMs() - baseMs >= this.#settings.baseAfterMs;
+    const isLarge = framesBytes > Math.max(framesBytesMin, baseBytes);
+    return framesCount > 0 && (isOld || isLarge || framesCount >= framesCountMax);
+  }
+
+  /** Removes the folders whose moments the task does not keep any more, as those after them cover the others. */
+  async #removeOld(newest: ContinuousFolder): Promise<void> {
+    const keptMs = retentionMs(this.task);
+    const { name, nodeTag } = this.database;
+    const own = (await ContinuousFolder.within(this.#host.files, this.#path)).filter(
+      (folder) => folder.database === name && folder.nodeTag === nodeTag,
+    );
+    for (const [i, folder] of own.entries()) {
+      if (folder.path === newest.path) continue;
+      const next = own[i + 1];
+      const isOver =
+        keptMs !== null && next !== undefined && this.#host.nowMs() - next.begunMs >= keptMs;
+      if (isOver || (await folder.list()).base === null) await folder.remove();
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/** Verifying a backup: what was restored of it is compared with what is known of it, and with another database. */
+import type { FileSystem } from "../../engine/base/environment.ts";
+import type { Database, OperationFigures, ShippedDatabase } from "../../engine/engine.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { backupCounts, differenceFrom, readSums } from "./backup-sums.ts";
+
+/** A backup that was restored into a database which serves nobody yet. */
+export interface RestoredBackup {
+  readonly database: Database;
+  /** The index of the command that created it. */
+  readonly index: number;
+  /** The result of the restore. */
+  readonly figures: OperationFigures;
+  /** Paths of the files that were restored, in order. */
+  readonly files: readonly string[];
+  /** Null: the files are dumps. */
+  readonly continuous: ShippedDatabase | null;
+}
+
+/**
+ * `{"IsValid","Kind","Problems":[…],"Counts":{…},"Expected":{…}|null,"Compared":{…}|null}`. Damage that a restore finds
+ * has failed it before.
+ */
+export async function verification(
+  files: FileSystem,
+  restored: RestoredBackup,
+  compared: Database | undefined,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const { database, continuous, figures } = restored;
+  const problems: string[] = [];
+  const Counts = backupCounts(database.statistics.counts());
+  const Expected =
+    continuous === null
+      ? await expectedOfDumps(files, restored.files, problems, signal)
+      : expectedOfShipped(continuous, problems);
+  for (const [kind, count] of Object.entries(Expected ?? {})) {
+    const found = kind === "Etag" ? continuous?.etag : Counts[kind as keyof typeof Counts];
+    if (found !== count) problems.push(`${kind}: ${found} were restored, and ${count} expected.`);
+  }
+  for (const [kind, one] of Object.entries(figures)) {
+    const errors = (one as { ErroredCount?: unknown } | null)?.ErroredCount;
+    if (typeof errors === "number" && errors > 0) problems.push(`${kind}: ${errors} errors.`);
+  }
+  const Compared = compared === undefined ? null : await comparison(database, compared, signal);
+  return {
+    IsValid: problems.length === 0,
+    Kind: continuous === null ? "Backup" : "Continuous",
+    Problems: problems,
+    Counts,
+    Expected,
+    Compared,
+  };
+}
+
+/** What the files say of the last one. Null: they were made by another server. */
+async function expectedOfDumps(
+  files: FileSystem,
+  paths: readonly string[],
+  problems: string[],
+  signal: AbortSignal,
+): Promise<JsonObject | null> {
+  let counts: JsonObject | null = null;
+  for (const path of paths) {
+    signal.throwIfAborted();
+    const sums = await readSums(path);
+    counts = sums === null ? null : { ...sums.Counts };
+    const difference = sums === null ? null : await differenceFrom(files, path, sums);
+    if (difference !== null) problems.push(difference);
+  }
+  return counts;
+}
+
+/** What the last file says, if all of it was restored. */
+function expectedOfShipped(
+  { restored, missingContents }: ShippedDatabase,
+  problems: string[],
+): JsonObject | null {
+  if (missingContents > 0) {
+    problems.push(
+      `Attachments: ${missingContents} contents are missing, as they were damaged in the database.`,
+    );
+  }
+  const { last } = restored;
+  return last === null || last.documents === null
+    ? null
+    : { Documents: last.documents, Etag: last.etag };
+}
+
+/** `{"Database","IsEqual","Differences":[…]}`: by kind of content. */
+async function comparison(
+  restored: Database,
+  other: Database,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const guest = other.enter(true);
+  try {
+    const one = await restored.smuggler.digest(signal);
+    const two = await other.smuggler.digest(signal);
+    const Differences = Object.entries(one.kinds).flatMap(([Kind, { count, hash }]) => {
+      const there = two.kinds[Kind];
+      if (there?.hash === hash && there.count === count) return [];
+      return [{ Kind, Backup: count, Database: there?.count ?? 0 }];
+    });
+    return { Database: other.name, IsEqual: Differences.length === 0, Differences };
+  } finally {
+    guest.release();
+  }
+}
