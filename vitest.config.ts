@@ -15,6 +15,7 @@ const long = [
   "test/benches.test.ts",
   "test/docs.test.ts",
   "test/package.test.ts",
+  "test/packaging/image.test.ts",
   "test/packaging/openapi-text.test.ts",
   "test/server/start.test.ts",
   "test/engine/platform/lock/folder-lock.test.ts",
