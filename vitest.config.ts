@@ -17,6 +17,7 @@ const long = [
   "test/package.test.ts",
   "test/packaging/image.test.ts",
   "test/packaging/openapi-text.test.ts",
+  "test/packaging/sbom.test.ts",
   "test/server/start.test.ts",
   "test/engine/platform/lock/folder-lock.test.ts",
   "test/engine/log/crash.test.ts",
