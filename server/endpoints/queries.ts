@@ -87,6 +87,7 @@ async function answer(
       unlessEtag: sent,
       isKnown,
       signal: exchange,
+      taker: reply,
     };
     const outcome = await database.queries.run(text, asked, reply);
     if (outcome === null && known !== undefined) {

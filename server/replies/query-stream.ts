@@ -10,6 +10,7 @@ import type {
   PreparedQuery,
   QueryInclude,
   QueryOutcome,
+  QueryTaker,
   RowSink,
   TextPieces,
 } from "../../engine/engine.ts";
@@ -105,7 +106,7 @@ export async function streamQuery(
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
-    const outcome = await query.run(asked, sink);
+    const outcome = await query.run({ ...asked, taker: sink }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
   } catch (error) {
     if (sink.fail()) return;
@@ -138,7 +139,7 @@ function refuseIncludes({ includes: [kind] }: PreparedQuery): void {
   throw new EngineError("not-supported", complaint);
 }
 
-class StreamSink implements RowSink {
+class StreamSink implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #framing: Framing;
   readonly #text = new JsonText(8 * 1024);
@@ -225,6 +226,11 @@ class StreamSink implements RowSink {
     await stream.write(this.#framing.open(outcome));
     this.#text.addText(this.#framing.close(outcome, true));
     await stream.end(this.#text.bytes);
+  }
+
+  /** As for a reply with all rows: see `QueryReply`. */
+  queryKilled(): void {
+    if (this.#stream !== undefined) this.#exchange.abort();
   }
 
   /** @returns false when nothing was sent; else the reply is cut off */
