@@ -1,9 +1,11 @@
 /** Health, which everybody may ask for, metrics, and the configuration of the log. */
+import type { WebSocket } from "ws";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { levelNamed } from "../logging/log.ts";
 import { alive } from "../monitoring/health.ts";
+import { watchersMax } from "../monitoring/traffic-watch.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
 import type { ArchiveSettings } from "../settings/log-settings.ts";
@@ -27,6 +29,13 @@ export const monitoringRoutes: readonly Route[] = [
     handle: getLogConfiguration,
   },
   { kind: "server", method: "POST", path: logs, access: "operator", handle: postLogConfiguration },
+  {
+    kind: "websocket",
+    method: "GET",
+    path: "/admin/traffic-watch",
+    access: "operator",
+    connect: watchTraffic,
+  },
 ];
 
 const plain = { "content-type": "text/plain; charset=utf-8" };
@@ -38,6 +47,13 @@ function getAlive(exchange: Exchange): void {
 async function getReady(exchange: Exchange, { server }: Context): Promise<void> {
   const { status, body } = await server.monitoring.ready();
   exchange.reply(status, plain, body);
+}
+
+/** admin/traffic-watch[?resourceName=database]: a message for each request that ends, until either side closes */
+function watchTraffic(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+  const name = exchange.query.get("resourceName");
+  const isAdded = server.requests.traffic.add(socket, name === "" ? null : (name ?? null));
+  if (!isAdded) socket.close(1013, `No more than ${watchersMax} may watch at the same time.`);
 }
 
 /** Of databases, the caller gets those that he may read. */

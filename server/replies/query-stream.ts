@@ -91,12 +91,12 @@ function csvFraming(database: Database): Framing {
   };
 }
 
-/** Replies to a query with a stream. @throws EngineError as the query */
+/** Replies to a query with a stream. @returns null when it failed after its reply had begun @throws EngineError as the query */
 export async function streamQuery(
   exchange: Exchange,
   database: Database,
   { text, options }: QueryRequest,
-): Promise<void> {
+): Promise<QueryOutcome | null> {
   const format = exchange.query.get("format")?.toLowerCase();
   const { signal } = exchange;
   const asked = { ...options, timeoutMs, signal, seriesForm: "list", isStream: true } as const;
@@ -108,12 +108,14 @@ export async function streamQuery(
   try {
     const outcome = await query.run({ ...asked, taker: sink }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
+    return outcome;
   } catch (error) {
-    if (sink.fail()) return;
+    if (sink.fail()) return null;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
     const name = query.namedIndex ?? "";
     // RavenDB 7.2.7 sends this without braces, except for jsonl.
     exchange.replyJson(404, { Error: `Index ${name} does not exist` });
+    return null;
   }
 }
 
