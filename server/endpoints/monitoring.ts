@@ -38,6 +38,8 @@ export const monitoringRoutes: readonly Route[] = [
   },
 ];
 
+/** Of identities: operators and above. */
+const operatorRank = 2;
 const plain = { "content-type": "text/plain; charset=utf-8" };
 
 function getAlive(exchange: Exchange): void {
@@ -59,7 +61,11 @@ function watchTraffic(socket: WebSocket, exchange: Exchange, { server }: Context
 /** Of databases, the caller gets those that he may read. */
 async function getMetrics(exchange: Exchange, { server }: Context): Promise<void> {
   const metrics = await server.monitoring.metrics();
-  const text = await metrics.text((database) => hasPermission(exchange.identity, database, 1));
+  const { identity } = exchange;
+  const text = await metrics.text({
+    mayRead: (database) => hasPermission(identity, database, 1),
+    isOperator: identity.rank >= operatorRank,
+  });
   exchange.reply(200, { "content-type": metrics.contentType }, text);
 }
 

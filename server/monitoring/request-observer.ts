@@ -13,6 +13,7 @@ import type { Log } from "../logging/log.ts";
 import type { LogFields } from "../logging/log-line.ts";
 import type { QueryRequest } from "../replies/query-request.ts";
 import type { LogSettings } from "../settings/log-settings.ts";
+import { LimitCounts } from "./limit-counts.ts";
 import { maskedQuery } from "./masked-query.ts";
 import { RequestStats } from "./request-stats.ts";
 import { TrafficWatch } from "./traffic-watch.ts";
@@ -46,6 +47,7 @@ export class RequestObserver {
   /** Requests refused because their caller is not known. */
   refusedCount = 0;
   readonly traffic = new TrafficWatch();
+  readonly limits: LimitCounts;
   readonly #routes: readonly ObservedRoute[];
   readonly #log: Log;
   readonly #audit: AuditLog;
@@ -59,6 +61,7 @@ export class RequestObserver {
   constructor(routes: readonly ObservedRoute[], log: Log, audit: AuditLog, settings: LogSettings) {
     this.#routes = routes;
     this.#log = log;
+    this.limits = new LimitCounts(log);
     this.#audit = audit;
     this.#settings = settings;
     this.stats = new RequestStats(routes.length);
@@ -75,6 +78,12 @@ export class RequestObserver {
     if (this.traffic.isOn) {
       this.traffic.ended(exchange, this.#routes[exchange.routeNumber]?.path ?? "", ms);
     }
+  }
+
+  /** A request has failed with this error. */
+  failed(exchange: Exchange, error: unknown): void {
+    const route = this.#routes[exchange.routeNumber]?.path ?? null;
+    this.limits.failed(error, route, exchange.databaseName ?? null);
   }
 
   /** The caller presented no certificate, or one that is not known or not valid. */
