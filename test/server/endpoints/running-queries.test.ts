@@ -1,4 +1,7 @@
 /** Running queries and killing them over the wire: queries, streams, facets, operations by an index. */
+import { once } from "node:events";
+import http from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -56,6 +59,36 @@ test.each([
     ]);
   },
 );
+
+test("a stream whose client does not read ends when it is killed, and its connection with it", async () => {
+  const { port } = client.server;
+  const Query = `${slow} from Items as i select { text: 'x'.repeat(200000), n: i.n }`;
+  const body = JSON.stringify({ Query });
+  const request = http.request({
+    port,
+    host: "127.0.0.1",
+    method: "POST",
+    path: "/databases/db/streams/queries",
+    headers: { "content-length": Buffer.byteLength(body) },
+  });
+  request.on("error", () => undefined);
+  request.end(body);
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  response.on("error", () => undefined);
+  response.pause();
+  // It waits for its client when it makes no more rows.
+  await sleep(300);
+  const listed = () => client.json("GET debug/queries/running") as Promise<Running>;
+  expect(Object.keys(await listed())).toContain("collection/Items");
+  await killed("collection/Items");
+  await expect
+    .poll(async () => Object.keys(await listed()), { timeout: 3_000 })
+    .toEqual(["@metadata"]);
+  const closed = new Promise((resolve) => response.once("close", resolve));
+  response.resume();
+  await closed;
+  expect(response.complete).toBe(false);
+});
 
 test("an operation by an index is listed; killing that cancels it, and what it has done stands", async () => {
   const body = "var s = 0; for (var i = 0; i < 9000; i++) { s += i % 7; } this.s = s;";
