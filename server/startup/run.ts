@@ -98,10 +98,7 @@ async function serve(
   const backups = makeBackups(config, storage, commandIndex);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
-  const connections = () => ({
-    ...server.connectionCounts(),
-    tcp: tcpServer.connectionCount,
-  });
+  const connections = () => connectionsOf(server, tcpServer);
   const look = { connections, shownCertificate, certificates, backups };
   const monitoring = makeMonitoring({ config, routes, storage, log, audit, requests, ...look });
   const services: ServerServices = {
@@ -130,8 +127,7 @@ async function serve(
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
-  const webSockets = new WebSocketAcceptor(services, dispatcher);
-  const server = new HttpServer(services, dispatcher, webSockets);
+  const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
   const tcpServer = new TcpServer(services, logError);
   const close = async (timeoutMs: number) => {
     backups.close();
@@ -195,6 +191,10 @@ function makeBackups(config: Config, storage: Storage, commandIndex: CommandInde
     report: storage.report,
     nextIndex: () => commandIndex.next(),
   });
+}
+
+function connectionsOf(server: HttpServer, tcp: TcpServer): Record<ConnectionKind, number> {
+  return { ...server.connectionCounts(), tcp: tcp.connectionCount };
 }
 
 /** What monitoring looks at. */
