@@ -214,6 +214,7 @@ export {
 } from "./keyspaces/time-series.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type { AnsweringIndex, IndexExplanation, QueryOptions } from "./querying/query-host.ts";
+export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
 export type { SeriesInclude } from "./rql/analyzed-query.ts";
 export {
   type IncludedCounters,

@@ -6,13 +6,11 @@
 export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/endpoints/monitoring.test.ts": [
     "engine/base/latency-counts.ts",
+    "engine/base/record-lookups.ts",
     "engine/database/monitored-figures.ts",
     "server/logging/audit-log.ts",
-    "server/monitoring/health.ts",
-    "server/monitoring/metrics.ts",
     "server/monitoring/monitoring-listener.ts",
     "server/monitoring/monitoring.ts",
-    "server/monitoring/request-observer.ts",
     "server/monitoring/request-stats.ts",
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",

@@ -2,9 +2,12 @@
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TextPieces } from "../documents/document-pieces.ts";
 import type { IndexExplanation, QueryOptions } from "../querying/query-host.ts";
+import type { RunningQueryInfo } from "../querying/running-queries.ts";
 import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
-import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
+import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
 import type { EntriesOutcome } from "../rql/execute.ts";
+import { planText } from "../rql/plan-text.ts";
+import type { KnownQueryInfo } from "../rql/query.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 
 /** The entries of an index that a query matches. */
@@ -82,6 +85,27 @@ export class Queries {
   async prepare(text: string, options: QueryOptions): Promise<PreparedQuery> {
     const query = await this.#database.queries.prepare(text, "read", options);
     return new PreparedQuery(this.#database, query);
+  }
+
+  /** The queries that run now, the newest first. */
+  running(): RunningQueryInfo[] {
+    const { clock, queries } = this.#database;
+    return queries.running.list(clock.monotonicMs());
+  }
+
+  /** Ends a query: soon, with the error `query-killed`. @returns false when none that uses this index has this number */
+  kill(indexName: string, id: number): boolean {
+    return this.#database.queries.running.kill(indexName, id);
+  }
+
+  /** How a query is answered, in one line without its values. @throws as `prepare` */
+  async plan(text: string, kind: QueryKind, options: QueryOptions): Promise<string> {
+    return planText(await this.#database.queries.prepare(text, kind, options));
+  }
+
+  /** The texts of queries that are kept in their parsed form. */
+  known(): Iterable<KnownQueryInfo> {
+    return this.#database.queries.known();
   }
 
   /** The query in canonical form. @throws EngineError query-syntax, query-invalid */

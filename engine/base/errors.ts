@@ -76,6 +76,7 @@ export type ErrorCode =
   | "regex-invalid"
   | "operation-missing"
   | "operation-cancelled"
+  | "query-killed"
   // subscriptions
   | "subscription-missing"
   | "subscription-in-use"

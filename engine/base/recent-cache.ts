@@ -56,6 +56,11 @@ export class RecentCache<Value> {
     }
   }
 
+  /** All of them, the least recently used first. */
+  *entries(): Generator<readonly [string, Value]> {
+    for (const [key, { value }] of this.#entries) yield [key, value];
+  }
+
   #delete(key: string): void {
     this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
     this.#entries.delete(key);

@@ -1,4 +1,6 @@
 /** What is monitored of an open database: sizes, counts and the state of its indexes, without reading documents. */
+import type { IndexErrors } from "../indexing/index-errors.ts";
+import { StaticIndex } from "../indexing/static-index.ts";
 import type { LogFigures } from "../store/store.ts";
 import type { OpenDatabase } from "./open-database.ts";
 
@@ -9,9 +11,12 @@ export interface MonitoredIndex {
   readonly hasFailed: boolean;
   /** Etags between the newest change and the last one that it has seen; 0 when it is up to date. */
   readonly etagLag: number;
+  /** Attempts to map or reduce that have failed. */
+  readonly errorCount: number;
 }
 
 export interface MonitoredFigures extends LogFigures {
+  readonly newestEtag: number;
   readonly documents: number;
   readonly damagedItems: number;
   readonly indexes: readonly MonitoredIndex[];
@@ -30,6 +35,7 @@ export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
     workers += subscriptions.workersOf(name).length;
   }
   return {
+    newestEtag: state.committedEtag,
     documents: state.documents.documentCount,
     ...database.logFigures(),
     damagedItems: database.damaged.length,
@@ -38,10 +44,15 @@ export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
       isStale: index.isStale,
       hasFailed: index.stateAt(nowMicros) === "Error",
       etagLag: index.isStale ? Math.max(0, state.committedEtag - index.lastEtag) : 0,
+      errorCount: index instanceof StaticIndex ? errorCountOf(index.errors) : 0,
     })),
     operationsRunning: operations.list().filter(({ state: { status } }) => status === "running")
       .length,
     subscriptions: tasks,
     subscriptionWorkers: workers,
   };
+}
+
+function errorCountOf({ mapErrors, mapReferenceErrors, reduceErrors }: IndexErrors): number {
+  return mapErrors + mapReferenceErrors + reduceErrors;
 }

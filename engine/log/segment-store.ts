@@ -11,6 +11,7 @@ import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base
 import { EngineError } from "../base/errors.ts";
 import { syncLatency } from "../base/latency-counts.ts";
 import { verifyRecord } from "../base/record.ts";
+import { recordLookups } from "../base/record-lookups.ts";
 import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { triedRead } from "./failed-read.ts";
@@ -267,7 +268,13 @@ export class SegmentStore {
     if (segment === undefined) return false;
     const start = position - number * positionSegmentFactor;
     const { image } = segment;
-    if (image === null) return this.cache.place(segment, start, length, target, isWalk);
+    if (image === null) {
+      const isFound = this.cache.place(segment, start, length, target, isWalk);
+      if (isFound) recordLookups.found++;
+      else recordLookups.missed++;
+      return isFound;
+    }
+    recordLookups.found++;
     this.cache.touch(segment);
     segment.late?.finish(start, start + length);
     target.bytes = lent(image);

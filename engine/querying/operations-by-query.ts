@@ -9,6 +9,7 @@
  * - A transaction is durable as a whole; when one fails, the earlier ones remain.
  */
 
+import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { nextTurn } from "../base/turns.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -31,6 +32,7 @@ import { deleteDocument, storedIdOf } from "../writes/documents.ts";
 import type { PatchRange } from "../writes/number-patch.ts";
 import { ScriptPatch, type WatchedPatch } from "../writes/script-patch.ts";
 import type { DatabaseQueries } from "./query-host.ts";
+import type { RunningQuery } from "./running-queries.ts";
 
 /** Options of an operation. */
 /** A store with queries and a registry of long-running operations. */
@@ -157,21 +159,41 @@ async function start(
   }
   const change = query === null ? null : changeOf(query, options);
   const word = kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
+  const id = options.operationId ?? (await database.operations.nextId());
   const work: OperationWork = async (progress, signal) => {
     if (query === null || change === null) throw mistake;
     const run = new SetOperation(database, query, change, options, signal);
     const hold = database.state.documents.hold();
+    const running = addRunning(database, query, signal, id);
     try {
-      return await run.run(progress);
+      return await run.run(progress, running);
     } finally {
+      if (running !== null) database.queries.running.remove(running);
       hold.release();
     }
   };
   const shown = parametersText === null ? text : `${text}\n${parametersText}`;
   return await database.operations.start(word, describe(query), work, {
-    id: options.operationId,
+    id,
     query: shown.slice(0, shownQueryLengthMax),
   });
+}
+
+/**
+ * As RavenDB 7.2.7, lists what an index is asked for among the queries: killing that ends the operation. A walk of a collection
+ * is listed only as an operation; null.
+ */
+function addRunning(
+  { queries, operations, clock }: QueriedStore,
+  query: AnalyzedQuery,
+  signal: AbortSignal,
+  id: number,
+): RunningQuery | null {
+  if (query.access.kind === "collection") return null;
+  const taker = { queryKilled: () => operations.kill(id) };
+  const running = queries.running.add(query, { signal, taker }, clock.monotonicMs());
+  signal.addEventListener("abort", () => running.kill());
+  return running;
 }
 
 /** Whether a parameter of the conditions has no value: the one error that RavenDB 7.2.7 finds only at run time. */
@@ -285,8 +307,12 @@ class SetOperation {
     };
   }
 
-  async run(progress: (figures: OperationFigures) => void): Promise<OperationFigures> {
-    const source = await this.#source();
+  /** `running`: as it is listed among the queries; null: it is not. */
+  async run(
+    progress: (figures: OperationFigures) => void,
+    running: RunningQuery | null,
+  ): Promise<OperationFigures> {
+    const source = running === null ? await this.#source() : await this.#indexSource(running);
     const { total } = source;
     progress({ Processed: 0, Total: total });
     const rate = this.#options.operationsPerSecondMax;
@@ -364,11 +390,11 @@ class SetOperation {
   async #source(): Promise<NumberSource> {
     const { access, source } = this.#query;
     const { state } = this.#database;
-    if (access.kind !== "collection") return await this.#indexSource();
+    assert(access.kind === "collection", "an operation by an index is listed as a query");
     const { skip, take } = this.#query.paging;
     const etagMax = state.committedEtag;
     if (access.ids !== null) {
-      const found = await this.#database.queries.findNumbers(this.#query);
+      const found = await this.#database.queries.findNumbers(this.#query, this.#signal);
       return new ListSource(found, etagMax);
     }
     const collection = source.isAllDocuments
@@ -378,11 +404,11 @@ class SetOperation {
   }
 
   /** @throws index-missing, invalid-operation when the index is map-reduce or stale */
-  async #indexSource(): Promise<NumberSource> {
+  async #indexSource(running: RunningQuery): Promise<NumberSource> {
     const { access } = this.#query;
     const { queries } = this.#database;
     const { indexes } = queries;
-    if (access.kind === "collection") throw new Error("a collection has no index");
+    assert(access.kind !== "collection", "a collection has no index");
     if (this.#query.groupBy !== null) throw mapReduce();
     const index =
       access.kind === "index" ? indexes.byName(access.name) : indexes.automatic(access.definition);
@@ -391,17 +417,21 @@ class SetOperation {
       throw new EngineError("index-missing", `There is no index with '${name}' name.`);
     }
     if (index.outputs !== null) throw mapReduce();
+    running.indexName = index.name;
     if (index.isStale && !this.#options.allowsStale) {
       const { staleTimeoutMs } = this.#options;
       const wait = index.isNew ? Math.max(newIndexWaitMs, staleTimeoutMs ?? 0) : staleTimeoutMs;
-      if (wait !== undefined) await indexes.waitForNonStale(index.name, wait);
+      if (wait !== undefined) {
+        await running.orKilled(indexes.waitForNonStale(index.name, wait));
+      }
       if (index.isStale) {
         const message = "Cannot perform bulk operation. Index is stale.";
         throw new EngineError("invalid-operation", message);
       }
     }
     this.#hasDetails = this.#options.hasDetails;
-    return new ListSource(await queries.findNumbers(this.#query), Number.MAX_SAFE_INTEGER);
+    const found = await queries.findNumbers(this.#query, running);
+    return new ListSource(found, Number.MAX_SAFE_INTEGER);
   }
 
   /**

@@ -29,12 +29,18 @@ import { isRandomOrder } from "../rql/execute-order.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
-import { QueryCompiler } from "../rql/query.ts";
+import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
 import type { QueryParameters } from "../rql/query-parameters.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
 import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";
 import type { Store } from "../store/store.ts";
 import { IndexAdministration } from "./index-hosting/index-administration.ts";
+import {
+  type QueryTaker,
+  queryKilled,
+  RunningQueries,
+  type RunningQuery,
+} from "./running-queries.ts";
 import { searchEngineOf } from "./search-engine-setting.ts";
 
 /** The index that an answer comes from, as the answer tells of it. */
@@ -62,6 +68,7 @@ export interface QueryOptions {
   readonly isKnown?: ((etag: number, index: AnsweringIndex | null) => boolean) | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
+  readonly taker?: QueryTaker | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
 }
@@ -79,6 +86,7 @@ const defaultTimeoutMs = 15_000;
 
 export class DatabaseQueries {
   readonly administration: IndexAdministration;
+  readonly running = new RunningQueries();
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
@@ -111,6 +119,11 @@ export class DatabaseQueries {
   ): AnalyzedQuery {
     const { start, pageSize } = paging;
     return this.#compiler.compile(text, kind, parameters, { start, pageSize });
+  }
+
+  /** The texts of queries whose trees are kept. */
+  known(): Iterable<KnownQueryInfo> {
+    return this.#compiler.known();
   }
 
   /** As `compile` with the parameters from `options`, in slices. */
@@ -147,7 +160,7 @@ export class DatabaseQueries {
   /**
    * Runs a query; rows go to `sink`, each the JSON text of an object.
    * @returns null when `options.unlessEtag` is still valid: no rows were sent.
-   * @throws index-missing, query-invalid, not-supported, script-failed, record-damaged
+   * @throws index-missing, query-invalid, not-supported, script-failed, record-damaged, query-killed
    */
   async execute(
     analyzed: AnalyzedQuery,
@@ -155,23 +168,27 @@ export class DatabaseQueries {
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
     const hold = this.#database.state.documents.hold();
+    const running = this.running.add(analyzed, options, this.#clock.monotonicMs());
     try {
-      return await this.#execute(analyzed, options, sink);
+      return await this.#execute(running, options, sink);
+    } catch (error) {
+      throw running.isKilled ? queryKilled() : error;
     } finally {
+      this.running.remove(running);
       hold.release();
     }
   }
 
   async #execute(
-    analyzed: AnalyzedQuery,
+    running: RunningQuery,
     options: QueryOptions,
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
-    const query = withCallsAsScript(analyzed);
-    if (this.#mustSettle(query)) await this.#settle(query);
-    const request = this.#requestOf(options);
+    const query = withCallsAsScript(running.query);
+    if (this.#mustSettle(query)) await running.orKilled(this.#settle(query));
+    const request = this.#requestOf(options, running);
     const rows = new QueryRows(this.#database, this.#clock);
-    const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
+    const marker = new EtagMarker(this, query, options, running, () => ++this.#staleCount);
     try {
       if (query.access.kind === "collection") marker.mark(null);
       const resultEtag = () => marker.etag;
@@ -198,19 +215,20 @@ export class DatabaseQueries {
   /**
    * Numbers of the documents on the query's page, each once, in its order. An index query does not wait, however stale
    * the index is. The caller holds the numbers.
-   * @throws index-missing, query-invalid, not-supported
+   * @param signal aborted when they are no longer wanted
+   * @throws index-missing, query-invalid, not-supported, operation-cancelled
    */
-  async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
+  async findNumbers(query: AnalyzedQuery, signal: Abortable): Promise<Uint32Array> {
     await this.#settle(query);
     const { access, paging } = query;
     const numbers =
       access.kind === "collection"
         ? collectionNumbers(this.#database, query)
-        : await this.#indexNumbers(query);
+        : await this.#indexNumbers(query, signal);
     return Uint32Array.from(numbers.slice(paging.skip, paging.skip + paging.take));
   }
 
-  #requestOf(options: QueryOptions): QueryRequest {
+  #requestOf(options: QueryOptions, signal: Abortable): QueryRequest {
     const { settings } = this.#database;
     return {
       waitForNonStale: options.waitForNonStale === true,
@@ -220,7 +238,7 @@ export class DatabaseQueries {
       keepsDuplicates: options.skipDuplicateChecking === true,
       seriesForm: options.seriesForm,
       isStream: options.isStream,
-      signal: options.signal,
+      signal,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
         return index !== undefined && searchEngineOf(settings, index) === "Lucene";
@@ -228,7 +246,7 @@ export class DatabaseQueries {
     };
   }
 
-  async #indexNumbers(query: AnalyzedQuery): Promise<number[]> {
+  async #indexNumbers(query: AnalyzedQuery, signal: Abortable): Promise<number[]> {
     const rows = new NumberRows(this.#database, this.#clock);
     const plain: AnalyzedQuery = {
       ...query,
@@ -240,7 +258,7 @@ export class DatabaseQueries {
     try {
       const scripts = this.#scriptsOver(rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      await executeQuery(plain, host, this.#requestOf({}), { add: () => null });
+      await executeQuery(plain, host, this.#requestOf({}, signal), { add: () => null });
       return rows.numbers;
     } finally {
       rows.close();
@@ -302,14 +320,18 @@ export class DatabaseQueries {
     if (access.kind === "automatic-index" && this.#fitting(access.definition) === undefined) {
       throw new EngineError("index-missing", "No Auto Index matching the given query was found.");
     }
-    await this.#settle(query);
+    const running = this.running.add(query, options, this.#clock.monotonicMs());
     const rows = new QueryRows(this.#database, this.#clock);
     const hold = this.#database.state.documents.hold();
     try {
+      await running.orKilled(this.#settle(query));
       const scripts = this.#scriptsOver(rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      return await executeEntries(query, host, this.#requestOf(options));
+      return await executeEntries(query, host, this.#requestOf(options, running));
+    } catch (error) {
+      throw running.isKilled ? queryKilled() : error;
     } finally {
+      this.running.remove(running);
       hold.release();
       rows.close();
     }
@@ -399,22 +421,26 @@ class EtagMarker implements IndexProvider {
   readonly #queries: DatabaseQueries;
   readonly #query: AnalyzedQuery;
   readonly #options: QueryOptions;
+  readonly #running: RunningQuery;
   readonly #nextStale: () => number;
 
   constructor(
     queries: DatabaseQueries,
     query: AnalyzedQuery,
     options: QueryOptions,
+    running: RunningQuery,
     nextStale: () => number,
   ) {
     this.#queries = queries;
     this.#query = query;
     this.#options = options;
+    this.#running = running;
     this.#nextStale = nextStale;
   }
 
   automatic(definition: IndexDefinition): QueryIndex {
     const index = this.#queries.indexes.automatic(definition);
+    this.#running.indexName = index.name;
     this.mark(index);
     return index;
   }
@@ -426,7 +452,7 @@ class EtagMarker implements IndexProvider {
   }
 
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
-    return this.#queries.indexes.waitForNonStale(name, timeoutMs);
+    return this.#running.orKilled(this.#queries.indexes.waitForNonStale(name, timeoutMs));
   }
 
   /** @throws notModified */

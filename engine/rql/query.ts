@@ -22,10 +22,26 @@ const bytesPerCharacter = 64;
 /** Characters of a text with its parameters above which each step gets a turn of its own, and no analysis is kept. */
 const longLengthMin = 4_096;
 
+/** A text that was asked for, as it is shown. Times are microseconds since 1970. */
+export interface KnownQueryInfo {
+  readonly text: string;
+  readonly createdMicros: number;
+  readonly queriedMicros: number;
+  /** As written: that of a collection or an index. */
+  readonly sourceName: string;
+  readonly isOfIndex: boolean;
+  readonly isGroupBy: boolean;
+  /** The index that it needs, or `collection/Name`; null: it was never analyzed without a mistake. */
+  readonly indexName: string | null;
+}
+
 /** What is kept of a text. */
 interface KnownText {
   readonly tree: Query;
   readonly isRebindable: boolean;
+  readonly createdMicros: number;
+  queriedMicros: number;
+  indexName: string | null;
   /** The last analysis of a read, without its parameters. */
   analyzed: AnalyzedQuery | null;
 }
@@ -58,11 +74,13 @@ export class QueryCompiler {
     const options = { kind, parameters, nowMicros, paging };
     const known = this.#known(text, kind);
     const { tree, analyzed } = known;
+    known.queriedMicros = nowMicros;
     if (analyzed !== null && kind === "read") {
       const again = rebind(analyzed, tree, options);
       if (again !== null) return again;
     }
     const query = analyzeQuery(text, tree, options);
+    known.indexName ??= sourceNameOf(query);
     const isKept = kind === "read" && known.isRebindable && !isLong;
     if (isKept) known.analyzed = { ...query, parameters: null };
     return query;
@@ -89,6 +107,22 @@ export class QueryCompiler {
     return analyzed;
   }
 
+  /** The texts of queries that are kept, the least recently asked first. Patches are not among them. */
+  *known(): Generator<KnownQueryInfo> {
+    for (const [text, known] of this.#reads.entries()) {
+      const { tree, createdMicros, queriedMicros, indexName } = known;
+      yield {
+        text,
+        createdMicros,
+        queriedMicros,
+        sourceName: tree.source.name,
+        isOfIndex: tree.source.form === "index",
+        isGroupBy: tree.groupBy.length > 0,
+        indexName,
+      };
+    }
+  }
+
   /** A text and its syntax tree. @throws query-syntax */
   #known(text: string, kind: QueryKind): KnownText {
     const isPatch = kind === "patch";
@@ -102,9 +136,22 @@ export class QueryCompiler {
     if (kept !== undefined) return kept;
     const tree = isPatch ? parsePatchQuery(text) : parseQuery(text);
     const isLarge = text.length > keptLengthMax;
-    const known = { tree, isRebindable: !isLarge && isRebindable(tree), analyzed: null };
+    const nowMicros = this.#nowMicros();
+    const known = {
+      tree,
+      isRebindable: !isLarge && isRebindable(tree),
+      createdMicros: nowMicros,
+      queriedMicros: nowMicros,
+      indexName: null,
+      analyzed: null,
+    };
     this.#large = isLarge ? { text, isPatch, known } : null;
     if (!isLarge) texts.set(text, known, bytesPerCharacter * text.length);
     return known;
   }
+}
+
+/** What a query is answered from, as far as its text tells: an index, or `collection/Name`. */
+export function sourceNameOf({ access, source }: AnalyzedQuery): string {
+  return access.kind === "collection" ? `collection/${source.name}` : access.name;
 }

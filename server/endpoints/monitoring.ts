@@ -1,9 +1,11 @@
 /** Health, which everybody may ask for, metrics, and the configuration of the log. */
+import type { WebSocket } from "ws";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { levelNamed } from "../logging/log.ts";
 import { alive } from "../monitoring/health.ts";
+import { watchersMax } from "../monitoring/traffic-watch.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
 import type { ArchiveSettings } from "../settings/log-settings.ts";
@@ -27,8 +29,17 @@ export const monitoringRoutes: readonly Route[] = [
     handle: getLogConfiguration,
   },
   { kind: "server", method: "POST", path: logs, access: "operator", handle: postLogConfiguration },
+  {
+    kind: "websocket",
+    method: "GET",
+    path: "/admin/traffic-watch",
+    access: "operator",
+    connect: watchTraffic,
+  },
 ];
 
+/** Of identities: operators and above. */
+const operatorRank = 2;
 const plain = { "content-type": "text/plain; charset=utf-8" };
 
 /** GET /livez: 200 when the process answers */
@@ -42,10 +53,21 @@ async function getReady(exchange: Exchange, { server }: Context): Promise<void> 
   exchange.reply(status, plain, body);
 }
 
+/** GET /admin/traffic-watch[?resourceName=database]: a message for each request that ends, until either side closes */
+function watchTraffic(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+  const name = exchange.query.get("resourceName");
+  const isAdded = server.requests.traffic.add(socket, name === "" ? null : (name ?? null));
+  if (!isAdded) socket.close(1013, `No more than ${watchersMax} may watch at the same time.`);
+}
+
 /** GET /metrics: metrics in Prometheus's format. Of databases, the caller gets those that he may read. */
 async function getMetrics(exchange: Exchange, { server }: Context): Promise<void> {
   const metrics = await server.monitoring.metrics();
-  const text = await metrics.text((database) => hasPermission(exchange.identity, database, 1));
+  const { identity } = exchange;
+  const text = await metrics.text({
+    mayRead: (database) => hasPermission(identity, database, 1),
+    isOperator: identity.rank >= operatorRank,
+  });
   exchange.reply(200, { "content-type": metrics.contentType }, text);
 }
 

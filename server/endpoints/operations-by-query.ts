@@ -3,7 +3,7 @@
 import type { Database, SetOperationOptions, StartedOperation } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
-import { queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
+import { type QueryRequest, queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 import { refuseLifting } from "../routing/script-rights.ts";
 
@@ -20,28 +20,26 @@ export const setOperationRoutes: readonly Route[] = [
 ];
 
 /** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: starts an operation */
-async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+async function patchByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const { database } = context;
   if (exchange.query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
   const options = await optionsOf(exchange, database);
-  const { text, options: asked } = await wrappedQueryOfBody(exchange);
-  const { parametersText = null } = asked;
-  reply(
-    exchange,
-    database,
-    await database.setOperations.patch(text, { ...options, parametersText }),
-  );
+  const request = await wrappedQueryOfBody(exchange);
+  exchange.queryText = request.text;
+  const { parametersText = null } = request.options;
+  const started = await database.setOperations.patch(request.text, { ...options, parametersText });
+  reply(exchange, context, request, started);
 }
 
 /** DELETE queries, body as for a query: starts an operation */
-async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+async function deleteByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const { database } = context;
   const options = await optionsOf(exchange, database);
-  const { text, options: asked } = await queryOfBody(exchange);
-  const { parametersText = null } = asked;
-  reply(
-    exchange,
-    database,
-    await database.setOperations.delete(text, { ...options, parametersText }),
-  );
+  const request = await queryOfBody(exchange);
+  exchange.queryText = request.text;
+  const { parametersText = null } = request.options;
+  const started = await database.setOperations.delete(request.text, { ...options, parametersText });
+  reply(exchange, context, request, started);
 }
 
 /** PATCH queries/test?id=…: a dry run of the patch on one document */
@@ -78,6 +76,14 @@ async function optionsOf(
   };
 }
 
-function reply(exchange: Exchange, { nodeTag }: Database, { id }: StartedOperation): void {
-  exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
+/** Replies with the operation's number; its end is logged when it took long. */
+function reply(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+  request: QueryRequest,
+  { id, ended }: StartedOperation,
+): void {
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: database.nodeTag });
+  const seen = server.requests.seen(exchange);
+  void ended.then(({ info }) => server.requests.changed(seen, database, request, info));
 }

@@ -39,22 +39,34 @@ async function postQuery(exchange: Exchange, context: DatabaseContext): Promise<
 }
 
 /** GET streams/queries?query=…&format=…: results of any number, as JSON, JSON lines or CSV */
-async function getStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await streamQuery(exchange, database, queryOfAddress(exchange));
+async function getStream(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await stream(exchange, context, queryOfAddress(exchange));
 }
 
 /** POST streams/queries?format=…, body as for a query: results of any number, as JSON, JSON lines or CSV */
-async function postStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  await streamQuery(exchange, database, await queryOfBody(exchange));
+async function postStream(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await stream(exchange, context, await queryOfBody(exchange));
+}
+
+async function stream(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+  request: QueryRequest,
+): Promise<void> {
+  exchange.queryText = request.text;
+  const outcome = await streamQuery(exchange, database, request);
+  if (outcome !== null) server.requests.queried(exchange, database, request, outcome);
 }
 
 /** Runs a query and replies with its results, or with the requested `debug` information. */
 async function answer(
   exchange: Exchange,
   { database, server }: DatabaseContext,
-  { text, options }: QueryRequest,
+  request: QueryRequest,
 ): Promise<void> {
+  const { text, options } = request;
   const { query } = exchange;
+  exchange.queryText = text;
   const debug = query.get("debug")?.toLowerCase() ?? "";
   const metadataOnly = query.bool("metadataOnly", false);
   if (debug !== "") {
@@ -87,6 +99,7 @@ async function answer(
       unlessEtag: sent,
       isKnown,
       signal: exchange,
+      taker: reply,
     };
     const outcome = await database.queries.run(text, asked, reply);
     if (outcome === null && known !== undefined) {
@@ -95,7 +108,7 @@ async function answer(
     } else if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
       const body = await reply.end(outcome, () => tail + diagnostics);
-      server.requests.queried(exchange, text, outcome, waitForNonStale === true);
+      server.requests.queried(exchange, database, request, outcome);
       if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
     }
   } catch (error) {

@@ -26,6 +26,7 @@ import { setOperationRoutes } from "./operations-by-query.ts";
 import { patchRoutes } from "./patches.ts";
 import { queryRoutes } from "./queries.ts";
 import { revisionRoutes } from "./revisions.ts";
+import { runningQueryRoutes } from "./running-queries.ts";
 import { sampleDataRoutes } from "./sample-data.ts";
 import { serverConfigurationRoutes } from "./server-configuration.ts";
 import { serverInfoRoutes } from "./server-info.ts";
@@ -72,6 +73,7 @@ export const routes: readonly Route[] = [
   ...setOperationRoutes,
   ...smugglerRoutes,
   ...backupRoutes,
+  ...runningQueryRoutes,
   ...sampleDataRoutes,
   ...studioRoutes,
   ...subscriptionRoutes,

@@ -132,6 +132,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   },
   "operation-missing": { status: 400, type: "System.ArgumentException" },
   "operation-cancelled": { status: 400, type: "System.OperationCanceledException" },
+  "query-killed": { status: 500, type: "System.OperationCanceledException" },
 
   "subscription-missing": {
     status: 400,

@@ -59,6 +59,8 @@ export abstract class Exchange {
   replyBytes: number;
   /** Names of what the request has changed, for the audit log. */
   changedNames: readonly string[] | undefined;
+  /** The text of the query that it asks for, for those who watch; undefined: none. */
+  queryText: string | undefined;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
   private lazyQuery: QueryString | undefined;
@@ -81,6 +83,7 @@ export abstract class Exchange {
     this.status = 0;
     this.replyBytes = 0;
     this.changedNames = undefined;
+    this.queryText = undefined;
     this.hasReplied = false;
     this.isBodyTaken = false;
     this.lazyQuery = undefined;

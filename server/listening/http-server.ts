@@ -122,9 +122,12 @@ export class HttpServer {
     return listening.port;
   }
 
-  /** Open connections. */
-  get connectionCount(): number {
-    return this.sockets.size;
+  /** Open connections by what is spoken on them; web sockets within HTTP/2 are counted besides their connection. */
+  connectionCounts(): { http1: number; http2: number; websocket: number } {
+    const http2 = this.sessions.size;
+    const { upgradedCount, openCount } = this.webSockets;
+    const http1 = Math.max(0, this.sockets.size - http2 - upgradedCount);
+    return { http1, http2, websocket: openCount };
   }
 
   /** Presents this certificate on new connections. */

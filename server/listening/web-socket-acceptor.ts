@@ -41,10 +41,22 @@ export class WebSocketAcceptor {
   private readonly services: ServerServices;
   private readonly dispatcher: Dispatcher;
   private readonly live = new Set<WebSocket>();
+  /** Those that have a connection of their own. */
+  private readonly upgraded = new Set<WebSocket>();
 
   constructor(services: ServerServices, dispatcher: Dispatcher) {
     this.services = services;
     this.dispatcher = dispatcher;
+  }
+
+  /** Open web sockets. */
+  get openCount(): number {
+    return this.live.size;
+  }
+
+  /** Those of them that have a connection of their own. */
+  get upgradedCount(): number {
+    return this.upgraded.size;
   }
 
   /** Handles an HTTP/1.1 upgrade. `release` detaches the socket from the exchange that would have answered it. */
@@ -73,6 +85,7 @@ export class WebSocketAcceptor {
     });
     release();
     server.handleUpgrade(request, socket, head, (webSocket) => {
+      this.upgraded.add(webSocket);
       this.run(webSocket, exchange, admitted);
     });
   }
@@ -154,6 +167,7 @@ export class WebSocketAcceptor {
     webSocket.on("close", () => {
       clearInterval(pinging);
       this.live.delete(webSocket);
+      this.upgraded.delete(webSocket);
       exchange.connection.open.delete(exchange);
     });
     void this.connect(webSocket, exchange, { route, database });

@@ -13,8 +13,10 @@ import {
   syncLatency,
 } from "../../engine/base/latency-counts.ts";
 import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
+import { recordLookups } from "../../engine/base/record-lookups.ts";
 import type { Database } from "../../engine/engine.ts";
 import { type Health, healthChecks } from "./health.ts";
+import { IndexLag } from "./index-lag.ts";
 import type { ObservedRoute, RequestObserver } from "./request-observer.ts";
 import { statusClasses } from "./request-stats.ts";
 
@@ -36,12 +38,42 @@ export interface MetricsHost {
   readonly databasesMax: number;
   databaseCount(): number;
   opened(): readonly Database[];
-  connections(): number;
+  connections(): Readonly<Record<ConnectionKind, number>>;
   /** Milliseconds since 1970 until which the server's certificate is valid; undefined: it has none. */
   certificateEndMs(): number | undefined;
+  /** Thumbprints of registered certificates, and until when they are valid, in milliseconds since 1970. */
+  clientCertificates(): readonly (readonly [thumbprint: string, untilMs: number])[];
+  /** Of an open database. */
+  backups(database: Database): readonly BackupState[];
   droppedLogLines(): number;
   operationsRunning(): number;
 }
+
+/** What is spoken on a connection. */
+export type ConnectionKind = "http1" | "http2" | "websocket" | "tcp";
+
+/** The state of one backup task. */
+export interface BackupState {
+  readonly taskId: number;
+  /** Milliseconds since 1970; null: never. */
+  readonly lastMs: number | null;
+  readonly hasFailed: boolean;
+  /** Of a continuous one; null: it is none, or this is not known yet. */
+  readonly behindSeconds: number | null;
+  readonly waitingBytes: number | null;
+}
+
+/** Who asks. */
+export interface MetricsReader {
+  mayRead(database: string): boolean;
+  /** May learn of all certificates. */
+  readonly isOperator: boolean;
+}
+
+/** Certificates and indexes with series of their own: those that expire first, and those that are behind most. */
+const certificatesMax = 50;
+const indexesMax = 50;
+const dayMs = 86_400_000;
 
 const workUses: readonly WorkUse[] = ["replies", "bodies", "snapshots", "scripts", "queries"];
 
@@ -49,6 +81,7 @@ export class Metrics {
   readonly #host: MetricsHost;
   /** The figures of the process. */
   readonly #process = new Registry();
+  readonly #lag = new IndexLag();
 
   constructor(host: MetricsHost) {
     this.#host = host;
@@ -59,8 +92,7 @@ export class Metrics {
     return this.#process.contentType;
   }
 
-  /** `mayRead`: whether the caller may learn of a database. */
-  async text(mayRead: (database: string) => boolean): Promise<string> {
+  async text(reader: MetricsReader): Promise<string> {
     const registry = new Registry();
     const add = (name: string, kind: Kind, help: string, samples: readonly Sample[]): void => {
       const values = samples.map((sample) => ({
@@ -78,9 +110,13 @@ export class Metrics {
       registry.registerMetric(metric as unknown as Parameters<Registry["registerMetric"]>[0]);
     };
     await this.#addServer(add);
+    this.#addUse(add);
     this.#addRequests(add);
-    this.#addDatabases(add, mayRead);
-    return (await registry.metrics()) + (await this.#process.metrics());
+    this.#addCertificates(add, reader);
+    this.#addDatabases(add, reader);
+    // The library writes what has no value yet in a way that the format does not have.
+    const process = (await this.#process.metrics()).replace(/ Nan$/gm, " NaN");
+    return (await registry.metrics()) + process;
   }
 
   async #addServer(add: Add): Promise<void> {
@@ -95,7 +131,6 @@ export class Metrics {
     );
     add("jackdaw_databases", "gauge", "Databases of the server", one(host.databaseCount()));
     add("jackdaw_databases_open", "gauge", "Databases that are open", one(host.opened().length));
-    add("jackdaw_connections", "gauge", "Open connections", one(host.connections()));
     add(
       "jackdaw_refused_requests_total",
       "counter",
@@ -120,7 +155,7 @@ export class Metrics {
         "jackdaw_certificate_days_left",
         "gauge",
         "Days until the server's certificate expires",
-        one((endMs - Date.now()) / 86_400_000),
+        one((endMs - Date.now()) / dayMs),
       );
     }
     add("jackdaw_memory_budget_bytes", "gauge", "The memory budget", one(processMemory.bytesMax));
@@ -135,6 +170,35 @@ export class Metrics {
       "histogram",
       "Time of making writes durable",
       histogram("jackdaw_fsync_duration_seconds", {}, syncLatency),
+    );
+  }
+
+  /** Connections, limits and the record cache. */
+  #addUse(add: Add): void {
+    const host = this.#host;
+    add(
+      "jackdaw_connections",
+      "gauge",
+      "Open connections, by what is spoken on them",
+      Object.entries(host.connections()).map(([kind, value]) => ({ labels: { kind }, value })),
+    );
+    add(
+      "jackdaw_limits_hit_total",
+      "counter",
+      "Requests that a limit has refused",
+      Object.entries(host.requests.limits.counts).map(([limit, value]) => ({
+        labels: { limit },
+        value,
+      })),
+    );
+    add(
+      "jackdaw_record_lookups_total",
+      "counter",
+      "Records that were looked for in memory: hit, or miss where they had to be read from the disk",
+      [
+        { labels: { result: "hit" }, value: recordLookups.found },
+        { labels: { result: "miss" }, value: recordLookups.missed },
+      ],
     );
   }
 
@@ -172,11 +236,39 @@ export class Metrics {
     );
   }
 
-  #addDatabases(add: Add, mayRead: (database: string) => boolean): void {
+  #addCertificates(add: Add, { isOperator }: MetricsReader): void {
+    const nowMs = Date.now();
+    const left = this.#host
+      .clientCertificates()
+      .map(([thumbprint, untilMs]) => ({
+        labels: { thumbprint },
+        value: (untilMs - nowMs) / dayMs,
+      }))
+      .sort((one, other) => one.value - other.value);
+    const [soonest] = left;
+    if (soonest === undefined) return;
+    add(
+      "jackdaw_registered_certificates_days_left",
+      "gauge",
+      "Days until the first of the registered certificates expires",
+      [{ labels: {}, value: soonest.value }],
+    );
+    if (!isOperator) return;
+    add(
+      "jackdaw_registered_certificate_days_left",
+      "gauge",
+      "Days until a registered certificate expires, of those that expire first",
+      left.slice(0, certificatesMax),
+    );
+  }
+
+  #addDatabases(add: Add, { mayRead }: MetricsReader): void {
     const shown = this.#host.opened().filter(({ name }) => mayRead(name));
     const known = shown.slice(0, this.#host.databasesMax).map((database) => {
-      return { labels: { database: database.name }, figures: database.figures() };
+      return { database, labels: { database: database.name }, figures: database.figures() };
     });
+    this.#addIndexes(add, known);
+    this.#addBackups(add, known);
     for (const { name, kind, help, of } of databaseMetrics) {
       add(
         name,
@@ -186,6 +278,77 @@ export class Metrics {
       );
     }
   }
+
+  /** Of each database the indexes that are behind most, or have errors. */
+  #addIndexes(add: Add, known: readonly KnownDatabase[]): void {
+    const nowMs = performance.now();
+    const shown = known.flatMap(({ database, labels, figures: { indexes, newestEtag } }) => {
+      const lags = this.#lag.look(database, indexes, newestEtag, nowMs);
+      return indexes
+        .map((index, at) => ({
+          labels: { ...labels, index: index.name },
+          etags: index.etagLag,
+          seconds: lags[at] ?? 0,
+          errors: index.errorCount,
+        }))
+        .sort((one, other) => other.etags - one.etags || other.errors - one.errors)
+        .slice(0, indexesMax);
+    });
+    const column = (
+      name: string,
+      kind: Kind,
+      help: string,
+      of: (row: (typeof shown)[0]) => number,
+    ) =>
+      add(
+        name,
+        kind,
+        help,
+        shown.map((row) => ({ labels: row.labels, value: of(row) })),
+      );
+    column(
+      "jackdaw_index_behind_etags",
+      "gauge",
+      "Changes that an index has not seen",
+      ({ etags }) => etags,
+    );
+    column(
+      "jackdaw_index_behind_seconds",
+      "gauge",
+      "Seconds since which there is something that an index has not seen",
+      ({ seconds }) => seconds,
+    );
+    column(
+      "jackdaw_index_errors_total",
+      "counter",
+      "Documents and groups that an index has failed on",
+      ({ errors }) => errors,
+    );
+  }
+
+  #addBackups(add: Add, known: readonly KnownDatabase[]): void {
+    const nowMs = Date.now();
+    const states = known.flatMap(({ database, labels }) =>
+      this.#host.backups(database).map((state) => ({
+        labels: { ...labels, task: String(state.taskId) },
+        state,
+      })),
+    );
+    for (const { name, help, of } of backupMetrics) {
+      const samples = states.flatMap(({ labels, state }) => {
+        const value = of(state, nowMs);
+        return value === null ? [] : [{ labels, value }];
+      });
+      add(name, "gauge", help, samples);
+    }
+  }
+}
+
+/** An open database with series of its own. */
+interface KnownDatabase {
+  readonly database: Database;
+  readonly labels: { readonly database: string };
+  readonly figures: Figures;
 }
 
 type Figures = ReturnType<Database["figures"]>;
@@ -263,6 +426,34 @@ const databaseMetrics: readonly DatabaseMetric[] = [
     "Changes that the index furthest behind has not seen",
     ({ indexes }) => Math.max(0, ...indexes.map(({ etagLag }) => etagLag)),
   ),
+];
+
+const backupMetrics: readonly {
+  readonly name: string;
+  readonly help: string;
+  /** null: there is nothing to tell. */
+  readonly of: (state: BackupState, nowMs: number) => number | null;
+}[] = [
+  {
+    name: "jackdaw_backup_age_seconds",
+    help: "Seconds since the last backup of a task that succeeded",
+    of: ({ lastMs }, nowMs) => (lastMs === null ? null : Math.max(0, nowMs - lastMs) / 1000),
+  },
+  {
+    name: "jackdaw_backup_failed",
+    help: "1 where the last run of a backup task has failed",
+    of: ({ hasFailed }) => (hasFailed ? 1 : 0),
+  },
+  {
+    name: "jackdaw_continuous_backup_lag_seconds",
+    help: "Seconds since which something waits to be copied by a continuous backup",
+    of: ({ behindSeconds }) => behindSeconds,
+  },
+  {
+    name: "jackdaw_continuous_backup_waiting_bytes",
+    help: "Bytes that wait to be copied by a continuous backup",
+    of: ({ waitingBytes }) => waitingBytes,
+  },
 ];
 
 type Add = (name: string, kind: Kind, help: string, samples: readonly Sample[]) => void;

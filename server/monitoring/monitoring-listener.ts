@@ -5,7 +5,7 @@
 import { createServer, type Server } from "node:http";
 import { listenErrorOf } from "../settings/listen-error.ts";
 import { alive, type HealthAnswer } from "./health.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Metrics, MetricsReader } from "./metrics.ts";
 
 /** Where the answers come from. */
 export interface Monitored {
@@ -13,6 +13,8 @@ export interface Monitored {
   metrics(): Promise<Metrics>;
 }
 
+/** Whoever reaches this address may see all. */
+const everything: MetricsReader = { mayRead: () => true, isOperator: true };
 const connectionsMax = 64;
 const requestMs = 5_000;
 const plain = "text/plain; charset=utf-8";
@@ -85,6 +87,6 @@ async function reply(
     answer(status, body);
   } else if (path === "/metrics") {
     const metrics = await monitoring.metrics();
-    answer(200, await metrics.text(() => true), metrics.contentType);
+    answer(200, await metrics.text(everything), metrics.contentType);
   } else answer(404, "Here are /metrics, /livez, /readyz and /healthz.\n");
 }

@@ -5,13 +5,18 @@
  * - Nothing of a body, a query string or a parameter is logged; a path is the pattern of its route.
  * - A caller without rights causes a bounded number of lines.
  */
+import type { Database, OperationInfo, QueryOutcome } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Actor, AuditLog } from "../logging/audit-log.ts";
 import { LineLimit } from "../logging/line-limit.ts";
 import type { Log } from "../logging/log.ts";
+import type { LogFields } from "../logging/log-line.ts";
+import type { QueryRequest } from "../replies/query-request.ts";
 import type { LogSettings } from "../settings/log-settings.ts";
+import { LimitCounts } from "./limit-counts.ts";
 import { maskedQuery } from "./masked-query.ts";
 import { RequestStats } from "./request-stats.ts";
+import { TrafficWatch } from "./traffic-watch.ts";
 
 /** A route, as lines show it. */
 export interface ObservedRoute {
@@ -23,10 +28,15 @@ export interface ObservedRoute {
 }
 
 /** What a line tells of an answered query. */
-export interface QueriedOutcome {
-  readonly indexName: string;
-  readonly totalResults: number;
-  readonly isStale: boolean;
+export type QueriedOutcome = Pick<
+  QueryOutcome,
+  "indexName" | "totalResults" | "scannedResults" | "skippedResults" | "isStale"
+>;
+
+/** What is told of a request that has ended before what it began. */
+export interface SeenRequest {
+  readonly startedMs: number;
+  readonly fields: LogFields;
 }
 
 const burstMax = 20;
@@ -36,6 +46,8 @@ export class RequestObserver {
   readonly stats: RequestStats;
   /** Requests refused because their caller is not known. */
   refusedCount = 0;
+  readonly traffic = new TrafficWatch();
+  readonly limits: LimitCounts;
   readonly #routes: readonly ObservedRoute[];
   readonly #log: Log;
   readonly #audit: AuditLog;
@@ -49,6 +61,7 @@ export class RequestObserver {
   constructor(routes: readonly ObservedRoute[], log: Log, audit: AuditLog, settings: LogSettings) {
     this.#routes = routes;
     this.#log = log;
+    this.limits = new LimitCounts(log);
     this.#audit = audit;
     this.#settings = settings;
     this.stats = new RequestStats(routes.length);
@@ -62,6 +75,15 @@ export class RequestObserver {
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
     if (this.#isWatched) this.#tell(exchange, ms);
+    if (this.traffic.isOn) {
+      this.traffic.ended(exchange, this.#routes[exchange.routeNumber]?.path ?? "", ms);
+    }
+  }
+
+  /** A request has failed with this error. */
+  failed(exchange: Exchange, error: unknown): void {
+    const route = this.#routes[exchange.routeNumber]?.path ?? null;
+    this.limits.failed(error, route, exchange.databaseName ?? null);
   }
 
   /** The caller presented no certificate, or one that is not known or not valid. */
@@ -82,22 +104,80 @@ export class RequestObserver {
   }
 
   /** A query has been answered. Hot. */
-  queried(exchange: Exchange, text: string, outcome: QueriedOutcome, hasWaited: boolean): void {
+  queried(
+    exchange: Exchange,
+    database: Database,
+    request: QueryRequest,
+    outcome: QueriedOutcome,
+  ): void {
     const { slowQueryMs } = this.#settings;
     const ms = performance.now() - exchange.startedMs;
     if (slowQueryMs === 0 || ms < slowQueryMs) return;
     const leftOut = this.#queryLimit.take();
     if (leftOut === null) return;
-    this.#log.warn("A query was slow", {
+    const fields = {
       event: "slow-query",
       ...fieldsOf(exchange, this.#routes[exchange.routeNumber], ms),
-      query: maskedQuery(text),
+      status: 200,
+      query: maskedQuery(request.text),
       index: outcome.indexName,
       results: outcome.totalResults,
+      scanned: outcome.scannedResults,
+      skipped: outcome.skippedResults,
       isStale: outcome.isStale,
-      waitedForIndex: hasWaited,
+      waitedForIndex: request.options.waitForNonStale === true,
       leftOut,
-    });
+    };
+    void this.#tellWithPlan("A query was slow", fields, database, request, "read");
+  }
+
+  /** What is kept of a request for `changed`. */
+  seen(exchange: Exchange): SeenRequest {
+    const { startedMs } = exchange;
+    return {
+      startedMs,
+      fields: fieldsOf(exchange, this.#routes[exchange.routeNumber], 0),
+    };
+  }
+
+  /** A patch or a deletion by query has ended. */
+  changed(
+    { startedMs, fields }: SeenRequest,
+    database: Database,
+    request: QueryRequest,
+    { id, kind, state }: OperationInfo,
+  ): void {
+    const { slowQueryMs } = this.#settings;
+    const ms = performance.now() - startedMs;
+    if (slowQueryMs === 0 || ms < slowQueryMs) return;
+    const leftOut = this.#queryLimit.take();
+    if (leftOut === null) return;
+    const isPatch = kind === "UpdateByQuery";
+    const told = {
+      event: "slow-query",
+      ...fields,
+      ms: Math.round(ms * 1000) / 1000,
+      query: maskedQuery(request.text),
+      operation: id,
+      ended: state.status,
+      results: state.status === "completed" ? Number(state.result["Total"] ?? 0) : null,
+      leftOut,
+    };
+    const message = `A ${isPatch ? "patch" : "deletion"} by query was slow`;
+    void this.#tellWithPlan(message, told, database, request, isPatch ? "patch" : "delete");
+  }
+
+  /** The plan is made only for the line: a query that is fast pays nothing for it. */
+  async #tellWithPlan(
+    message: string,
+    fields: LogFields,
+    database: Database,
+    { text, options }: QueryRequest,
+    kind: "read" | "patch" | "delete",
+  ): Promise<void> {
+    // What the query needed may be gone by now; the line is told without it then.
+    const plan = await database.queries.plan(text, kind, options).catch(() => null);
+    this.#log.warn(message, { ...fields, plan });
   }
 
   #tellSlowWrite(exchange: Exchange, ms: number): void {

@@ -9,6 +9,7 @@ import type {
   Database,
   IncludedCounters,
   QueryOutcome,
+  QueryTaker,
   RowSink,
   TextPieces,
 } from "../../engine/engine.ts";
@@ -30,7 +31,7 @@ const never = "0001-01-01T00:00:00.0000000Z";
 export type ReplyTail = (outcome: QueryOutcome) => string;
 
 /** Collects the rows of one query and replies. */
-export class QueryReply implements RowSink {
+export class QueryReply implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #database: Database;
   /** The rows, behind room for what precedes them. */
@@ -101,6 +102,11 @@ export class QueryReply implements RowSink {
     if (this.#stream === undefined) return false;
     this.#exchange.abort();
     return true;
+  }
+
+  /** A reply that has begun is cut off, since its client may read slowly; else the error is sent. */
+  queryKilled(): void {
+    if (this.#stream !== undefined) this.#exchange.abort();
   }
 
   /**

@@ -10,6 +10,7 @@ import type {
   PreparedQuery,
   QueryInclude,
   QueryOutcome,
+  QueryTaker,
   RowSink,
   TextPieces,
 } from "../../engine/engine.ts";
@@ -90,12 +91,12 @@ function csvFraming(database: Database): Framing {
   };
 }
 
-/** Replies to a query with a stream. @throws EngineError as the query */
+/** Replies to a query with a stream. @returns null when it failed after its reply had begun @throws EngineError as the query */
 export async function streamQuery(
   exchange: Exchange,
   database: Database,
   { text, options }: QueryRequest,
-): Promise<void> {
+): Promise<QueryOutcome | null> {
   const format = exchange.query.get("format")?.toLowerCase();
   const { signal } = exchange;
   const asked = { ...options, timeoutMs, signal, seriesForm: "list", isStream: true } as const;
@@ -105,14 +106,16 @@ export async function streamQuery(
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
-    const outcome = await query.run(asked, sink);
+    const outcome = await query.run({ ...asked, taker: sink }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
+    return outcome;
   } catch (error) {
-    if (sink.fail()) return;
+    if (sink.fail()) return null;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
     const name = query.namedIndex ?? "";
     // RavenDB 7.2.7 sends this without braces, except for jsonl.
     exchange.replyJson(404, { Error: `Index ${name} does not exist` });
+    return null;
   }
 }
 
@@ -138,7 +141,7 @@ function refuseIncludes({ includes: [kind] }: PreparedQuery): void {
   throw new EngineError("not-supported", complaint);
 }
 
-class StreamSink implements RowSink {
+class StreamSink implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #framing: Framing;
   readonly #text = new JsonText(8 * 1024);
@@ -225,6 +228,11 @@ class StreamSink implements RowSink {
     await stream.write(this.#framing.open(outcome));
     this.#text.addText(this.#framing.close(outcome, true));
     await stream.end(this.#text.bytes);
+  }
+
+  /** As for a reply with all rows: see `QueryReply`. */
+  queryKilled(): void {
+    if (this.#stream !== undefined) this.#exchange.abort();
   }
 
   /** @returns false when nothing was sent; else the reply is cut off */

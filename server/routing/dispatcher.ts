@@ -113,6 +113,7 @@ export class Dispatcher {
   /** Replies with the error, or aborts the exchange when a reply has begun. */
   fail(exchange: Exchange, error: unknown): void {
     if (exchange.isClosed) return; // the client disconnected, which caused the error
+    this.services.requests.failed(exchange, error);
     const reply = errorReply(error, exchange.target, this.logError);
     if (exchange.isReplied) exchange.abort();
     else if (reply.status === 403 && isBrowser(exchange)) {

@@ -85,6 +85,13 @@ export class CertificateStore {
       .sort((one, other) => (one.Name < other.Name ? -1 : one.Name > other.Name ? 1 : 0));
   }
 
+  /** Until when each certificate is valid, in milliseconds since 1970, by its thumbprint. */
+  *expiries(): Generator<readonly [thumbprint: string, untilMs: number]> {
+    for (const [thumbprint, { certificate }] of this.byThumbprint) {
+      yield [thumbprint, Date.parse(certificate.validTo)];
+    }
+  }
+
   /** `thumbprint` in any case. */
   find(thumbprint: string): RegisteredCertificate | undefined {
     return this.byThumbprint.get(thumbprint.toUpperCase())?.registered;

@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { bareHost } from "../../certs/hosts.ts";
 import { setWorkLimits } from "../../engine/base/work-budget.ts";
 import { nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
+import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
@@ -13,6 +14,7 @@ import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
 import { AuditLog } from "../logging/audit-log.ts";
 import { type Log, silentLog } from "../logging/log.ts";
 import { Health } from "../monitoring/health.ts";
+import type { ConnectionKind } from "../monitoring/metrics.ts";
 import { Monitoring } from "../monitoring/monitoring.ts";
 import { RequestObserver } from "../monitoring/request-observer.ts";
 import { Dispatcher } from "../routing/dispatcher.ts";
@@ -96,7 +98,8 @@ async function serve(
   const backups = makeBackups(config, storage, commandIndex);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
-  const look = { connections: () => server.connectionCount, shownCertificate };
+  const connections = () => connectionsOf(server, tcpServer);
+  const look = { connections, shownCertificate, certificates, backups };
   const monitoring = makeMonitoring({ config, routes, storage, log, audit, requests, ...look });
   const services: ServerServices = {
     config,
@@ -124,8 +127,7 @@ async function serve(
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
-  const webSockets = new WebSocketAcceptor(services, dispatcher);
-  const server = new HttpServer(services, dispatcher, webSockets);
+  const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
   const tcpServer = new TcpServer(services, logError);
   const close = async (timeoutMs: number) => {
     backups.close();
@@ -191,19 +193,25 @@ function makeBackups(config: Config, storage: Storage, commandIndex: CommandInde
   });
 }
 
+function connectionsOf(server: HttpServer, tcp: TcpServer): Record<ConnectionKind, number> {
+  return { ...server.connectionCounts(), tcp: tcp.connectionCount };
+}
+
 /** What monitoring looks at. */
 interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly storage: Storage;
   readonly log: Log;
   readonly audit: AuditLog;
   readonly requests: RequestObserver;
-  readonly connections: () => number;
+  readonly connections: () => Readonly<Record<ConnectionKind, number>>;
   readonly shownCertificate: ShownCertificate | undefined;
+  readonly certificates: CertificateStore;
+  readonly backups: Backups;
 }
 
 function makeMonitoring(monitored: Monitored): Monitoring {
-  const { config, routes, storage, log, audit, requests, connections, shownCertificate } =
-    monitored;
+  const { config, routes, storage, log, audit, requests } = monitored;
+  const { connections, shownCertificate, certificates, backups } = monitored;
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
   const troubles = () => storage.databases.troubles();
@@ -219,6 +227,8 @@ function makeMonitoring(monitored: Monitored): Monitoring {
       const own = shownCertificate?.current.certificate;
       return own === undefined ? undefined : Date.parse(own.validTo);
     },
+    clientCertificates: () => [...certificates.expiries()],
+    backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,

@@ -50,6 +50,10 @@ export class TcpServer {
     return listening.port;
   }
 
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.#listeners, secure);

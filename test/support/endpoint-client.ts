@@ -1,4 +1,5 @@
 /** A server without certificates and one of its databases, for tests of database routes. */
+import type { Log } from "../../server/logging/log.ts";
 import {
   type Reply,
   type RequestOptions,
@@ -19,8 +20,16 @@ export interface EndpointClient {
 }
 
 /** Starts a server. Stop it with `stopTestServers`. */
-export async function startEndpointClient(flags: readonly string[] = []): Promise<EndpointClient> {
-  const server = await startTestServer({ unsecured: true, databases: [{ name: "db" }], flags });
+export async function startEndpointClient(
+  flags: readonly string[] = [],
+  log?: Log,
+): Promise<EndpointClient> {
+  const server = await startTestServer({
+    unsecured: true,
+    databases: [{ name: "db" }],
+    flags,
+    ...(log === undefined ? {} : { log }),
+  });
   const client: EndpointClient = {
     server,
     send(what, body, headers = {}) {

@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CertificatePair, makeClientCertificate } from "../../certs/authority.ts";
 import { routes as allRoutes } from "../../server/endpoints/route-table.ts";
+import type { Log } from "../../server/logging/log.ts";
 import type { Route } from "../../server/routing/route.ts";
 import type { Grant } from "../../server/security/access.ts";
 import { loadConfig } from "../../server/settings/config.ts";
@@ -29,6 +30,8 @@ export interface TestServerOptions {
   readonly openStorage?: () => Promise<Storage>;
   readonly routes?: readonly Route[];
   readonly unsecured?: boolean;
+  /** Omitted: nothing but errors is kept. */
+  readonly log?: Log;
 }
 
 export interface Reply {
@@ -93,6 +96,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     routes: isCold ? restarting(options.routes ?? allRoutes) : (options.routes ?? allRoutes),
     openStorage: options.openStorage ?? openStorage,
     logError: (_reference, error) => errors.push(error),
+    ...(options.log === undefined ? {} : { log: options.log }),
   });
   for (const { name, isDisabled } of options.databases ?? []) {
     await server.services.databases.create(name, { DatabaseName: name, Disabled: isDisabled });

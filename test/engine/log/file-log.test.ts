@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { openLog } from "../../../engine/log/file-log.ts";
+import { type LogOptions, openLog } from "../../../engine/log/file-log.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
@@ -25,6 +25,7 @@ async function open(
   folder: string | null,
   owner: TinyOwner,
   cache = new SegmentCache(1 << 20, new ImagePool(true)),
+  more: Partial<LogOptions> = {},
 ) {
   const environment = nodeEnvironment();
   const listener: LogListener = {
@@ -41,6 +42,7 @@ async function open(
     segmentBytesMin: 1024,
     segmentBytesMax: 4096,
     oversizedBytesMin: 32_768,
+    ...more,
   });
   owner.log = log;
   const sections = log.snapshot?.sections;
@@ -145,6 +147,43 @@ describe("a log on disk", () => {
     expect(log.unsyncedBytes).toBeGreaterThan(50_000);
     await log.whenUnsyncedBelow(1000);
     expect(log.unsyncedBytes).toBeLessThanOrEqual(1000);
+    await log.close();
+  });
+
+  test("holds writers back that outrun compaction, and tells it once a minute, with the folder", async () => {
+    const clock = { ...nodeEnvironment().clock };
+    const real = clock.monotonicMs.bind(clock);
+    let skippedMs = 0;
+    clock.monotonicMs = () => real() + skippedMs;
+    const told: unknown[][] = [];
+    const folder = await newFolder();
+    const owner = new TinyOwner();
+    const { log } = await open(folder, owner, undefined, {
+      clock,
+      report: (...event) => void told.push(event),
+      compaction: { bytesPerSecond: 20_000 },
+    });
+    const held = () => told.filter(([, , event]) => event === "writers-held");
+    const overwrite = async (isEnough: () => boolean) => {
+      for (let round = 0; round < 3_000 && !isEnough(); round++) {
+        for (let key = 0; key < 20; key++)
+          owner.put(`key${(key * 7 + round) % 60}`, "x".repeat(400));
+        await log.flush();
+      }
+    };
+    let rounds = 0;
+    await overwrite(() => held().length > 0);
+    await overwrite(() => rounds++ > 5);
+    expect(held()).toEqual([
+      [
+        `Writers of ${folder} are held back, because they overwrite faster than compaction reclaims`,
+        undefined,
+        "writers-held",
+      ],
+    ]);
+    skippedMs = 61_000;
+    await overwrite(() => held().length > 1);
+    expect(held()).toHaveLength(2);
     await log.close();
   });
 });

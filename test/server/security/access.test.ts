@@ -69,7 +69,7 @@ const specification: Readonly<Record<Access, string>> = {
     PUT ~/side-by-side-indexes
     POST ~/indexes/set-lock ~/indexes/set-priority ~/indexes/try ~/indexes/test ~/indexes/replace
     POST ~/subscriptions/try ~/subscriptions/update ~/subscriptions/drop
-    POST ~/timeseries ~/revisions/revert ~/revisions/revert/docs ~/operations/kill
+    POST ~/timeseries ~/revisions/revert ~/revisions/revert/docs ~/operations/kill ~/debug/queries/kill
     GET ~/hilo/next
     PUT ~/hilo/return
     POST ~/identity/next ~/identity/seed

@@ -1,0 +1,40 @@
+/** What monitoring tells of the backups of an open database. */
+import type { Database } from "../../engine/engine.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { historyOf } from "./backup-status.ts";
+import type { PeriodicBackups } from "./periodic-backups.ts";
+
+/** Tasks that are told of for each database. */
+const tasksMax = 20;
+
+export interface BackupFigures {
+  readonly taskId: number;
+  /** When the last backup that succeeded began, or what was committed was last copied, in milliseconds since 1970; null: never. */
+  readonly lastMs: number | null;
+  readonly hasFailed: boolean;
+  /** Of a continuous one; null: it is none, or this is not known yet. */
+  readonly behindSeconds: number | null;
+  readonly waitingBytes: number | null;
+}
+
+/** Of the tasks that are enabled. */
+export function backupFigures(periodic: PeriodicBackups, database: Database): BackupFigures[] {
+  const tasks = periodic.list(database).filter(({ Disabled }) => !Disabled);
+  return tasks.slice(0, tasksMax).map(({ TaskId: taskId }) => {
+    const status = periodic.status(database, taskId);
+    const { lastFullMs, lastIncrementalMs, error } = historyOf(status);
+    const times = [lastFullMs, lastIncrementalMs].filter((ms) => ms !== null);
+    const continuous = status?.["Continuous"] as JsonObject | undefined;
+    return {
+      taskId,
+      lastMs: times.length === 0 ? null : Math.max(...times),
+      hasFailed: error !== null,
+      behindSeconds: numberOf(continuous?.["BehindInSec"]),
+      waitingBytes: numberOf(continuous?.["WaitingBytes"]),
+    };
+  });
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}

@@ -1,0 +1,90 @@
+/** Lines on slow queries: of answers, streams, patches and deletions by query, with their plan and without any value. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Log } from "../../../server/logging/log.ts";
+import type { LogEvent } from "../../../server/logging/log-line.ts";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+const events: LogEvent[] = [];
+let client: EndpointClient;
+beforeAll(async () => {
+  const sink = {
+    droppedCount: 0,
+    write: (event: LogEvent) => void events.push(event),
+    close: () => Promise.resolve(),
+  };
+  client = await startEndpointClient(["--Logs.SlowQueryInMs=1"], new Log("Info", [sink]));
+  const Commands = Array.from({ length: 400 }, (_, n) => ({
+    Type: "PUT",
+    Id: `items/${n}`,
+    Document: { n, secret: `s3cret${n}`, "@metadata": { "@collection": "Items" } },
+  }));
+  await client.send("POST bulk_docs", { Commands });
+});
+afterAll(stopTestServers);
+
+/** The next line of this message. */
+async function told(message: string): Promise<Record<string, unknown>> {
+  const find = () => events.findIndex((event) => event.message === message);
+  await expect.poll(find).toBeGreaterThanOrEqual(0);
+  const [event] = events.splice(find(), 1);
+  return { ...event?.fields };
+}
+
+const slow = "declare function f(x) { for (var i = 0; i < 900; i++) { } return { s: 's3cret' }; }";
+
+test.each([
+  ["POST queries", "/databases/:database/queries"],
+  ["POST streams/queries", "/databases/:database/streams/queries"],
+])("a slow answer to %s has a line with its plan", async (route, path) => {
+  events.length = 0;
+  const Query = `${slow} from Items as i where i.secret != 's3cret1' and i.n >= $low select f(i)`;
+  await client.send(route, {
+    Query,
+    QueryParameters: { low: 7 },
+    WaitForNonStaleResults: true,
+  });
+  expect(await told("A query was slow")).toMatchObject({
+    event: "slow-query",
+    route: path,
+    database: "db",
+    status: 200,
+    index: "Auto/Items/BynAndsecret",
+    results: 393,
+    waitedForIndex: true,
+    plan: "index Auto/Items/BynAndsecret: (secret != ? and n >= ?); rows by script",
+  });
+});
+
+test("a filter is told as what it costs, and nothing of its values", async () => {
+  events.length = 0;
+  await client.send("POST queries", {
+    Query: `${slow} from Items as i filter i.secret != 's3cret9' select f(i)`,
+  });
+  const line = await told("A query was slow");
+  expect(line).toMatchObject({
+    plan: "collection Items: all of it; filter on each document; rows by script",
+  });
+  expect(Number(line["scanned"])).toBeGreaterThan(0);
+  expect(JSON.stringify(line)).not.toContain("s3cret");
+});
+
+test.each([
+  ["PATCH", "A patch by query was slow", " update { this.done = 's3cret'; }", 400],
+  ["DELETE", "A deletion by query was slow", "", 400],
+])(
+  "an operation started by %s has a line when it has ended",
+  async (method, message, tail, results) => {
+    const Query = `from Items${tail}`;
+    const body = method === "PATCH" ? { Query: { Query } } : { Query };
+    expect((await client.send(`${method} queries`, body)).status).toBe(200);
+    const line = await told(message);
+    expect(line).toMatchObject({
+      method,
+      ended: "completed",
+      results,
+      plan: "collection Items: all of it",
+    });
+    expect(JSON.stringify(line)).not.toContain("s3cret");
+  },
+);
