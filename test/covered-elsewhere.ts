@@ -52,7 +52,9 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/store/database-opening.ts",
     "engine/store/database-state.ts",
   ],
+  "test/engine/database/check-database.test.ts": ["engine/log/log-check.ts"],
   "test/engine/database/salvage-database.test.ts": [
+    "engine/database/newest-records.ts",
     "engine/keyspaces/keyspace-table.ts",
     "engine/keyspaces/state-kinds.ts",
     "engine/keyspaces/values.ts",
