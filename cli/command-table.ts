@@ -5,11 +5,23 @@ const none: readonly Argument[] = [];
 const name = (word: string): readonly Argument[] => [{ name: word }];
 const yes: Readonly<Record<string, Option>> = { yes: { short: "y", about: "do not ask" } };
 const ifMatch: Option = { value: "VECTOR", about: "only if the document has this change vector" };
+const moment: Option = {
+  value: "MOMENT",
+  about: "the state of this moment, of a continuous backup; a time with its zone",
+};
 const parameter: Option = {
   short: "p",
   value: "NAME=VALUE",
   isRepeated: true,
   about: "a parameter of the query; the value is JSON, or else a text",
+};
+const ofFiles: Readonly<Record<string, Option>> = {
+  days: { value: "COUNT", about: "days until it ends; five years without it" },
+  out: { short: "o", value: "FOLDER", about: "where the files go; never over others" },
+  "password-variable": {
+    value: "NAME",
+    about: "encrypt the key and the PFX with the password in this variable",
+  },
 };
 const ofServer: Readonly<Record<string, Option>> = {
   server: { about: "an operation of the server, not of a database" },
@@ -89,7 +101,8 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "query",
-    about: "run a query in RQL; without a text, standard input has it",
+    about:
+      "run a query in RQL; without a text, standard input has it, and a terminal gets a prompt",
     arguments: [{ name: "TEXT", isOptional: true }],
     options: {
       file: { short: "f", value: "FILE", about: "the text of the query is in this file" },
@@ -98,6 +111,7 @@ export const commandTable: readonly Command[] = [
       wait: { short: "w", about: "wait until the index is up to date" },
       jsonl: { about: "print one row of JSON a line" },
       csv: { about: "print CSV" },
+      "no-history": { about: "keep nothing of what is typed at the prompt" },
     },
     example: "jackdaw query -d shop 'from Users where Age > $age' -p age=30 --csv",
     needs: "database",
@@ -179,8 +193,31 @@ export const commandTable: readonly Command[] = [
     name: "backup",
     about: "back a database up to a folder of the server, and wait for it",
     arguments: name("FOLDER"),
+    options: {
+      continuous: {
+        value: "SECONDS",
+        about: "from now on, write what has changed every so many seconds",
+      },
+    },
+    example: "jackdaw backup -d shop /var/backups --continuous 10",
+    needs: "database",
+    load: backups,
+  },
+  {
+    name: "backup status",
+    about: "the tasks that back a database up: last and next runs, and what fails",
+    arguments: none,
     options: {},
-    example: "jackdaw backup -d shop /var/backups",
+    example: "jackdaw backup status -d shop",
+    needs: "database",
+    load: backups,
+  },
+  {
+    name: "backup remove",
+    about: "remove such a task; its files stay",
+    arguments: name("TASK"),
+    options: {},
+    example: "jackdaw backup remove 3 -d shop",
     needs: "database",
     load: backups,
   },
@@ -188,8 +225,20 @@ export const commandTable: readonly Command[] = [
     name: "restore",
     about: "make a database of a backup, and wait for it",
     arguments: [{ name: "FOLDER" }, { name: "NAME" }],
-    options: {},
-    example: "jackdaw restore /var/backups/2026-11-23-02-00-00.ravendb-shop-A-backup shop2",
+    options: { at: moment },
+    example: "jackdaw restore /var/backups shop2 --at 2026-11-22T10:00Z",
+    needs: "server",
+    load: backups,
+  },
+  {
+    name: "verify",
+    about: "restore a backup for a moment and compare it with what it should be; 1 when it differs",
+    arguments: name("FOLDER"),
+    options: {
+      compare: { value: "NAME", about: "compare it with this database, too" },
+      at: moment,
+    },
+    example: "jackdaw verify /var/backups --compare shop",
     needs: "server",
     load: backups,
   },
@@ -320,6 +369,34 @@ export const commandTable: readonly Command[] = [
     load: cert,
   },
   {
+    name: "cert make",
+    about: "make a client certificate and let it in; writes NAME.crt, NAME.key and NAME.pfx",
+    arguments: name("NAME"),
+    options: {
+      clearance: { value: "LEVEL", about: "user (default), operator or admin" },
+      access: {
+        short: "a",
+        value: "DATABASE=LEVEL",
+        isRepeated: true,
+        about: "what a user may do there: read, write or admin",
+      },
+      ...ofFiles,
+    },
+    example: "jackdaw cert make 'web shop' --access shop=write",
+    needs: "server",
+    load: cert,
+  },
+  {
+    name: "cert renew",
+    about:
+      "another certificate with the same rights; without a name, that which a local server made for itself",
+    arguments: [{ name: "NAME", isOptional: true }],
+    options: ofFiles,
+    example: "jackdaw cert renew 'web shop' --out renewed",
+    needs: "server",
+    load: cert,
+  },
+  {
     name: "cert revoke",
     about: "let a certificate in no more",
     arguments: name("NAME"),
@@ -327,6 +404,26 @@ export const commandTable: readonly Command[] = [
     example: "jackdaw cert revoke 'web shop'",
     needs: "server",
     load: cert,
+  },
+  {
+    name: "doctor",
+    about: "look at settings, data folder, disk, port, certificates and limits, and say what to do",
+    arguments: none,
+    options: {
+      "config-path": { value: "FILE", about: "the settings file; settings.json without it" },
+    },
+    example: "jackdaw doctor",
+    needs: "server",
+    load: () => import("./commands/doctor.ts"),
+  },
+  {
+    name: "check",
+    about: "verify the files of a stopped server, or of one database, byte by byte",
+    arguments: [{ name: "FOLDER", isOptional: true }],
+    options: {},
+    example: "jackdaw check ./data",
+    needs: "nothing",
+    load: () => import("./commands/check.ts"),
   },
   {
     name: "salvage",

@@ -33,8 +33,8 @@ export interface Command {
 export type Run = (surroundings: Surroundings) => Promise<void>;
 
 export interface Streams {
-  readonly input: NodeJS.ReadableStream;
-  readonly output: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  readonly input: NodeJS.ReadableStream & { isTTY?: boolean };
+  readonly output: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
   readonly errors: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
 }
 

@@ -42,7 +42,7 @@ export function findConnection(options: Options, environment: Variables): Connec
 }
 
 /** The data folder and address that a server started here would have. */
-function localSettings(environment: Variables): { dataFolder: string; url: string } {
+export function localSettings(environment: Variables): { dataFolder: string; url: string } {
   const given = readSettings({
     argv: [],
     environment,

@@ -4,7 +4,7 @@ import { inDatabase } from "./client.ts";
 import type { Surroundings } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { durationText } from "./output.ts";
-import { passedText, ProgressLine } from "./progress.ts";
+import { ProgressLine, passedText } from "./progress.ts";
 
 export interface OperationState {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";

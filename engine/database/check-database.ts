@@ -2,7 +2,7 @@
  * Verifies the files of a database that nobody has open: its log, the contents of its attachments, and the snapshots of its
  * indexes. Nothing is changed, except that the folder is locked meanwhile.
  */
-import type { Environment, FileSystem } from "../base/environment.ts";
+import type { DirectoryLock, Environment, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { BlobStore, contentName, hashOfContentName, isContentName } from "../log/blob-store.ts";
 import { type CheckProgress, checkLog, type FoundDamage } from "../log/log-check.ts";
@@ -38,15 +38,17 @@ export async function bytesToCheck({ files }: Environment, folder: string): Prom
 
 /**
  * Checks the database in `folder`. `progress` is called with the bytes of each piece that was read; what it throws ends the check.
+ * `under`: the lock of an enclosing folder.
  * @throws EngineError database-locked, database-missing
  */
 export async function checkDatabase(
   environment: Environment,
   folder: string,
   progress: CheckProgress,
+  under?: DirectoryLock,
 ): Promise<CheckedDatabase> {
   const { files } = environment;
-  const lock = await files.lockDirectory(folder);
+  const lock = await files.lockDirectory(folder, under);
   try {
     const newest = new NewestRecords();
     const log = await checkLog(files, folder, newest, progress);
