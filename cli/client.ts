@@ -76,6 +76,7 @@ export class Client {
   }
 
   #failed({ signal }: Request, error: Error): Failure {
+    if (error instanceof Failure) return error;
     return signal?.aborted === true
       ? new Failure("interrupted", "Interrupted", { cause: error })
       : unreachable(this.#connection, error);

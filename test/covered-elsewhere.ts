@@ -484,6 +484,9 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/settings/config.test.ts": ["server/settings/setting-sources.ts"],
   "test/server/settings/foreign-settings.test.ts": ["server/settings/setting-table.ts"],
+  "test/cli/prompt.test.ts": ["cli/history.ts", "cli/schema.ts"],
+  "test/cli/transfer.test.ts": ["cli/commands/transfer.ts", "cli/row-files.ts"],
+  "test/cli/operate.test.ts": ["cli/commands/check.ts", "cli/commands/doctor.ts"],
   "test/cli/run.test.ts": [
     "cli/arguments.ts",
     "cli/client.ts",
@@ -505,7 +508,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "cli/connection.ts",
     "cli/failure.ts",
     "cli/operations.ts",
-    "cli/output.ts",
+    "cli/question.ts",
+    "cli/values.ts",
   ],
   "test/engine/api/documents.test.ts": [
     "engine/api/large-documents.ts",
