@@ -98,6 +98,8 @@ export async function* csvRows(source: Readable, isText: boolean): AsyncGenerato
     bom: true,
     info: true,
     max_record_size: lineBytesMax,
+    // Counted here: an error of the parser drops the lines before it, too.
+    relax_column_count: true,
     skip_empty_lines: true,
     cast: (value, { quoting }): Cell => ({ value, isQuoted: quoting }),
   });
@@ -111,6 +113,10 @@ export async function* csvRows(source: Readable, isText: boolean): AsyncGenerato
       if (columns === null) {
         columns = headerOf(record);
         continue;
+      }
+      if (record.length !== columns.length) {
+        const counts = `${record.length} cells, and the header ${columns.length}`;
+        throw new Failure("failed", `line ${info.lines} has ${counts}`);
       }
       yield csvRow(columns, record, info.lines, isText);
     }
@@ -140,7 +146,7 @@ function csvRow(
   const root = new Members();
   let id: string | undefined;
   for (const [at, name] of columns.entries()) {
-    const cell = cells[at] as Cell; // as many as columns, or the parser has failed
+    const cell = cells[at] as Cell; // as many as columns
     if (name === "@id") id = cell.value === "" ? undefined : cell.value;
     else if (cell.isQuoted || cell.value !== "")
       root.add(name.split("."), spellingOf(cell, isText));

@@ -122,7 +122,7 @@ async function renew(surroundings: Surroundings): Promise<void> {
     return;
   }
   const { options, environment, print } = surroundings;
-  const data = options.text("data") ?? environment["JACKDAW_DATA"];
+  const data = options.text("data") ?? (environment["JACKDAW_DATA"] || undefined);
   const folder = join(resolve(data ?? localSettings(environment).dataFolder), "certs");
   const { findCertificateFolder, remakeServerCertificate } = await import(
     "../../certs/certificate-folder.ts"

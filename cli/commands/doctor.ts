@@ -121,7 +121,7 @@ function openFiles(): Finding {
 function settingsOf(surroundings: Surroundings, findings: Finding[]): Config | undefined {
   const { options, environment } = surroundings;
   const given = options.text("config-path");
-  const data = options.text("data") ?? environment["JACKDAW_DATA"];
+  const data = options.text("data") ?? (environment["JACKDAW_DATA"] || undefined);
   try {
     const { config, warnings } = loadConfig({
       argv: [
@@ -149,7 +149,7 @@ async function server(
   config: Config,
   findings: Finding[],
 ): Promise<boolean> {
-  const isNamed = (options.text("url") ?? environment["JACKDAW_URL"]) !== undefined;
+  const isNamed = Boolean(options.text("url") ?? environment["JACKDAW_URL"]);
   const announced = readRunningFile(resolve(config.dataFolder));
   if (!isNamed && announced === undefined) {
     findings.push(ok("server", "none is running on this data folder"));

@@ -30,9 +30,9 @@ export interface CommandLine {
 }
 
 /** A server with the database `shop`. */
-export async function startCommandLine(): Promise<CommandLine> {
+export async function startCommandLine(flags: readonly string[] = []): Promise<CommandLine> {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-cli-"));
-  const server = await startTestServer({ databases: [{ name: "shop" }] });
+  const server = await startTestServer({ databases: [{ name: "shop" }], flags });
   writeFileSync(join(folder, "ca.pem"), server.authority.certificate);
   writeFileSync(join(folder, "cert.pem"), server.admin.certificate);
   writeFileSync(join(folder, "key.pem"), server.admin.key);
