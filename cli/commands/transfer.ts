@@ -14,7 +14,7 @@ import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { ProgressLine, passedText } from "../progress.ts";
 import { cellsOf, csvRows, csvText, type FileRow, jsonLines, linesOf } from "../row-files.ts";
-import { PassedBytes } from "./dumps.ts";
+import { PassedBytes, run as runDump } from "./dumps.ts";
 
 const formats = ["dump", "jsonl", "csv"] as const;
 type Format = (typeof formats)[number];
@@ -27,7 +27,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   const { command, arguments: given, options } = surroundings;
   const path = given[0] ?? "";
   const format = formatOf(path, options.text("format"));
-  if (format === "dump") await (await import("./dumps.ts")).run(surroundings);
+  if (format === "dump") await runDump(surroundings);
   else if (command.name === "export") await exportRows(surroundings, path, format);
   else await importRows(surroundings, path, format);
 }
