@@ -22,6 +22,7 @@ const long = [
   "test/engine/log/faults.test.ts",
   "test/engine/log/rival.test.ts",
   "test/fuzz/**/*.test.ts",
+  "test/simulation/continuous-kill.test.ts",
   "test/simulation/database-faults.test.ts",
   "test/simulation/index-snapshots-crash.test.ts",
   "test/simulation/kill-loop.test.ts",

@@ -1,10 +1,12 @@
 /**
  * What a continuous backup costs those who write: the same documents are stored without one, and with one that writes
- * every second. Without HTTP, so the share of the backup is as large as it can be. Prints wall and processor time, and
- * how long what was acknowledged last took to be elsewhere.
+ * every second. Without HTTP, so the share of the backup is as large as it can be. Prints wall and processor time, as the
+ * median of what each round with one took more than the round before it, and how long what was acknowledged last took to
+ * be elsewhere. The load of the machine is told, since another process's work adds to both.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, nodeEnvironment, openEngine } from "../engine/engine.ts";
@@ -15,7 +17,7 @@ import {
   type Cost,
   costOf,
   documentText,
-  interleavedCosts,
+  median,
   temporaryFolder,
 } from "./harness.ts";
 
@@ -33,22 +35,36 @@ export async function run(size: BenchSize): Promise<string[]> {
   try {
     for (const { name, inFlight } of loads) {
       const documents = inFlight === 64 ? Math.ceil(count / 4) : count;
-      let behindMs = 0;
-      const variant = (isShipped: boolean) => async () => {
-        const path = join(folder.path, String(++round));
-        const result = await measured(path, documents, inFlight, isShipped);
-        behindMs = Math.max(behindMs, result.behindMs);
-        return result.cost;
-      };
-      const costs = await interleavedCosts(size === "smoke" ? 1 : 7, {
-        without: variant(false),
-        with: variant(true),
-      });
-      const [without, shipped] = [costs["without"] as Cost, costs["with"] as Cost]; // both were run
+      const pairs: Pair[] = [];
+      for (let i = 0; i < (size === "smoke" ? 1 : 7); i++) {
+        const without = await measured(
+          join(folder.path, String(++round)),
+          documents,
+          inFlight,
+          false,
+        );
+        const shipped = await measured(
+          join(folder.path, String(++round)),
+          documents,
+          inFlight,
+          true,
+        );
+        pairs.push({ without, shipped });
+      }
+      const typical = (of: (pair: Pair) => number) => median(pairs.map(of));
       const line =
-        `${name}: ${rate(documents, without)} documents/s without, ${rate(documents, shipped)} with: wall ` +
-        `${percent(shipped.wallMs, without.wallMs)}, processor ${percent(shipped.processorMs, without.processorMs)}; ` +
-        `elsewhere ${Math.round(behindMs)} ms after the last write, of an interval of 1000 ms`;
+        `${name}: ${rate(
+          documents,
+          typical(({ without }) => without.cost.wallMs),
+        )} documents/s without, ` +
+        `${rate(
+          documents,
+          typical(({ shipped }) => shipped.cost.wallMs),
+        )} with: ` +
+        `wall ${percent(typical(({ without, shipped }) => shipped.cost.wallMs / without.cost.wallMs))}, ` +
+        `processor ${percent(typical(({ without, shipped }) => shipped.cost.processorMs / without.cost.processorMs))}; ` +
+        `elsewhere ${Math.round(typical(({ shipped }) => shipped.behindMs))} ms after the last write, of an interval of ` +
+        `1000 ms; load of the machine ${loadavg()[0]?.toFixed(1)}`;
       lines.push(line);
       console.log(line);
     }
@@ -58,12 +74,23 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
+interface Measured {
+  readonly cost: Cost;
+  readonly behindMs: number;
+}
+
+/** Two runs, one right after the other. */
+interface Pair {
+  readonly without: Measured;
+  readonly shipped: Measured;
+}
+
 async function measured(
   path: string,
   count: number,
   inFlight: number,
   isShipped: boolean,
-): Promise<{ readonly cost: Cost; readonly behindMs: number }> {
+): Promise<Measured> {
   const engine = await openEngine({ folder: join(path, "data") });
   const database = await engine.databases.create("bench", {});
   const backup = isShipped ? begin(database, join(path, "backup")) : null;
@@ -106,11 +133,11 @@ async function write(database: Database, count: number, inFlight: number): Promi
   await Promise.all(Array.from({ length: inFlight }, writer));
 }
 
-function rate(count: number, { wallMs }: Cost): string {
+function rate(count: number, wallMs: number): string {
   return Math.round(count / (wallMs / 1000)).toLocaleString("en");
 }
 
-function percent(value: number, base: number): string {
-  const change = (value / base - 1) * 100;
+function percent(ratio: number): string {
+  const change = (ratio - 1) * 100;
   return `${change >= 0 ? "+" : ""}${change.toFixed(1)} %`;
 }

@@ -7,11 +7,11 @@ import { onTestFinished } from "vitest";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
- * The path of `test/support/<name>.js` with the whole engine beside it. Under dist/ it is the output of tsc; else it is
+ * The path of `test/support/<name>.js` with the whole engine beside it, and what else is in `rooms`. Under dist/ it is the output of tsc; else it is
  * built for this test, in a folder from which packages resolve.
  */
-export async function builtProgram(name: string): Promise<string> {
-  const { path, remove } = await buildProgram(name);
+export async function builtProgram(name: string, rooms: readonly string[] = []): Promise<string> {
+  const { path, remove } = await buildProgram(name, rooms);
   onTestFinished(remove);
   return path;
 }
@@ -19,6 +19,7 @@ export async function builtProgram(name: string): Promise<string> {
 /** As `builtProgram`, shared by several tests, because it takes seconds. Call `remove` after the last. */
 export async function buildProgram(
   name: string,
+  rooms: readonly string[] = [],
 ): Promise<{ readonly path: string; remove(): Promise<void> }> {
   if (import.meta.url.endsWith(".js")) {
     return { path: join(root, `test/support/${name}.js`), remove: async () => undefined };
@@ -31,7 +32,8 @@ export async function buildProgram(
     rewriteRelativeImportExtensions: true,
     verbatimModuleSyntax: true,
   };
-  const sources = [...(await sourcesIn("engine")), ...(await sourcesIn("test/support"))];
+  const folders = ["engine", "test/support", ...rooms];
+  const sources = (await Promise.all(folders.map(sourcesIn))).flat();
   for (const source of sources) {
     const text = await readFile(join(root, source), "utf8");
     const target = join(folder, source.replace(/\.ts$/, ".js"));

@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
+import type { FileSystem } from "../../../engine/base/environment.ts";
 import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
 import { periodicBackup } from "../../../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../../../server/backups/continuous-backup.ts";
@@ -245,6 +246,62 @@ test("a destination that fails is tried again, and writers do not notice", async
   });
   expect(await valueIn(client, "again", "a")).toBe(3);
 }, 30_000);
+
+test("a full disk fails the backup and not the writers, leaves nothing half, and ends when there is room", async () => {
+  const client = await startEndpointClient([
+    "--RunInMemory=false",
+    `--DataDir=${newFolder("data")}`,
+  ]);
+  const database = (await client.server.running.services.databases.find("db")) as Database;
+  const folder = newFolder("backup");
+  const definition = {
+    Continuous: { IntervalInSec: 3600 },
+    LocalSettings: { FolderPath: folder },
+  };
+  const { files } = nodeEnvironment();
+  let isFull = false;
+  const full: FileSystem = Object.assign(Object.create(files) as FileSystem, {
+    open: async (...args: Parameters<FileSystem["open"]>) => {
+      const handle = await files.open(...args);
+      if (!isFull) return handle;
+      const write = async () => {
+        throw Object.assign(new Error("no space"), { code: "ENOSPC", syscall: "write" });
+      };
+      return Object.assign(Object.create(handle) as typeof handle, {
+        write,
+        sync: () => handle.sync(),
+        close: () => handle.close(),
+      });
+    },
+  });
+  const reports: string[] = [];
+  const host = {
+    files: full,
+    report: (line: string) => reports.push(line),
+    nowMs: () => Date.now(),
+    ended: () => undefined,
+  };
+  const task = periodicBackup(definition, 1, new Date());
+  const backup = new ContinuousBackup(host, database, task, folder);
+  await put(client, "a", 1);
+  await backup.ship();
+  const before = readdirSync(onlyFolder(folder));
+  isFull = true;
+  for (let value = 2; value < 5; value++) {
+    expect((await put(client, "a", value)).status).toBe(201);
+    await backup.ship();
+  }
+  expect(JSON.stringify(backup.status()["Error"])).toContain("The disk is full");
+  expect(readdirSync(onlyFolder(folder))).toEqual(before);
+  expect(reports).toHaveLength(1);
+  isFull = false;
+  await backup.ship();
+  expect(backup.status()).toMatchObject({ Error: null, Continuous: { WaitingBytes: 0 } });
+  expect(reports.at(-1)).toContain("goes on again");
+  await restored(client, { DatabaseName: "again", BackupLocation: folder });
+  expect(await valueIn(client, "again", "a")).toBe(4);
+  backup.close();
+});
 
 test("a new base is made in time, beside what continues the old one, which is kept as long as the task says", async () => {
   const client = await startEndpointClient([
