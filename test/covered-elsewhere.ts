@@ -491,6 +491,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "cli/arguments.ts",
     "cli/client.ts",
     "cli/command-table.ts",
+    "cli/command.ts",
     "cli/commands/backups.ts",
     "cli/commands/cert.ts",
     "cli/commands/completion.ts",

@@ -66,7 +66,7 @@ describe("the package", () => {
     const texts = code.map((path) => readFileSync(join(root, path), "utf8"));
     const whole = texts.join("");
     for (const name of ["FileLog", "HttpServer", "EngineError", "WebSocketServer"]) {
-      const declared = new RegExp(`\\b(?:class ${name}|${name} = class)\\b`, "g");
+      const declared = new RegExp(`\\b(?:class ${name}|${name} ?= ?class)\\b`, "g");
       expect(whole.match(declared), name).toHaveLength(1);
     }
   });

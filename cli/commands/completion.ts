@@ -121,7 +121,8 @@ function bashScript(table: readonly Command[]): string {
     "    esac",
     "  fi",
     '  if [ -n "$kind" ]; then',
-    "    for ((at = 2; at < COMP_CWORD; at++)); do",
+    `    for ((at = 2; at < \${#COMP_WORDS[@]}; at++)); do`,
+    "      if ((at + 1 == COMP_CWORD)); then continue; fi",
     `      case "\${COMP_WORDS[at]}" in`,
     `        ${passedOn.join("|")}|-d) passed+=("\${COMP_WORDS[at]}" "\${COMP_WORDS[at+1]}") ;;`,
     "      esac",
@@ -160,7 +161,8 @@ function zshScript(table: readonly Command[]): string {
     "    esac",
     "  fi",
     '  if [[ -n "$kind" ]]; then',
-    "    for (( at = 3; at < CURRENT; at++ )); do",
+    "    for (( at = 3; at <= $#words; at++ )); do",
+    "      if (( at + 1 == CURRENT )); then continue; fi",
     '      case "$words[at]" in',
     `        ${passedOn.join("|")}|-d) passed+=("$words[at]" "$words[at+1]") ;;`,
     "      esac",
@@ -189,7 +191,7 @@ function fishScript(table: readonly Command[]): string {
         ? `complete -c jackdaw -n __fish_use_subcommand -a ${first} -d ${about}`
         : `complete -c jackdaw -n ${quoted(seen)} -a ${second} -d ${about}`;
     const options = Object.entries(optionsOf(command)).map(([name, option]) => {
-      const value = option.value === undefined ? "" : " -r";
+      const value = option.value === undefined ? "" : option.names === undefined ? " -r" : " -x";
       const short = option.short === undefined ? "" : ` -s ${option.short}`;
       const named = option.names === undefined ? "" : ` -a ${names(option.names)}`;
       return `complete -c jackdaw -n ${quoted(seen)} -l ${name}${short}${value}${named} -d ${quoted(option.about)}`;
