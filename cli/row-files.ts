@@ -5,7 +5,7 @@
  * the id and the collection. A cell in quotes is a text, or an array or object as JSON; one without is a number, true, false or
  * null if it is spelled like one, else a text; an empty one is left out.
  */
-import type { Readable } from "node:stream";
+import { pipeline, type Readable } from "node:stream";
 import { Failure } from "./failure.ts";
 
 /** Characters of one document. */
@@ -103,10 +103,13 @@ export async function* csvRows(source: Readable, isText: boolean): AsyncGenerato
     skip_empty_lines: true,
     cast: (value, { quoting }): Cell => ({ value, isQuoted: quoting }),
   });
-  source.on("error", (error) => parser.destroy(error));
   let columns: string[] | null = null;
   try {
-    for await (const { record, info } of source.pipe(parser) as AsyncIterable<{
+    for await (const { record, info } of pipeline(
+      source,
+      parser,
+      () => undefined,
+    ) as AsyncIterable<{
       record: Cell[];
       info: { lines: number };
     }>) {
@@ -152,8 +155,13 @@ function csvRow(
       root.add(name.split("."), spellingOf(cell, isText));
   }
   const text = root.toString();
-  const row = rowOf(line, text, JSON.parse(text) as Fields);
-  return { ...row, id: id ?? row.id };
+  if (columns.some((name) => name.startsWith("@metadata"))) {
+    const row = rowOf(line, text, JSON.parse(text) as Fields);
+    return { ...row, id: id ?? row.id };
+  }
+  // Most rows are never parsed.
+  const field = (name: string) => (JSON.parse(text) as Fields)[name];
+  return { line, id, collection: undefined, text, field, hasMetadata: false };
 }
 
 /** Members of an object whose values are JSON already. */

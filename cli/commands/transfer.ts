@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { rename, rm, stat } from "node:fs/promises";
-import { Readable } from "node:stream";
+import { PassThrough, pipeline, Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { inDatabase } from "../client.ts";
@@ -168,8 +168,10 @@ async function importRows(surroundings: Surroundings, path: string, format: Form
   const passed = new PassedBytes(surroundings, total);
   const state: Sent = { rows: 0, failure: null };
   try {
-    const read = createReadStream(path).pipe(passed.stream);
-    const source: Readable = isZipped(path) ? read.pipe(createGunzip()) : read;
+    const source = isZipped(path) ? createGunzip() : new PassThrough();
+    // Whatever fails in it fails the reading of `source`, which may begin after that.
+    source.on("error", () => undefined);
+    pipeline(createReadStream(path), passed.stream, source, () => undefined);
     const rows = format === "csv" ? csvRows(source, options.is("text")) : jsonLines(source);
     const { Id } = (await client().json(
       inDatabase(database(), "operations/next-operation-id"),
