@@ -6,11 +6,12 @@
  * - Their types, each entry in one declaration file that imports nothing.
  * - The licences of the packages in the bundle.
  *
- * Comments are left out of the code; lines and names stay, for stack traces.
+ * Comments are left out of the code; lines and names stay, for stack traces, but in chunks that have packages of others only.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build } from "rolldown";
+import { minify } from "rolldown/utils";
 import ts from "typescript";
 
 const folder = "dist/bundle";
@@ -35,10 +36,24 @@ const { output } = await build({
     chunkFileNames: "[name].cjs",
   },
 });
+for (const { fileName, moduleIds = [], code } of output) {
+  if (moduleIds.length === 0 || !moduleIds.every(isForeign)) continue;
+  const small = await minify(fileName, code, {
+    compress: { keepNames: { function: true, class: true } },
+    mangle: { toplevel: false, keepNames: true },
+    module: false,
+  });
+  if (small.errors.length > 0) throw new Error(`${fileName}: ${small.errors[0].message}`);
+  writeFileSync(`${folder}/${fileName}`, small.code);
+}
 for (const name of libraries) {
   writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`dist/library/${name}.d.ts`));
 }
 writeFileSync(`${folder}/LICENSES.txt`, licencesOf(output));
+
+function isForeign(id) {
+  return id.includes("/node_modules/") || id.startsWith("\0");
+}
 
 /** The declarations of `entry` and of the files that it names, as one file. */
 function declarationsOf(entry) {

@@ -30,7 +30,12 @@ export const connectionOptions: Readonly<Record<string, Option>> = {
 };
 
 export const databaseOption: Readonly<Record<string, Option>> = {
-  database: { short: "d", value: "NAME", about: "the database; JACKDAW_DATABASE" },
+  database: {
+    short: "d",
+    value: "NAME",
+    names: "databases",
+    about: "the database; JACKDAW_DATABASE",
+  },
 };
 
 /** All options of a command, its own first. */

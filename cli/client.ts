@@ -15,6 +15,8 @@ export interface Request {
   readonly body?: unknown;
   /** Statuses besides 2xx that are answers, not failures. */
   readonly accepts?: readonly number[];
+  /** Ends the request: then it fails as interrupted. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Answer {
@@ -53,11 +55,12 @@ export class Client {
   /** @throws Failure */
   async send(path: string, request: Request = {}): Promise<Answer> {
     const response = await this.open(path, request);
-    return {
-      status: response.statusCode ?? 0,
-      headers: response.headers,
-      text: await text(response),
-    };
+    const { statusCode: status = 0, headers } = response;
+    try {
+      return { status, headers, text: await text(response) };
+    } catch (error) {
+      throw this.#failed(request, error as Error);
+    }
   }
 
   /** The reply as it comes. @throws Failure for a status that is no answer */
@@ -72,16 +75,24 @@ export class Client {
     this.#agent.destroy();
   }
 
-  #exchange(path: string, { method = "GET", query = {}, headers = {}, body }: Request) {
+  #failed({ signal }: Request, error: Error): Failure {
+    if (error instanceof Failure) return error;
+    return signal?.aborted === true
+      ? new Failure("interrupted", "Interrupted", { cause: error })
+      : unreachable(this.#connection, error);
+  }
+
+  #exchange(path: string, sent: Request) {
+    const { method = "GET", query = {}, headers = {}, body, signal } = sent;
     const url = new URL(path, this.url);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
     return new Promise<http.IncomingMessage>((resolve, reject) => {
       const secure = url.protocol === "https:";
-      const options = { method, agent: this.#agent, headers: { ...headers } };
+      const options = { method, agent: this.#agent, headers: { ...headers }, signal };
       const request = (secure ? https : http).request(url, options, resolve);
-      const fail = (error: Error) => reject(unreachable(this.#connection, error));
+      const fail = (error: Error) => reject(this.#failed(sent, error));
       request.on("error", fail);
       request.on("socket", (socket) => {
         if (!socket.connecting) return;

@@ -1,15 +1,33 @@
 /** The one list of commands: help, docs/commands.md, completion and the checks of arguments are made from it. */
-import type { Argument, Command, Option } from "./command.ts";
+import type { Argument, Command, Named, Option } from "./command.ts";
 
 const none: readonly Argument[] = [];
-const name = (word: string): readonly Argument[] => [{ name: word }];
+const name = (word: string, names?: Named): readonly Argument[] => [
+  { name: word, ...(names === undefined ? {} : { names }) },
+];
 const yes: Readonly<Record<string, Option>> = { yes: { short: "y", about: "do not ask" } };
 const ifMatch: Option = { value: "VECTOR", about: "only if the document has this change vector" };
+const moment: Option = {
+  value: "MOMENT",
+  about: "the state of this moment, of a continuous backup; a time with its zone",
+};
 const parameter: Option = {
   short: "p",
   value: "NAME=VALUE",
   isRepeated: true,
   about: "a parameter of the query; the value is JSON, or else a text",
+};
+const format: Option = {
+  value: "FORMAT",
+  about: "dump, jsonl or csv; without it the ending of the file says so (.jsonl, .csv, .gz)",
+};
+const ofFiles: Readonly<Record<string, Option>> = {
+  days: { value: "COUNT", about: "days until it ends; five years without it" },
+  out: { short: "o", value: "FOLDER", about: "where the files go; never over others" },
+  "password-variable": {
+    value: "NAME",
+    about: "encrypt the key and the PFX with the password in this variable",
+  },
 };
 const ofServer: Readonly<Record<string, Option>> = {
   server: { about: "an operation of the server, not of a database" },
@@ -17,7 +35,7 @@ const ofServer: Readonly<Record<string, Option>> = {
 
 const databases = () => import("./commands/databases.ts");
 const documents = () => import("./commands/documents.ts");
-const dumps = () => import("./commands/dumps.ts");
+const transfer = () => import("./commands/transfer.ts");
 const backups = () => import("./commands/backups.ts");
 const operation = () => import("./commands/operation.ts");
 const indexes = () => import("./commands/indexes.ts");
@@ -63,7 +81,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "databases delete",
     about: "delete a database with its files",
-    arguments: name("NAME"),
+    arguments: name("NAME", "databases"),
     options: yes,
     example: "jackdaw databases delete shop --yes",
     needs: "server",
@@ -72,7 +90,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "databases enable",
     about: "serve a disabled database again",
-    arguments: name("NAME"),
+    arguments: name("NAME", "databases"),
     options: {},
     example: "jackdaw databases enable shop",
     needs: "server",
@@ -81,7 +99,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "databases disable",
     about: "stop serving a database",
-    arguments: name("NAME"),
+    arguments: name("NAME", "databases"),
     options: {},
     example: "jackdaw databases disable shop",
     needs: "server",
@@ -89,7 +107,8 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "query",
-    about: "run a query in RQL; without a text, standard input has it",
+    about:
+      "run a query in RQL; without a text, standard input has it, and a terminal gets a prompt",
     arguments: [{ name: "TEXT", isOptional: true }],
     options: {
       file: { short: "f", value: "FILE", about: "the text of the query is in this file" },
@@ -98,6 +117,7 @@ export const commandTable: readonly Command[] = [
       wait: { short: "w", about: "wait until the index is up to date" },
       jsonl: { about: "print one row of JSON a line" },
       csv: { about: "print CSV" },
+      "no-history": { about: "keep nothing of what is typed at the prompt" },
     },
     example: "jackdaw query -d shop 'from Users where Age > $age' -p age=30 --csv",
     needs: "database",
@@ -139,19 +159,19 @@ export const commandTable: readonly Command[] = [
     arguments: name("TEXT"),
     options: {
       parameter,
-      "dry-run": {
-        value: "ID",
-        about: "show what the script makes of this document, store nothing",
-      },
+      "dry-run": { about: "show what the script would change in a sample, store nothing" },
+      sample: { value: "COUNT", about: "documents that a dry run tries; 5 without it" },
+      id: { value: "ID", about: "the document that a dry run tries" },
+      ...yes,
       "max-per-second": { value: "COUNT", about: "documents a second at most" },
     },
-    example: "jackdaw patch -d shop 'from Users update { this.Age += 1 }' --dry-run users/1",
+    example: "jackdaw patch -d shop 'from Users update { this.Age += 1 }' --dry-run",
     needs: "database",
     load: () => import("./commands/patch.ts"),
   },
   {
     name: "export",
-    about: "write a database to a dump file (.ravendbdump)",
+    about: "write a database to a dump file (.ravendbdump), or its documents to JSON lines or CSV",
     arguments: name("FILE"),
     options: {
       collection: {
@@ -160,27 +180,63 @@ export const commandTable: readonly Command[] = [
         isRepeated: true,
         about: "only documents of this collection",
       },
-      types: { value: "LIST", about: "what to export, e.g. Documents,Attachments" },
+      types: { value: "LIST", about: "what a dump has, e.g. Documents,Attachments" },
+      query: { value: "RQL", about: "rows of this query, as JSON lines or CSV" },
+      format,
     },
-    example: "jackdaw export -d shop shop.ravendbdump",
+    example: "jackdaw export -d shop users.csv --collection Users",
     needs: "database",
-    load: dumps,
+    load: transfer,
   },
   {
     name: "import",
-    about: "read a dump file into a database",
+    about: "read a dump file, JSON lines or CSV into a database",
     arguments: name("FILE"),
-    options: {},
-    example: "jackdaw import -d copy shop.ravendbdump",
+    options: {
+      collection: {
+        short: "c",
+        value: "NAME",
+        about: "the collection of documents that name none",
+      },
+      "id-field": { value: "NAME", about: "the field that is the id" },
+      "id-prefix": { value: "TEXT", about: "what ids begin with, e.g. users/" },
+      text: { about: "all cells of CSV are texts" },
+      format,
+    },
+    example:
+      "jackdaw import -d shop users.csv --collection Users --id-field Email --id-prefix users/",
     needs: "database",
-    load: dumps,
+    load: transfer,
   },
   {
     name: "backup",
     about: "back a database up to a folder of the server, and wait for it",
     arguments: name("FOLDER"),
+    options: {
+      continuous: {
+        value: "SECONDS",
+        about: "from now on, write what has changed every so many seconds",
+      },
+    },
+    example: "jackdaw backup -d shop /var/backups --continuous 10",
+    needs: "database",
+    load: backups,
+  },
+  {
+    name: "backup status",
+    about: "the tasks that back a database up: last and next runs, and what fails",
+    arguments: none,
     options: {},
-    example: "jackdaw backup -d shop /var/backups",
+    example: "jackdaw backup status -d shop",
+    needs: "database",
+    load: backups,
+  },
+  {
+    name: "backup remove",
+    about: "remove such a task; its files stay",
+    arguments: name("TASK"),
+    options: {},
+    example: "jackdaw backup remove 3 -d shop",
     needs: "database",
     load: backups,
   },
@@ -188,8 +244,20 @@ export const commandTable: readonly Command[] = [
     name: "restore",
     about: "make a database of a backup, and wait for it",
     arguments: [{ name: "FOLDER" }, { name: "NAME" }],
-    options: {},
-    example: "jackdaw restore /var/backups/2026-11-23-02-00-00.ravendb-shop-A-backup shop2",
+    options: { at: moment },
+    example: "jackdaw restore /var/backups shop2 --at 2026-11-22T10:00Z",
+    needs: "server",
+    load: backups,
+  },
+  {
+    name: "verify",
+    about: "restore a backup for a moment and compare it with what it should be; 1 when it differs",
+    arguments: name("FOLDER"),
+    options: {
+      compare: { value: "NAME", names: "databases", about: "compare it with this database, too" },
+      at: moment,
+    },
+    example: "jackdaw verify /var/backups --compare shop",
     needs: "server",
     load: backups,
   },
@@ -204,17 +272,18 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation list",
-    about: "operations under way, and those that have ended lately",
+    about:
+      "operations under way, and those that have ended lately; without a database of all, and the server's",
     arguments: none,
     options: {},
-    example: "jackdaw operation list -d shop",
+    example: "jackdaw operation list",
     needs: "database",
     load: operation,
   },
   {
     name: "operation show",
     about: "the state of an operation, as JSON",
-    arguments: name("ID"),
+    arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation show 7 -d shop",
     needs: "database",
@@ -223,7 +292,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "operation wait",
     about: "wait until an operation has ended",
-    arguments: name("ID"),
+    arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation wait 7 -d shop",
     needs: "database",
@@ -232,7 +301,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "operation kill",
     about: "end an operation",
-    arguments: name("ID"),
+    arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation kill 7 -d shop",
     needs: "database",
@@ -250,7 +319,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index show",
     about: "the definition of an index",
-    arguments: name("NAME"),
+    arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index show Users/ByAge -d shop",
     needs: "database",
@@ -259,7 +328,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index errors",
     about: "documents that indexes could not take",
-    arguments: [{ name: "NAME", isOptional: true }],
+    arguments: [{ name: "NAME", isOptional: true, names: "indexes" }],
     options: {},
     example: "jackdaw index errors -d shop",
     needs: "database",
@@ -277,7 +346,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index reset",
     about: "build an index anew",
-    arguments: name("NAME"),
+    arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index reset Users/ByAge -d shop",
     needs: "database",
@@ -286,7 +355,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index pause",
     about: "stop indexing, until it is resumed or the server starts again",
-    arguments: name("NAME"),
+    arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index pause Users/ByAge -d shop",
     needs: "database",
@@ -295,7 +364,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index resume",
     about: "go on with indexing",
-    arguments: name("NAME"),
+    arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index resume Users/ByAge -d shop",
     needs: "database",
@@ -304,7 +373,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "index delete",
     about: "delete an index",
-    arguments: name("NAME"),
+    arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index delete Users/ByAge -d shop",
     needs: "database",
@@ -320,6 +389,34 @@ export const commandTable: readonly Command[] = [
     load: cert,
   },
   {
+    name: "cert make",
+    about: "make a client certificate and let it in; writes NAME.crt, NAME.key and NAME.pfx",
+    arguments: name("NAME"),
+    options: {
+      clearance: { value: "LEVEL", about: "user (default), operator or admin" },
+      access: {
+        short: "a",
+        value: "DATABASE=LEVEL",
+        isRepeated: true,
+        about: "what a user may do there: read, write or admin",
+      },
+      ...ofFiles,
+    },
+    example: "jackdaw cert make 'web shop' --access shop=write",
+    needs: "server",
+    load: cert,
+  },
+  {
+    name: "cert renew",
+    about:
+      "another certificate with the same rights; without a name, that which a local server made for itself",
+    arguments: [{ name: "NAME", isOptional: true }],
+    options: ofFiles,
+    example: "jackdaw cert renew 'web shop' --out renewed",
+    needs: "server",
+    load: cert,
+  },
+  {
     name: "cert revoke",
     about: "let a certificate in no more",
     arguments: name("NAME"),
@@ -327,6 +424,26 @@ export const commandTable: readonly Command[] = [
     example: "jackdaw cert revoke 'web shop'",
     needs: "server",
     load: cert,
+  },
+  {
+    name: "doctor",
+    about: "look at settings, data folder, disk, port, certificates and limits, and say what to do",
+    arguments: none,
+    options: {
+      "config-path": { value: "FILE", about: "the settings file; settings.json without it" },
+    },
+    example: "jackdaw doctor",
+    needs: "server",
+    load: () => import("./commands/doctor.ts"),
+  },
+  {
+    name: "check",
+    about: "verify the files of a stopped server, or of one database, byte by byte",
+    arguments: [{ name: "FOLDER", isOptional: true }],
+    options: {},
+    example: "jackdaw check ./data",
+    needs: "nothing",
+    load: () => import("./commands/check.ts"),
   },
   {
     name: "salvage",
@@ -355,6 +472,16 @@ export const commandTable: readonly Command[] = [
     options: {},
     example: "jackdaw completion bash > /etc/bash_completion.d/jackdaw",
     needs: "nothing",
+    load: () => import("./commands/completion.ts"),
+  },
+  {
+    name: "completion names",
+    about:
+      "print names for such a script: databases, indexes or operations; nothing when no server answers at once",
+    arguments: name("KIND"),
+    options: {},
+    example: "jackdaw completion names databases",
+    needs: "database",
     load: () => import("./commands/completion.ts"),
   },
   {

@@ -1,4 +1,4 @@
-/** What a command of `jackdaw` is: a row of the table, and the surroundings that it runs in. Types only. */
+/** What a command of `jackdaw` is: a row of the table, and the surroundings that it runs in. */
 
 import type { Variables } from "../server/settings/setting-sources.ts";
 import type { Client } from "./client.ts";
@@ -9,10 +9,17 @@ export interface Option {
   readonly value?: string;
   readonly isRepeated?: true;
   readonly about: string;
+  /** What it names, for completion. */
+  readonly names?: Named;
 }
+
+/** Things of a server whose names can be completed. */
+export const namedThings = ["databases", "indexes", "operations"] as const;
+export type Named = (typeof namedThings)[number];
 
 export interface Argument {
   readonly name: string;
+  readonly names?: Named;
   readonly isOptional?: true;
   /** Takes all that are left. */
   readonly isRest?: true;
@@ -33,8 +40,8 @@ export interface Command {
 export type Run = (surroundings: Surroundings) => Promise<void>;
 
 export interface Streams {
-  readonly input: NodeJS.ReadableStream;
-  readonly output: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
+  readonly input: NodeJS.ReadableStream & { isTTY?: boolean };
+  readonly output: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
   readonly errors: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
 }
 

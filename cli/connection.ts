@@ -20,7 +20,7 @@ export interface Connection {
 /** @throws Failure usage */
 export function findConnection(options: Options, environment: Variables): Connection {
   const given = (name: string) =>
-    options.text(name) ?? environment[`JACKDAW_${name.toUpperCase()}`] ?? undefined;
+    options.text(name) ?? (environment[`JACKDAW_${name.toUpperCase()}`] || undefined);
   const local = localSettings(environment);
   const folder = resolve(given("data") ?? local.dataFolder);
   const found = foundFiles(join(folder, "certs"));
@@ -29,7 +29,10 @@ export function findConnection(options: Options, environment: Variables): Connec
   // A key belongs to its certificate: both come from the same place, or are in one file.
   const pairs = [
     { cert: options.text("cert"), key: options.text("key") },
-    { cert: environment["JACKDAW_CERT"], key: environment["JACKDAW_KEY"] },
+    {
+      cert: environment["JACKDAW_CERT"] || undefined,
+      key: environment["JACKDAW_KEY"] || undefined,
+    },
     found,
   ];
   const { cert, key = cert } = pairs.find((pair) => pair.cert !== undefined) ?? {};
@@ -42,7 +45,7 @@ export function findConnection(options: Options, environment: Variables): Connec
 }
 
 /** The data folder and address that a server started here would have. */
-function localSettings(environment: Variables): { dataFolder: string; url: string } {
+export function localSettings(environment: Variables): { dataFolder: string; url: string } {
   const given = readSettings({
     argv: [],
     environment,

@@ -4,6 +4,7 @@ import { inDatabase } from "./client.ts";
 import type { Surroundings } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { durationText } from "./output.ts";
+import { ProgressLine, passedText } from "./progress.ts";
 
 export interface OperationState {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
@@ -13,7 +14,6 @@ export interface OperationState {
 
 const pollMs = 100;
 const pollMsMax = 1000;
-const lineMs = 5000;
 
 /**
  * Waits for the end of an operation; `database` undefined: one of the server. Ctrl-C ends the waiting, not the operation.
@@ -31,7 +31,7 @@ export async function waitForOperation(
       const state = await operationState(surroundings, database, id);
       if (state.Status === "Completed") return state;
       if (state.Status !== "InProgress") throw endedOtherwise(id, state);
-      progress.show(state.Progress);
+      progress.show(() => progressText(state.Progress, progress.elapsedMs));
       if (surroundings.interrupted.aborted) throw detached(database, id);
       await wait(pauseMs, undefined, { signal: surroundings.interrupted }).catch(() => undefined);
       pauseMs = Math.min(pollMsMax, pauseMs * 1.5);
@@ -67,48 +67,15 @@ function endedOtherwise(id: number, { Status, Result }: OperationState): Failure
   return new Failure("failed", `Operation ${id} failed: ${why}`);
 }
 
-/** On a terminal one line that is written over; elsewhere a line every 5 seconds. */
-class ProgressLine {
-  readonly #errors: Surroundings["streams"]["errors"];
-  readonly #isQuiet: boolean;
-  readonly #beganMs = performance.now();
-  #shownMs = performance.now();
-  #isShown = false;
-
-  constructor({ streams, options }: Surroundings) {
-    this.#errors = streams.errors;
-    this.#isQuiet = options.is("quiet");
-  }
-
-  show(progress: OperationState["Progress"]): void {
-    if (this.#isQuiet) return;
-    const nowMs = performance.now();
-    const text = progressText(progress, nowMs - this.#beganMs);
-    if (this.#errors.isTTY === true) this.#errors.write(`\r\u001b[K${text}`);
-    else if (nowMs - this.#shownMs >= lineMs) this.#errors.write(`${text}\n`);
-    else return;
-    this.#shownMs = nowMs;
-    this.#isShown = true;
-  }
-
-  end(): void {
-    if (this.#isShown && this.#errors.isTTY === true) this.#errors.write("\r\u001b[K");
-  }
-}
-
 /** Figures of an operation as one line, with rate and time left where the total is known. */
 export function progressText(progress: OperationState["Progress"], elapsedMs: number): string {
   const processed = Number(progress?.["Processed"] ?? Number.NaN);
   const total = Number(progress?.["Total"] ?? Number.NaN);
-  const elapsed = durationText(elapsedMs);
   if (Number.isNaN(processed)) {
     const message = progress?.["Message"];
-    return `${typeof message === "string" ? message : "under way"}, ${elapsed}`;
+    return `${typeof message === "string" ? message : "under way"}, ${durationText(elapsedMs)}`;
   }
-  const rate = (processed / Math.max(1, elapsedMs)) * 1000;
-  const shown = `${processed.toLocaleString("en")}`;
-  if (!(total > 0)) return `${shown}, ${Math.round(rate).toLocaleString("en")}/s, ${elapsed}`;
-  const left = rate > 0 ? durationText(((total - processed) / rate) * 1000) : "?";
-  const percent = Math.floor((processed / total) * 100);
-  return `${percent} %  ${shown} of ${total.toLocaleString("en")}, ${Math.round(rate).toLocaleString("en")}/s, ${left} left`;
+  return passedText(processed, total > 0 ? total : undefined, elapsedMs, (count) =>
+    count.toLocaleString("en"),
+  );
 }

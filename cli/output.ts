@@ -19,7 +19,9 @@ export function painter(isTerminal: boolean, environment: Variables): Paint {
   };
   const isForced = force !== undefined && force !== "0" && force !== "false";
   const has = none === "" && (isForced || (isTerminal && term !== "dumb"));
-  return has ? (style, text) => styleText(style, text) : (_style, text) => text;
+  return has
+    ? (style, text) => styleText(style, text, { validateStream: false })
+    : (_style, text) => text;
 }
 
 /** Aligned columns under a header; numbers to the right. Lines are cut at `width`; undefined: they are not. */

@@ -180,6 +180,7 @@ export { SystemValues } from "./api/system-values.ts";
 export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export { checkNodeTag, nodeTagDefault } from "./base/names.ts";
+export { bytesToCheck, type CheckedDatabase, checkDatabase } from "./database/check-database.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
 export { ChangeOrigin } from "./documents/change-origin.ts";

@@ -1,7 +1,7 @@
 /** `jackdaw databases`: list, create, delete, enable, disable. */
-import { createInterface } from "node:readline/promises";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { ask, canAsk } from "../question.ts";
 import { printDatabases } from "./status.ts";
 
 export async function run(surroundings: Surroundings): Promise<void> {
@@ -45,17 +45,9 @@ async function requireExisting({ client }: Surroundings, name: string): Promise<
 /** What is deleted is gone: its name is typed again, or --yes is given. */
 async function confirm({ options, streams }: Surroundings, name: string): Promise<void> {
   if (options.is("yes")) return;
-  if (streams.output.isTTY !== true) {
+  if (!canAsk(streams)) {
     throw new Failure("usage", `All documents of '${name}' would be deleted; add --yes to do it`);
   }
-  const terminal = createInterface({ input: streams.input, output: streams.output });
-  try {
-    const typed = await terminal.question(
-      `All documents of '${name}' will be deleted. Type its name: `,
-    );
-    if (typed.trim() !== name)
-      throw new Failure("failed", "That is another name; nothing was deleted");
-  } finally {
-    terminal.close();
-  }
+  const typed = await ask(streams, `All documents of '${name}' will be deleted. Type its name: `);
+  if (typed !== name) throw new Failure("failed", "That is another name; nothing was deleted");
 }

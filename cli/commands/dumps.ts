@@ -6,7 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
-import { durationText, sizeText } from "../output.ts";
+import { sizeText } from "../output.ts";
+import { ProgressLine } from "../progress.ts";
 
 export async function run(surroundings: Surroundings): Promise<void> {
   if (surroundings.command.name === "export") await exportTo(surroundings);
@@ -86,37 +87,23 @@ async function importFrom(surroundings: Surroundings): Promise<void> {
 }
 
 /** Counts bytes on their way, and shows how many there were, how fast, and how long it will take. */
-class PassedBytes {
+export class PassedBytes {
   count = 0;
   readonly stream: Transform;
-  readonly #timer: NodeJS.Timeout | undefined;
-  readonly #beganMs = performance.now();
+  readonly #progress: ProgressLine;
 
-  constructor({ streams: { errors }, options }: Surroundings, total: number | undefined) {
+  constructor(surroundings: Surroundings, total: number | undefined) {
+    this.#progress = new ProgressLine(surroundings);
     this.stream = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
         this.count += chunk.length;
+        this.#progress.showBytes(this.count, total);
         done(null, chunk);
       },
     });
-    if (options.is("quiet")) return;
-    const isTerminal = errors.isTTY === true;
-    this.#timer = setInterval(
-      () => errors.write(isTerminal ? `\r\u001b[K${this.#text(total)}` : `${this.#text(total)}\n`),
-      isTerminal ? 100 : 5000,
-    );
   }
 
   end(): void {
-    clearInterval(this.#timer);
-  }
-
-  #text(total: number | undefined): string {
-    const elapsedMs = Math.max(1, performance.now() - this.#beganMs);
-    const rate = this.count / elapsedMs;
-    const shown = `${sizeText(this.count)}, ${sizeText(Math.round(rate * 1000))}/s`;
-    if (total === undefined || rate === 0) return shown;
-    const percent = Math.floor((this.count / Math.max(1, total)) * 100);
-    return `${percent} %  ${shown}, ${durationText((total - this.count) / rate)} left`;
+    this.#progress.end();
   }
 }

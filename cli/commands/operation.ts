@@ -42,21 +42,53 @@ export async function run(surroundings: Surroundings): Promise<void> {
   else print(`Operation ${id} is completed`);
 }
 
-async function list({ client, database, options, print, streams, environment }: Surroundings) {
-  const reply = await client().json(inDatabase(database(), "operations"));
-  const { Results } = reply as { Results: ListedOperation[] };
+/** Of the database that is named, else of all, and of the server for those who may see them. */
+async function list(surroundings: Surroundings): Promise<void> {
+  const { options, print, streams, environment } = surroundings;
+  const named = options.text("database") ?? environment["JACKDAW_DATABASE"];
+  const found = named
+    ? (await operationsOf(surroundings, named)).map((one) => ({ Database: named, ...one }))
+    : await allOperations(surroundings);
   if (options.is("json")) {
-    print(JSON.stringify(Results));
+    print(JSON.stringify(found));
     return;
   }
-  const rows = Results.map(({ Id, Description, State }) => [
+  const rows = found.map(({ Database, Id, Description, State }) => [
+    Database ?? "(server)",
     Id,
     Description.TaskType,
     State.Status,
-    Description.StartTime,
+    Description.StartTime.slice(0, 19),
     Description.Description,
   ]);
   const paint = painter(streams.output.isTTY === true, environment);
-  const header = ["id", "kind", "state", "started", "what"];
+  const header = ["database", "id", "kind", "state", "started", "what"];
   for (const line of tableLines(header, rows, streams.output.columns, paint)) print(line);
+}
+
+async function operationsOf({ client }: Surroundings, name: string): Promise<ListedOperation[]> {
+  const reply = await client().json(inDatabase(name, "operations"));
+  return (reply as { Results: ListedOperation[] }).Results;
+}
+
+async function allOperations(
+  surroundings: Surroundings,
+): Promise<(ListedOperation & { Database: string | null })[]> {
+  const { client } = surroundings;
+  const answer = await client().send("/admin/operations", { accepts: [403] });
+  const own = answer.status === 403 ? { Results: [] } : JSON.parse(answer.text);
+  const all = (own as { Results: ListedOperation[] }).Results.map((one) => ({
+    Database: null,
+    ...one,
+  }));
+  const { Databases } = (await client().json("/databases")) as {
+    Databases: { Name: string; Disabled: boolean }[];
+  };
+  const open = Databases.filter(({ Disabled }) => !Disabled);
+  const found: (ListedOperation & { Database: string | null })[] = [...all];
+  for (const { Name } of open) {
+    for (const one of await operationsOf(surroundings, Name))
+      found.push({ Database: Name, ...one });
+  }
+  return found;
 }

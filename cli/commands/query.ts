@@ -1,10 +1,11 @@
-/** `jackdaw query`: rows as a table, JSON, JSON lines or CSV; the text from the command line, a file or standard input. */
+/** `jackdaw query`: rows as a table, JSON, JSON lines or CSV; the text from the command line, a file, standard input or a prompt. */
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { csvLine, painter, tableLines } from "../output.ts";
+import { numberOr } from "../values.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -17,26 +18,66 @@ interface QueryReply {
 }
 
 const rowsDefault = 100;
+/** Rows of a page at the prompt at least, and lines beside them. */
+const rowsMin = 10;
+const linesAround = 4;
 
 export async function run(surroundings: Surroundings): Promise<void> {
-  const { client, database, options, print, streams } = surroundings;
+  const { arguments: given, options, print, streams, interrupted } = surroundings;
+  const isPrompt =
+    given.length === 0 &&
+    options.text("file") === undefined &&
+    streams.input.isTTY === true &&
+    streams.output.isTTY === true;
+  if (isPrompt) {
+    await prompt(surroundings);
+    return;
+  }
   const Query = await queryText(surroundings);
   if (Query.trim() === "") throw new Failure("usage", "The query is empty: jackdaw query TEXT");
-  const PageSize = rowLimit(options.text("limit"));
+  const rows = numberOr(options.text("limit"), rowsDefault, "--limit");
+  const text = await ask(surroundings, Query, 0, rows, interrupted);
+  if (options.is("json")) print(text);
+  else show(surroundings, JSON.parse(text) as QueryReply);
+}
+
+/** A page is what a screen has room for, unless a limit is given. */
+async function prompt(surroundings: Surroundings): Promise<void> {
+  const { options, streams } = surroundings;
+  const { runPrompt } = await import("../prompt.ts");
+  const screen = Math.max(rowsMin, (streams.output.rows ?? rowsDefault) - linesAround);
+  const page = numberOr(options.text("limit"), screen, "--limit");
+  await runPrompt(surroundings, async (text, start, signal) => {
+    const reply = JSON.parse(await ask(surroundings, text, start, page, signal)) as QueryReply;
+    show(surroundings, reply);
+    return { rows: reply.Results.length, total: reply.TotalResults };
+  });
+}
+
+/** @returns the text of the reply */
+async function ask(
+  { client, database, options }: Surroundings,
+  Query: string,
+  Start: number,
+  PageSize: number,
+  signal: AbortSignal,
+): Promise<string> {
   const answer = await client().send(inDatabase(database(), "queries"), {
     method: "POST",
+    signal,
     body: {
       Query,
       QueryParameters: parametersOf(options.all("parameter")),
+      Start,
       PageSize,
       ...(options.is("wait") ? { WaitForNonStaleResults: true } : {}),
     },
   });
-  if (options.is("json")) {
-    print(answer.text);
-    return;
-  }
-  const reply = JSON.parse(answer.text) as QueryReply;
+  return answer.text;
+}
+
+function show(surroundings: Surroundings, reply: QueryReply): void {
+  const { options, print, streams } = surroundings;
   if (options.is("jsonl")) for (const row of reply.Results) print(JSON.stringify(row));
   else printColumns(surroundings, reply);
   if (options.is("quiet") || options.is("jsonl") || options.is("csv")) return;
@@ -54,14 +95,6 @@ async function queryText({ arguments: given, options, streams }: Surroundings): 
   }
   if (file !== undefined) return await readFile(file, "utf8");
   return text ?? (await textOf(streams.input));
-}
-
-/** @throws Failure usage */
-function rowLimit(text: string | undefined): number {
-  if (text === undefined) return rowsDefault;
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 0) return count;
-  throw new Failure("usage", `--limit '${text}' must be a whole number`);
 }
 
 /** `name=value`, where the value is JSON or else a text. @throws Failure usage */

@@ -26,12 +26,8 @@ import {
   encodeDocumentRecord,
 } from "../documents/document-encoding.ts";
 import { bodyLengthOf, bodyStartOf, collectionIdOf } from "../documents/document-record.ts";
-import { ShapeTable } from "../documents/shapes.ts";
-import { DocumentTable } from "../keyspaces/document-table.ts";
 import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
-import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import { stateKinds } from "../keyspaces/state-kinds.ts";
-import { timeOfKey } from "../keyspaces/time-series.ts";
 import { BlobStore } from "../log/blob-store.ts";
 import type { CommitLog, Position } from "../log/log.ts";
 import { readManifest } from "../log/manifest.ts";
@@ -39,8 +35,8 @@ import { type SalvageLoss, salvage } from "../log/salvage.ts";
 import { decodeSegmentHeader, segmentHeaderBytes, segmentNumberOf } from "../log/segment.ts";
 import { openParts } from "../store/database-opening.ts";
 import type { DatabaseState } from "../store/database-state.ts";
-import { DatabaseRecords } from "../store/record-owner.ts";
 import { logShapes, Scratch } from "../store/transaction.ts";
+import { NewestRecords } from "./newest-records.ts";
 
 /** The result of a salvage. */
 export interface SalvagedDatabase {
@@ -107,67 +103,6 @@ const ownedKinds: ReadonlySet<number> = new Set(
 
 /** A lost commit makes `flush` reject. */
 const ignoreCommits = { durable: () => undefined, lost: () => undefined, stopped: () => undefined };
-
-/** The first pass: finds the position of the newest readable record of each item. */
-class NewestRecords {
-  readonly documents = new DocumentTable();
-  readonly keyspaces = new KeyspaceTable(
-    this.documents,
-    () => undefined,
-    () => undefined,
-  );
-  readonly #records = new DatabaseRecords(
-    this.documents,
-    new ShapeTable(),
-    this.keyspaces,
-    () => undefined,
-    () => undefined,
-  );
-
-  constructor() {
-    this.#records.canDropDeletion = () => true;
-  }
-
-  replay(bytes: Buffer, start: number, length: number, position: Position): void {
-    // Shapes are rebuilt: some of the source's may be lost, and its documents are read without them.
-    if (!isShape(bytes, start)) this.#records.replay(bytes, start, length, position);
-  }
-
-  isNewest(bytes: Buffer, start: number, length: number, position: Position): boolean {
-    return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
-  }
-
-  /** Does the owner of the entry still exist: its document, or the revision in an attachment's key? */
-  hasOwner(key: string): boolean {
-    const [first = "", second = "", third = ""] = key.split("\u0000");
-    if (first !== "") return this.documents.find(first) >= 0;
-    return this.keyspaces.revisions.has(second, Number(third));
-  }
-
-  /**
-   * Is a series, or a segment of one, consistent with the rest? Not a series without segments, a segment without its
-   * series, or an older version of a segment that overlaps the next one.
-   */
-  isWholeSeries(kind: number | undefined, key: string): boolean {
-    const { timeSeries, timeSeriesSegments } = this.keyspaces;
-    if (kind === recordKinds.timeSeries) {
-      return !timeSeriesSegments.range(`${key}\u0000`, `${key}\u0000`).next().done;
-    }
-    if (kind !== recordKinds.timeSeriesSegment) return true;
-    const series = key.slice(0, key.lastIndexOf("\u0000"));
-    if (timeSeries.get(series) === undefined) return false;
-    const [own, next] = timeSeriesSegments.range(`${series}\u0000`, key);
-    return own === undefined || next === undefined || own[1].value.last < timeOfKey(next[0]);
-  }
-
-  get lastEtag(): number {
-    return this.#records.lastEtag;
-  }
-}
-
-function isShape(bytes: Buffer, start: number): boolean {
-  return bytes[start + recordKindAt] === recordKinds.shape;
-}
 
 /** The second pass: appends each newest record to the log of the new database. */
 class Copy {

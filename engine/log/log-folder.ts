@@ -21,6 +21,8 @@ import {
 import type { Disk } from "./segment-store.ts";
 import { snapshotFileName } from "./snapshot-file.ts";
 
+type DiskFolder = Pick<Disk, "files" | "folder">;
+
 /**
  * Reads the manifest, or creates a new log with `newDatabaseId` when the folder is empty.
  * @throws EngineError database-damaged, database-missing when `mustExist` and there is nothing.
@@ -98,7 +100,7 @@ export async function highestFileNumber(
  * Files that the manifest does not list, left by a crash. Remove them once the log was found intact.
  * @throws EngineError database-damaged when one shows that the manifest is too old.
  */
-export async function findLeftovers(disk: Disk, manifest: Manifest): Promise<string[]> {
+export async function findLeftovers(disk: DiskFolder, manifest: Manifest): Promise<string[]> {
   const { files, folder } = disk;
   const kept = new Set([
     ...manifest.segments.map((segment) => `log/${segmentFileName(segment.number)}`),
@@ -122,7 +124,7 @@ export async function findLeftovers(disk: Disk, manifest: Manifest): Promise<str
  * A log segment is listed before anything is written to it: one in use that is not listed shows that the manifest is
  * too old.
  */
-async function checkUnused({ files, folder }: Disk, path: string): Promise<void> {
+async function checkUnused({ files, folder }: DiskFolder, path: string): Promise<void> {
   const file = await files.open(`${folder}/${path}`, "read");
   const head = Buffer.alloc(segmentHeaderBytes + frameHeaderBytes);
   try {

@@ -213,6 +213,44 @@ export async function readSnapshotFile<Head = SnapshotCut>(
   }
 }
 
+/**
+ * Where a snapshot cannot be used and why; null: all of it is intact. `progress` is called with the bytes of each piece
+ * that was read.
+ */
+export async function findSnapshotDamage(
+  files: FileSystem,
+  path: string,
+  identity: SnapshotIdentity,
+  progress: (bytes: number) => void,
+): Promise<{ offset: number; length: number; reason: string } | null> {
+  if (!(await files.exists(path))) return { offset: 0, length: 0, reason: "the file is missing" };
+  const file = await files.open(path, "read");
+  let at = 0;
+  try {
+    const size = await file.size();
+    const text = await readText(file, identity);
+    if (text === null) return { offset: 0, length: size, reason: "its edges do not fit" };
+    const block = Buffer.alloc(blockBytes);
+    for (const { name, offset, length, crcs } of text.sections) {
+      for (const [number, crc] of crcs.entries()) {
+        at = offset + number * blockBytes;
+        const count = Math.min(blockBytes, length - number * blockBytes);
+        const isRead = (await file.read(block, 0, count, at)) === count;
+        progress(count);
+        if (isRead && crc32(block.subarray(0, count)) === crc) continue;
+        return { offset: at, length: count, reason: `its section '${name}' is damaged` };
+      }
+    }
+    return null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    return { offset: at, length: 0, reason: `it cannot be read (${code})` };
+  } finally {
+    await file.close();
+  }
+}
+
 async function readWholeFile<Head>(
   files: FileSystem,
   path: string,

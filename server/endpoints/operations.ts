@@ -34,6 +34,13 @@ export const operationRoutes: readonly Route[] = [
   {
     kind: "server",
     method: "GET",
+    path: "/admin/operations",
+    access: "operator",
+    handle: getServerOperations,
+  },
+  {
+    kind: "server",
+    method: "GET",
     path: "/admin/operations/next-operation-id",
     access: "operator",
     handle: getServerNextId,
@@ -75,6 +82,12 @@ function postKill(exchange: Exchange, { database }: DatabaseContext): void {
 /** GET /operations/state?id=…: as of a database, of an operation of the server */
 function getServerState(exchange: Exchange, { server }: Context): void {
   replyState(exchange, server.operations);
+}
+
+/** GET /admin/operations: those of the server itself, as `{"Results":[…]}`; RavenDB has no such list */
+function getServerOperations(exchange: Exchange, { server }: Context): void {
+  const known = server.operations.list();
+  exchange.replyJson(200, operationText({ Results: known.map(operationReply) }));
 }
 
 /** GET /admin/operations/next-operation-id: `{"Id":n}` */

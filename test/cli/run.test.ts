@@ -1,68 +1,29 @@
 /** The command line against a real server over TLS: every command, its output and its exit codes. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough, Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { commandTable } from "../../cli/command-table.ts";
 import { helpOf, overview } from "../../cli/commands/help.ts";
 import { failureCodes } from "../../cli/failure.ts";
-import { runCommand } from "../../cli/run.ts";
-import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+import { type CommandLine, startCommandLine } from "../support/command-line.ts";
+import type { TestServer } from "../support/start-test-server.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "jackdaw-cli-"));
+let line: CommandLine;
 let server: TestServer;
-let environment: Record<string, string> = {};
+let folder: string;
+const jackdaw: CommandLine["jackdaw"] = (words, more) => line.jackdaw(words, more);
+const json: CommandLine["json"] = (words) => line.json(words);
 
 beforeAll(async () => {
-  server = await startTestServer({ databases: [{ name: "shop" }] });
-  writeFileSync(join(folder, "ca.pem"), server.authority.certificate);
-  writeFileSync(join(folder, "cert.pem"), server.admin.certificate);
-  writeFileSync(join(folder, "key.pem"), server.admin.key);
-  environment = {
-    JACKDAW_URL: server.url,
-    JACKDAW_CERT: join(folder, "cert.pem"),
-    JACKDAW_KEY: join(folder, "key.pem"),
-    JACKDAW_CA: join(folder, "ca.pem"),
-    JACKDAW_DATABASE: "shop",
-  };
+  line = await startCommandLine();
+  ({ server, folder } = line);
   for (let age = 30; age < 33; age++) {
-    const document = JSON.stringify({ Name: `user, ${age}`, Age: age });
-    expect((await jackdaw(["put", `users/${age}`, "-c", "Users"], { input: document })).code).toBe(
-      0,
-    );
+    const input = JSON.stringify({ Name: `user, ${age}`, Age: age });
+    expect((await jackdaw(["put", `users/${age}`, "-c", "Users"], { input })).code).toBe(0);
   }
 });
-afterAll(async () => {
-  await stopTestServers();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-async function jackdaw(
-  words: readonly string[],
-  more: { input?: string; environment?: Record<string, string>; signal?: AbortSignal } = {},
-) {
-  const [output, errors] = [new PassThrough(), new PassThrough()];
-  const printed = Promise.all([text(output), text(errors)]);
-  const code = await runCommand(
-    words,
-    { input: Readable.from([more.input ?? ""]), output, errors },
-    { ...environment, ...more.environment },
-    more.signal ?? new AbortController().signal,
-  );
-  output.end();
-  errors.end();
-  const [out, err] = await printed;
-  return { code, out, err };
-}
-
-async function json(words: readonly string[]): Promise<unknown> {
-  const { code, out, err } = await jackdaw([...words, "--json"]);
-  expect([code, err]).toEqual([0, ""]);
-  return JSON.parse(out);
-}
+afterAll(() => line.stop());
 
 describe("arguments", () => {
   test.each([
@@ -165,9 +126,16 @@ describe("documents and queries", () => {
 
   test("are patched, and tried before", async () => {
     const words = ["patch", "from Users update { this.Age += args.by }", "-p", "by=100"];
-    const tried = await jackdaw([...words, "--dry-run", "users/30"]);
-    expect(tried.out).toBe("- Age: 30\n+ Age: 130\nPatched (nothing was stored)\n");
+    const tried = await jackdaw([...words, "--dry-run", "--sample", "1"]);
+    expect(tried.out).toBe(
+      "users/30: Patched\n  - Age: 30\n  + Age: 130\n3 documents match; of 1 tried, 1 would change. Nothing was stored\n",
+    );
+    expect(await json([...words, "--dry-run", "--id", "users/31"])).toEqual({
+      Matching: 1,
+      Tried: [{ Id: "users/31", Status: "Patched", Changes: ["- Age: 31", "+ Age: 131"] }],
+    });
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 30 });
+    expect((await jackdaw(["patch", "from Users", "--dry-run"])).code).toBe(2);
     expect((await jackdaw(words)).out).toBe("3 documents\n");
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 130 });
   });

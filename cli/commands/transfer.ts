@@ -1,0 +1,269 @@
+/**
+ * `jackdaw export` and `import`: dumps go through the smuggler (dumps.ts); JSON lines and CSV through streams and a bulk
+ * insert, as documents only.
+ */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createReadStream, createWriteStream } from "node:fs";
+import { rename, rm, stat } from "node:fs/promises";
+import { PassThrough, pipeline, Readable } from "node:stream";
+import { finished } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
+import { inDatabase } from "../client.ts";
+import type { Surroundings } from "../command.ts";
+import { Failure } from "../failure.ts";
+import { ProgressLine, passedText } from "../progress.ts";
+import { cellsOf, csvRows, csvText, type FileRow, jsonLines, linesOf } from "../row-files.ts";
+import { PassedBytes, run as runDump } from "./dumps.ts";
+
+const formats = ["dump", "jsonl", "csv"] as const;
+type Format = (typeof formats)[number];
+
+/** Characters of commands that are sent at once. */
+const pieceLength = 64 * 1024;
+const columnsMax = 10_000;
+
+export async function run(surroundings: Surroundings): Promise<void> {
+  const { command, arguments: given, options } = surroundings;
+  const path = given[0] ?? "";
+  const format = formatOf(path, options.text("format"));
+  if (format === "dump") await runDump(surroundings);
+  else if (command.name === "export") await exportRows(surroundings, path, format);
+  else await importRows(surroundings, path, format);
+}
+
+/** @throws Failure usage */
+function formatOf(path: string, given: string | undefined): Format {
+  if (given !== undefined) {
+    const format = formats.find((one) => one === given);
+    if (format !== undefined) return format;
+    throw new Failure("usage", `--format '${given}' must be one of ${formats.join(", ")}`);
+  }
+  const ending = /\.(jsonl|ndjson|csv)(\.gz)?$/i.exec(path)?.[1]?.toLowerCase();
+  return ending === undefined ? "dump" : ending === "csv" ? "csv" : "jsonl";
+}
+
+const isZipped = (path: string) => path.toLowerCase().endsWith(".gz");
+
+/** The file has its name only when it is whole. */
+async function exportRows(surroundings: Surroundings, path: string, format: Format): Promise<void> {
+  const { options, print, interrupted } = surroundings;
+  const partial = `${path}.partial`;
+  const progress = new ProgressLine(surroundings);
+  const counted = { rows: 0 };
+  try {
+    const lines = documentLines(surroundings, counted, progress);
+    if (format === "jsonl") await writeLines(partial, isZipped(path), lines);
+    else {
+      // The columns are known only when all documents were seen.
+      const columns = new Set<string>();
+      await writeLines(`${partial}.rows`, false, noting(lines, columns));
+      await writeLines(partial, isZipped(path), csvLines(`${partial}.rows`, [...columns]));
+    }
+    await rename(partial, path);
+  } catch (error) {
+    await rm(partial, { force: true });
+    if (interrupted.aborted) throw new Failure("interrupted", "Interrupted; no file was written");
+    if (error instanceof Failure) throw error;
+    const why = `The export ended before it was whole (${(error as Error).message}); no file was written`;
+    throw new Failure("failed", why, { cause: error });
+  } finally {
+    progress.end();
+    await rm(`${partial}.rows`, { force: true });
+  }
+  const { rows } = counted;
+  print(
+    options.is("json")
+      ? JSON.stringify({ File: path, Documents: rows })
+      : `${path}  ${rows} documents`,
+  );
+}
+
+/** The documents as they are stored, a line of JSON each. */
+async function* documentLines(
+  { client, database, options, interrupted }: Surroundings,
+  counted: { rows: number },
+  progress: ProgressLine,
+): AsyncGenerator<string> {
+  const collections = options.all("collection");
+  const query = options.text("query");
+  if (query !== undefined && collections.length > 0) {
+    throw new Failure("usage", "Give --query or --collection, not both");
+  }
+  const queries =
+    query === undefined ? collections.map((one) => `from ${JSON.stringify(one)}`) : [query];
+  const requests =
+    queries.length === 0
+      ? [{ path: "streams/docs" }]
+      : queries.map((Query) => ({ path: "streams/queries", method: "POST", body: { Query } }));
+  for (const { path, ...request } of requests) {
+    const more = { query: { format: "jsonl" }, signal: interrupted };
+    const response = await client().open(inDatabase(database(), path), { ...request, ...more });
+    for await (const { text } of linesOf(response)) {
+      if (text.startsWith('{"Stats":') && path === "streams/queries") continue;
+      if (text === "") continue;
+      counted.rows++;
+      const { rows } = counted;
+      progress.show(() => passedText(rows, undefined, progress.elapsedMs, shownCount));
+      yield path === "streams/queries" ? text.slice('{"Item":'.length, -1) : text;
+    }
+  }
+}
+
+const shownCount = (count: number) => count.toLocaleString("en");
+
+async function* noting(lines: AsyncIterable<string>, columns: Set<string>): AsyncGenerator<string> {
+  for await (const line of lines) {
+    for (const column of cellsOf(JSON.parse(line) as Record<string, unknown>).keys())
+      columns.add(column);
+    if (columns.size > columnsMax) {
+      throw new Failure(
+        "failed",
+        `The documents have more than ${columnsMax} fields; export JSON lines instead`,
+      );
+    }
+    yield line;
+  }
+}
+
+async function* csvLines(path: string, columns: readonly string[]): AsyncGenerator<string> {
+  yield columns.map((name) => (/[",\r\n]/.test(name) ? csvText(name) : name)).join(",");
+  for await (const { text } of linesOf(createReadStream(path))) {
+    const cells = cellsOf(JSON.parse(text) as Record<string, unknown>);
+    yield columns.map((name) => cells.get(name) ?? "").join(",");
+  }
+}
+
+async function writeLines(
+  path: string,
+  zips: boolean,
+  lines: AsyncIterable<string>,
+): Promise<void> {
+  const file = createWriteStream(path);
+  const target = zips ? createGzip() : file;
+  if (zips) target.pipe(file as never);
+  const written = finished(file);
+  written.catch(() => undefined);
+  try {
+    for await (const line of lines) {
+      if (!target.write(`${line}\n`)) await Promise.race([once(target, "drain"), written]);
+    }
+  } catch (error) {
+    file.destroy();
+    throw error;
+  }
+  target.end();
+  await written;
+}
+
+async function importRows(surroundings: Surroundings, path: string, format: Format): Promise<void> {
+  const { client, database, options, print } = surroundings;
+  let total: number;
+  try {
+    total = (await stat(path)).size;
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new Failure("usage", `${path} cannot be read: ${why}`, { cause: error });
+  }
+  const passed = new PassedBytes(surroundings, total);
+  const state: Sent = { rows: 0, failure: null };
+  try {
+    const source = isZipped(path) ? createGunzip() : new PassThrough();
+    // Whatever fails in it fails the reading of `source`, which may begin after that.
+    source.on("error", () => undefined);
+    pipeline(createReadStream(path), passed.stream, source, () => undefined);
+    const rows = format === "csv" ? csvRows(source, options.is("text")) : jsonLines(source);
+    const { Id } = (await client().json(
+      inDatabase(database(), "operations/next-operation-id"),
+    )) as {
+      Id: number;
+    };
+    await client().send(inDatabase(database(), "bulk_insert"), {
+      method: "POST",
+      query: { id: Id },
+      headers: { "content-type": "application/json" },
+      body: Readable.from(pieces(surroundings, rows, state), { objectMode: false }),
+    });
+  } finally {
+    passed.end();
+  }
+  const { rows, failure } = state;
+  if (failure !== null) {
+    const kind = failure instanceof Failure ? failure.kind : "failed";
+    const what = `${path}: ${failure.message.replace(/\.$/, "")}`;
+    throw new Failure(kind, `${what}; the ${rows} documents before it were stored`, {
+      cause: failure,
+    });
+  }
+  print(options.is("json") ? JSON.stringify({ Documents: rows }) : `${rows} documents`);
+}
+
+interface Sent {
+  rows: number;
+  /** Why the file was not read to its end. What is before is stored. */
+  failure: Error | null;
+}
+
+/** Commands of a bulk insert. */
+async function* pieces(
+  { options, interrupted }: Surroundings,
+  rows: AsyncIterable<FileRow>,
+  sent: Sent,
+): AsyncGenerator<string> {
+  const rule = {
+    collection: options.text("collection"),
+    idField: options.text("id-field"),
+    idPrefix: options.text("id-prefix") ?? "",
+  };
+  let piece = "[";
+  try {
+    for await (const row of rows) {
+      if (interrupted.aborted) throw new Failure("interrupted", "Interrupted");
+      piece += `${sent.rows === 0 ? "" : ","}${commandOf(row, rule)}`;
+      sent.rows++;
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = "";
+    }
+  } catch (error) {
+    sent.failure = error as Error;
+  }
+  yield `${piece}]`;
+}
+
+interface Rule {
+  readonly collection: string | undefined;
+  readonly idField: string | undefined;
+  readonly idPrefix: string;
+}
+
+/** @throws Failure failed for a row without a collection, or without the field of the id */
+function commandOf(row: FileRow, { collection: given, idField, idPrefix }: Rule): string {
+  const collection = row.collection ?? given;
+  if (collection === undefined) {
+    throw new Failure("failed", `line ${row.line} has no collection; give one with --collection`);
+  }
+  const id = idOf(row, idField) ?? `${collection.toLowerCase()}/${randomUUID()}`;
+  const document = row.collection === undefined ? inCollection(row, collection) : row.text;
+  return `{"Id":${JSON.stringify(idPrefix + id)},"Type":"PUT","Document":${document}}`;
+}
+
+function idOf(row: FileRow, field: string | undefined): string | undefined {
+  if (field === undefined) return row.id;
+  const value = row.field(field);
+  if (typeof value === "string" && value !== "") return value;
+  if (typeof value === "number") return String(value);
+  throw new Failure("failed", `line ${row.line} has no '${field}' for its id`);
+}
+
+/** Nothing else of the text is touched, so numbers keep their spelling, unless it has metadata of its own. */
+function inCollection({ text, hasMetadata }: FileRow, collection: string): string {
+  if (hasMetadata) {
+    const document = JSON.parse(text) as Record<string, unknown>;
+    const metadata = { ...(document["@metadata"] as object), "@collection": collection };
+    return JSON.stringify({ ...document, "@metadata": metadata });
+  }
+  const metadata = JSON.stringify({ "@collection": collection });
+  const inner = text.slice(1, -1).trim();
+  return `{${inner === "" ? "" : `${inner},`}"@metadata":${metadata}}`;
+}

@@ -1,0 +1,17 @@
+/** A question on a terminal. */
+import { createInterface } from "node:readline/promises";
+import type { Streams } from "./command.ts";
+
+/** Is there somebody to answer? */
+export function canAsk({ input, output }: Streams): boolean {
+  return input.isTTY === true && output.isTTY === true;
+}
+
+export async function ask({ input, output }: Streams, question: string): Promise<string> {
+  const terminal = createInterface({ input, output });
+  try {
+    return (await terminal.question(question)).trim();
+  } finally {
+    terminal.close();
+  }
+}

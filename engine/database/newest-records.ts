@@ -1,0 +1,72 @@
+/**
+ * What a log has in the end, from its readable records: for salvaging a damaged database, and for checking one. Nothing is
+ * written, and what is missing in the log does not stop it.
+ */
+import { recordKindAt, recordKinds } from "../base/record.ts";
+import { ShapeTable } from "../documents/shapes.ts";
+import { DocumentTable } from "../keyspaces/document-table.ts";
+import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
+import { timeOfKey } from "../keyspaces/time-series.ts";
+import type { Position } from "../log/log.ts";
+import { DatabaseRecords } from "../store/record-owner.ts";
+
+/** Finds the position of the newest readable record of each item. */
+export class NewestRecords {
+  readonly documents = new DocumentTable();
+  readonly keyspaces = new KeyspaceTable(
+    this.documents,
+    () => undefined,
+    () => undefined,
+  );
+  readonly #records = new DatabaseRecords(
+    this.documents,
+    new ShapeTable(),
+    this.keyspaces,
+    () => undefined,
+    () => undefined,
+  );
+
+  constructor() {
+    this.#records.canDropDeletion = () => true;
+  }
+
+  replay(bytes: Buffer, start: number, length: number, position: Position): void {
+    // Shapes are rebuilt: some of the source's may be lost, and its documents are read without them.
+    if (!isShape(bytes, start)) this.#records.replay(bytes, start, length, position);
+  }
+
+  isNewest(bytes: Buffer, start: number, length: number, position: Position): boolean {
+    return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
+  }
+
+  /** Does the owner of the entry still exist: its document, or the revision in an attachment's key? */
+  hasOwner(key: string): boolean {
+    const [first = "", second = "", third = ""] = key.split("\u0000");
+    if (first !== "") return this.documents.find(first) >= 0;
+    return this.keyspaces.revisions.has(second, Number(third));
+  }
+
+  /**
+   * Is a series, or a segment of one, consistent with the rest? Not a series without segments, a segment without its
+   * series, or an older version of a segment that overlaps the next one.
+   */
+  isWholeSeries(kind: number | undefined, key: string): boolean {
+    const { timeSeries, timeSeriesSegments } = this.keyspaces;
+    if (kind === recordKinds.timeSeries) {
+      return !timeSeriesSegments.range(`${key}\u0000`, `${key}\u0000`).next().done;
+    }
+    if (kind !== recordKinds.timeSeriesSegment) return true;
+    const series = key.slice(0, key.lastIndexOf("\u0000"));
+    if (timeSeries.get(series) === undefined) return false;
+    const [own, next] = timeSeriesSegments.range(`${series}\u0000`, key);
+    return own === undefined || next === undefined || own[1].value.last < timeOfKey(next[0]);
+  }
+
+  get lastEtag(): number {
+    return this.#records.lastEtag;
+  }
+}
+
+function isShape(bytes: Buffer, start: number): boolean {
+  return bytes[start + recordKindAt] === recordKinds.shape;
+}
