@@ -35,6 +35,8 @@ export interface EndedRun {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly isFull: boolean;
+  readonly isEncrypted: boolean;
+  readonly isToS3: boolean;
   readonly changeVector: string;
 }
 
@@ -49,6 +51,13 @@ export function markAfter(
   const duration = run.endedMs - run.startedMs;
   const lastFull = backup.isFull ? started : (before["LastFullBackup"] ?? null);
   const lastIncremental = backup.isFull ? (before["LastIncrementalBackup"] ?? null) : started;
+  const times = {
+    LastFullBackup: lastFull,
+    LastIncrementalBackup: lastIncremental,
+    FullBackupDurationInMs: backup.isFull ? duration : null,
+    IncrementalBackupDurationInMs: backup.isFull ? null : duration,
+    Exception: null,
+  };
   const status = {
     TaskId: run.taskId,
     BackupType: "Backup",
@@ -58,17 +67,15 @@ export function markAfter(
     LastIncrementalBackup: lastIncremental,
     LastFullBackupInternal: lastFull,
     LastIncrementalBackupInternal: lastIncremental,
-    LocalBackup: {
-      LastFullBackup: lastFull,
-      LastIncrementalBackup: lastIncremental,
-      FullBackupDurationInMs: backup.isFull ? duration : null,
-      IncrementalBackupDurationInMs: backup.isFull ? null : duration,
-      Exception: null,
-      BackupDirectory: backup.folderName,
-      FileName: backup.fileName,
-      TempFolderUsed: false,
-    },
-    UploadToS3: null,
+    LocalBackup: run.isToS3
+      ? null
+      : {
+          ...times,
+          BackupDirectory: backup.folderName,
+          FileName: backup.fileName,
+          TempFolderUsed: false,
+        },
+    UploadToS3: run.isToS3 ? { ...times, Skipped: false } : null,
     UploadToGlacier: null,
     UploadToAzure: null,
     UploadToGoogleCloud: null,
@@ -82,7 +89,7 @@ export function markAfter(
     Version: versionOf(before) + 1,
     Error: null,
     LastOperationId: run.operationId,
-    IsEncrypted: false,
+    IsEncrypted: run.isEncrypted,
     DelayUntil: null,
     OriginalBackupTime: null,
   };

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
+import { SecretStore } from "../../../server/backups/backup-destination.ts";
 import { BackupRunner } from "../../../server/backups/backup-runner.ts";
 import { historyOf } from "../../../server/backups/backup-status.ts";
 import { PeriodicBackups } from "../../../server/backups/periodic-backups.ts";
@@ -44,7 +45,8 @@ function newPeriodic(root?: string): PeriodicBackups {
     values,
     rules: { root, dataFolder: undefined },
     report: (line) => reports.push(line),
-    runner: new BackupRunner(nodeEnvironment().files),
+    runner: new BackupRunner(),
+    secrets: new SecretStore(values),
     files: nodeEnvironment().files,
     nextIndex: () => commandIndex.next(),
     nowMs: () => nowMs,
