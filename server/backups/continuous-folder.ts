@@ -196,7 +196,8 @@ export interface ChosenFiles {
 }
 
 /**
- * Chooses the newest base of that moment or earlier, and what continues it.
+ * Chooses the newest base of that moment or earlier, and what continues it. A newer one that cannot be opened, as it has
+ * another key, is passed over when the one before has the moment.
  * @param throughMicros null: the newest moment. @throws EngineError invalid-argument, backup-damaged
  */
 export async function continuousToRestore(
@@ -204,16 +205,28 @@ export async function continuousToRestore(
   throughMicros: number | null,
 ): Promise<ChosenFiles> {
   let earliestMicros = Number.POSITIVE_INFINITY;
+  let closed: unknown;
   for (const folder of [...folders].reverse()) {
     const { base, frames, contents } = await folder.list();
     if (base === null) continue;
-    folder.requireKey();
-    const { takenMicros } = await folder.headOf(base.name);
+    const takenMicros = await openedMicros(folder, base.name).catch((error: unknown) => {
+      const { code } = error as EngineError;
+      const isClosed = code === "backup-damaged" || code === "invalid-argument";
+      if (throughMicros === null || !isClosed) throw error;
+      closed ??= error;
+      return null;
+    });
+    if (takenMicros === null) continue;
     earliestMicros = Math.min(earliestMicros, takenMicros);
     if (throughMicros !== null && takenMicros > throughMicros) continue;
     if (throughMicros === null) await requireNewest(folder, base, frames);
+    else if (closed !== undefined) {
+      const last = await folder.headOf((frames.at(-1) ?? base).name);
+      if (last.takenMicros <= throughMicros) throw closed;
+    }
     return { folder, base, frames, contents };
   }
+  if (closed !== undefined) throw closed;
   if (!Number.isFinite(earliestMicros)) {
     throw invalidArgument(
       `There is no whole base in the backup location, path: ${folders[0]?.place.path}`,
@@ -222,6 +235,12 @@ export async function continuousToRestore(
   throw invalidArgument(
     `The continuous backup begins at ${new Date(earliestMicros / 1000).toISOString()}: an earlier moment cannot be restored.`,
   );
+}
+
+/** When its base was taken. @throws EngineError invalid-argument, backup-damaged when it cannot be opened */
+async function openedMicros(folder: ContinuousFolder, baseName: string): Promise<number> {
+  folder.requireKey();
+  return (await folder.headOf(baseName)).takenMicros;
 }
 
 /** @throws EngineError backup-damaged when the last file that was written is not there */

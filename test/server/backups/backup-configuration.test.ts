@@ -10,7 +10,12 @@ import {
 
 const now = new Date(Date.UTC(2026, 10, 23, 2, 15, 1));
 const local = { FolderPath: "/backups" };
-const s3 = { BucketName: "bucket", AwsRegionName: "us-east-1", AwsAccessKey: "a", AwsSecretKey: "s" };
+const s3 = {
+  BucketName: "bucket",
+  AwsRegionName: "us-east-1",
+  AwsAccessKey: "a",
+  AwsSecretKey: "s",
+};
 const sent = { Name: "nightly", FullBackupFrequency: "0 2 * * *", LocalSettings: local };
 
 test("a definition has all keys, in RavenDB's order", () => {

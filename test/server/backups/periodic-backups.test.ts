@@ -38,7 +38,7 @@ function clock(hour: number, minute = 0, day = 2): number {
   return new Date(2026, 2, day, hour, minute).getTime();
 }
 
-function newPeriodic(root?: string): PeriodicBackups {
+function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBackups {
   const { databases, values, commandIndex } = server.running.services;
   return new PeriodicBackups({
     databases,
@@ -47,7 +47,7 @@ function newPeriodic(root?: string): PeriodicBackups {
     report: (line) => reports.push(line),
     runner: new BackupRunner(),
     secrets: new SecretStore(values),
-    files: nodeEnvironment().files,
+    files,
     nextIndex: () => commandIndex.next(),
     nowMs: () => nowMs,
   });
@@ -229,11 +229,16 @@ test("removes what is older than it keeps, and nothing else", async () => {
 test("a backup is made even if the old ones cannot be removed", async () => {
   const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
   const { taskId, folder } = await newTask({ RetentionPolicy });
+  periodic.close();
+  const { files } = nodeEnvironment();
+  const unlink = async () => {
+    throw new Error("it is in use");
+  };
+  periodic = newPeriodic(undefined, Object.assign(Object.create(files), { unlink }));
   periodic.close(); // none but those asked for
-  // A folder that is named as a file of a backup: it cannot be unlinked.
-  const old = `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`;
-  const inner = "2020-01-01-00-00-00.ravendb-full-backup";
-  await nodeEnvironment().files.makeDirectory(join(folder, old, inner));
+  const old = join(folder, `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`);
+  await files.makeDirectory(old);
+  writeFileSync(join(old, "2020-01-01-00-00-00.ravendb-full-backup"), "");
   const { ended } = await periodic.runNow(database, taskId, true, undefined);
   expect((await ended).error).toBeUndefined();
   expect(reports).toEqual([expect.stringContaining("could not be removed")]);
