@@ -74,19 +74,24 @@ export class Databases {
     add: (restore: LogRestore) => Promise<void>,
   ): Promise<ShippedDatabase> {
     let restored: RestoredLog | null = null;
-    const made = await this.#catalog.create(name, record, async (environment, folder) => {
-      const restore = new LogRestore(environment, folder, throughMicros);
-      try {
-        await add(restore);
-        restored = await restore.finish();
-      } catch (error) {
-        await restore.abandon();
-        throw error;
-      }
+    let etag = 0;
+    const made = await this.#catalog.create(name, record, {
+      write: async (environment, folder) => {
+        const restore = new LogRestore(environment, folder, throughMicros);
+        try {
+          await add(restore);
+          restored = await restore.finish();
+        } catch (error) {
+          await restore.abandon();
+          throw error;
+        }
+      },
+      opened: async (database) => {
+        etag = Database.of(database).lastEtag;
+        await database.skipEtags(2 ** 32 + randomInt(2 ** 32));
+      },
     });
-    assert(restored !== null, "a database is filled before it is opened");
-    const etag = Database.of(made).lastEtag;
-    await made.skipEtags(2 ** 32 + randomInt(2 ** 32));
+    assert(restored !== null, "the files of a database are written before it is opened");
     const missingContents = await made.blobs.countMissing();
     return { database: Database.of(made), restored, etag, missingContents };
   }

@@ -41,6 +41,13 @@ export interface IdleOptions {
 /** The settings record of a new database; or what it is made of, when there is one in the files. */
 export type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
 
+/** What a database is made of that does not begin empty. Nobody finds it before both have ended. */
+export interface FoundFiles {
+  /** Writes the files of a database. */
+  write(environment: Environment, folder: string): Promise<void>;
+  opened(database: OpenDatabase): Promise<void>;
+}
+
 interface Slot {
   readonly name: string;
   /** Monotonic time of the last request for it, in milliseconds. */
@@ -163,16 +170,12 @@ export class DatabaseCatalog {
   /**
    * Creates a database with its settings record; durable when it resolves. If one of that name is being deleted, waits
    * for that.
-   * @param fill writes the files of a database to the folder; left out: a new one is made
+   * @param found left out: it begins empty
    * @throws EngineError database-name-invalid, database-exists
    */
-  async create(
-    name: string,
-    record: NewRecord,
-    fill?: (environment: Environment, folder: string) => Promise<void>,
-  ): Promise<OpenDatabase> {
+  async create(name: string, record: NewRecord, found?: FoundFiles): Promise<OpenDatabase> {
     checkDatabaseName(name);
-    if (fill !== undefined && this.#folder === null) {
+    if (found !== undefined && this.#folder === null) {
       throw new EngineError("not-supported", "Databases in memory cannot be made of files.");
     }
     const key = name.toLowerCase();
@@ -189,7 +192,7 @@ export class DatabaseCatalog {
     this.#slots.set(key, slot);
     return await this.#inTurn(slot, async () => {
       try {
-        slot.database = this.#kept(slot, await this.#make(name, record, fill));
+        slot.database = this.#kept(slot, await this.#make(name, record, found));
         return slot.database;
       } catch (error) {
         this.#forget(slot);
@@ -401,11 +404,7 @@ export class DatabaseCatalog {
     this.#slots.delete(slot.name.toLowerCase());
   }
 
-  async #make(
-    name: string,
-    record: NewRecord,
-    fill?: (environment: Environment, folder: string) => Promise<void>,
-  ): Promise<OpenDatabase> {
+  async #make(name: string, record: NewRecord, found?: FoundFiles): Promise<OpenDatabase> {
     const folder = this.#folder;
     const change = typeof record === "function" ? record : () => record;
     if (folder === null) {
@@ -417,8 +416,9 @@ export class DatabaseCatalog {
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
     let database: OpenDatabase | null = null;
     try {
-      await fill?.(this.#environment, making);
+      await found?.write(this.#environment, making);
       database = await OpenDatabase.open(this.#environment, name, making, this.#options);
+      await found?.opened(database);
       await database.changeSettings(change);
       await database.close();
       await files.rename(making, `${folder}/${name}`);

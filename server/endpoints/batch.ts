@@ -73,7 +73,7 @@ async function readParts(
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
   const room = new BodyRoom();
   exchange.whenClosed(() => room.release());
-  const grow = (length: number) => room.grow(memoryOfBody(length), false, exchange.signal);
+  const grow = (length: number) => room.grow(memoryOfBody(length), false, exchange);
   return await collect(main.value, bodyBytesMax, grow).then((bytes) =>
     database.batches.prepare(bytes, { commandsMax: batchCommandsMax, contents: parts }),
   );

@@ -6,7 +6,7 @@
  * - Small bodies find room while large ones wait: they have a reserve of their own.
  */
 import { processMemory } from "../../engine/base/memory-budget.ts";
-import { forceRoom, takeRoom } from "./reply-room.ts";
+import { forceRoom, takeRoom, type Waiter } from "./reply-room.ts";
 
 /** Bytes of each body that are not counted. */
 const freeBytes = 16 * 1024;
@@ -44,7 +44,7 @@ export class BodyRoom {
    * Makes room for a body of `length` bytes in all. @returns undefined when there is room at once
    * @throws RequestError 503 (in the promise) when there is none in time
    */
-  grow(length: number, isExact: boolean, signal?: AbortSignal): Promise<void> | undefined {
+  grow(length: number, isExact: boolean, waiter?: Waiter): Promise<void> | undefined {
     if (length <= this.bytes) return undefined;
     const step = Math.min(stepBytesMax, Math.max(firstBytes, this.#bytes));
     const wanted = (isExact ? length : Math.max(length, this.#bytes + step)) - this.#bytes;
@@ -58,7 +58,7 @@ export class BodyRoom {
       this.#add(wanted, () => processMemory.give("bodies", wanted));
       return undefined;
     }
-    return takeRoom("bodies", wanted, signal, this.#bytes).then((give) => this.#add(wanted, give));
+    return takeRoom("bodies", wanted, waiter, this.#bytes).then((give) => this.#add(wanted, give));
   }
 
   release(): void {

@@ -14,6 +14,7 @@ import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { nextTurn, turnIsOver } from "../../engine/base/turns.ts";
 import { BodyRoom, memoryOfBody } from "./body-room.ts";
+import type { Waiter } from "./reply-room.ts";
 import {
   bodyBroken,
   bodyTooLarge,
@@ -115,16 +116,16 @@ export async function collectBody(
   contentLength: string | undefined,
   limits: BodyLimits,
   room = new BodyRoom(),
-  signal?: AbortSignal,
+  waiter?: Waiter,
 ): Promise<Buffer> {
   const declared = Number(contentLength ?? Number.NaN);
   if (declared > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
   const kind = encodingOf(encoding);
   // Memory is reserved before anything is read.
-  if (declared > 0) await room.grow(memoryOfBody(declared), true, signal);
-  const raw = await new BodyCollector(source(), declared, limits, room, signal).whole();
+  if (declared > 0) await room.grow(memoryOfBody(declared), true, waiter);
+  const raw = await new BodyCollector(source(), declared, limits, room, waiter).whole();
   if (kind === "identity") return raw;
-  const unfolded = await unfold(raw, kind, limits, room, signal);
+  const unfolded = await unfold(raw, kind, limits, room, waiter);
   countDropped(raw.length);
   return unfolded;
 }
@@ -137,7 +138,7 @@ class BodyCollector {
   readonly #source: Readable;
   readonly #limits: BodyLimits;
   readonly #room: BodyRoom;
-  readonly #signal: AbortSignal | undefined;
+  readonly #waiter: Waiter | undefined;
   /** The final buffer of a body of known length. */
   #whole: Buffer | undefined;
   #chunks: Buffer[] = [];
@@ -152,12 +153,12 @@ class BodyCollector {
     declared: number,
     limits: BodyLimits,
     room: BodyRoom,
-    signal: AbortSignal | undefined,
+    waiter: Waiter | undefined,
   ) {
     this.#source = source;
     this.#limits = limits;
     this.#room = room;
-    this.#signal = signal;
+    this.#waiter = waiter;
     // The system allocates its pages as they are written: a declared length alone costs no memory.
     this.#whole = declared >= inPlaceBytesMin ? largeBuffer(declared) : undefined;
   }
@@ -213,7 +214,7 @@ class BodyCollector {
       this.#fail(bodyTooSlow(`comes slower than ${this.#limits.bytesPerSecondMin} bytes a second`));
       return;
     }
-    const waiting = this.#room.grow(memoryOfBody(this.#length), false, this.#signal);
+    const waiting = this.#room.grow(memoryOfBody(this.#length), false, this.#waiter);
     if (waiting === undefined) return;
     this.#source.pause();
     const goOn = this.#pace?.suspend();
@@ -296,26 +297,26 @@ async function unfold(
   encoding: Exclude<Encoding, "identity">,
   limits: BodyLimits,
   room: BodyRoom,
-  signal: AbortSignal | undefined,
+  waiter: Waiter | undefined,
 ): Promise<Buffer> {
   let chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     length += chunk.length;
     if (length > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
-    signal?.throwIfAborted();
+    waiter?.signal.throwIfAborted();
     if (length <= keptUnfoldedBytes) {
-      await room.grow(raw.length + length, false, signal);
+      await room.grow(raw.length + length, false, waiter);
       chunks.push(chunk);
     } else chunks = [];
     await turnIsOver();
   }
   if (length <= keptUnfoldedBytes) return joined(chunks, length);
-  await room.grow(raw.length + memoryOfBody(length), true, signal);
+  await room.grow(raw.length + memoryOfBody(length), true, waiter);
   const whole = largeBuffer(length);
   let at = 0;
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
-    signal?.throwIfAborted();
+    waiter?.signal.throwIfAborted();
     at += chunk.copy(whole, at);
     await turnIsOver();
   }

@@ -183,7 +183,7 @@ export abstract class Exchange {
       return collectBody(() => this.takeBody(), encoding, length, this.limits, room);
     }
     this.whenClosed(() => room.release());
-    return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this.signal);
+    return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this);
   }
 
   /**

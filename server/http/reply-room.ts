@@ -9,28 +9,33 @@ import { roomWaitersMax, roomWaitMs } from "../../engine/base/limits.ts";
 import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
 import { noRoomForBodies, noRoomForReplies } from "./request-error.ts";
 
+/** Who waits for memory, until its signal is aborted. The signal is made when it is first read, so only who waits reads it. */
+export interface Waiter {
+  readonly signal: AbortSignal;
+}
+
 /**
  * Waits for `bytes` of memory for a reply or body. @returns a function that returns them, once
- * @throws RequestError 503 when there is none in time, or `signal` was aborted
+ * @throws RequestError 503 when there is none in time, or the waiter has gone
  */
 export async function takeRoom(
   use: WorkUse & ("replies" | "bodies"),
   bytes: number,
-  signal?: AbortSignal,
+  waiter?: Waiter,
   ownBytes = 0,
 ): Promise<() => void> {
   if (processMemory.tryTake(use, bytes, ownBytes)) return giverOf(use, bytes);
   const refusal = () => (use === "replies" ? noRoomForReplies() : noRoomForBodies());
   if (processMemory.waitersOf(use) >= roomWaitersMax) throw refusal();
   const late = AbortSignal.timeout(roomWaitMs);
-  const either = signal === undefined ? late : AbortSignal.any([late, signal]);
+  const either = waiter === undefined ? late : AbortSignal.any([late, waiter.signal]);
   if (await processMemory.take(use, bytes, either)) return giverOf(use, bytes);
   throw refusal();
 }
 
 /** Waits for the memory of a large document in a reply. @throws RequestError 503 */
 export function reserveForReply(bytes: number, signal: AbortSignal): Promise<() => void> {
-  return takeRoom("replies", bytes, signal);
+  return takeRoom("replies", bytes, { signal });
 }
 
 /** Counts `bytes` of a reply or body already in memory. @returns a function that returns them, once */

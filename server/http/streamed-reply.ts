@@ -62,7 +62,7 @@ export class StreamedReply {
 
   /** @throws RequestError 503 */
   async #open(): Promise<ReplyStream> {
-    const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+    const give = await takeRoom("replies", streamHeldBytes, this.#exchange);
     this.#stream = this.#exchange.stream(this.#status, this.headers, give);
     return this.#stream;
   }

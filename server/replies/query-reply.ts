@@ -61,7 +61,7 @@ export class QueryReply implements RowSink {
     let give: (() => void) | undefined;
     try {
       if (!document.isHeld) {
-        give = await takeRoom("replies", document.length, this.#exchange.signal);
+        give = await takeRoom("replies", document.length, this.#exchange);
       }
       this.#addComma();
       await this.#flush();
@@ -129,7 +129,7 @@ export class QueryReply implements RowSink {
   async #flush(): Promise<void> {
     if (this.#stream === undefined) {
       this.#room.release();
-      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange);
       this.#stream = this.#exchange.stream(200, undefined, give);
       await this.#stream.write('{"Results":[');
     }

@@ -167,7 +167,7 @@ class StreamSink implements RowSink {
     let give: (() => void) | undefined;
     try {
       if (!document.isHeld) {
-        give = await takeRoom("replies", document.length, this.#exchange.signal);
+        give = await takeRoom("replies", document.length, this.#exchange);
       }
       const around = this.#framing.around;
       if (around === undefined) {
@@ -204,7 +204,7 @@ class StreamSink implements RowSink {
   async #flush(): Promise<void> {
     if (this.#stream === undefined) {
       this.#room.release();
-      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange);
       this.#stream = this.#exchange.stream(200, this.#framing.headers(), give);
       await this.#stream.write(this.#framing.open(null));
     }
