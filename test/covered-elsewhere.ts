@@ -533,10 +533,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
   "test/server/backups/backup-file.test.ts": ["server/backups/folder-place.ts"],
-  "test/server/backups/s3-place.test.ts": [
-    "server/backups/backup-place.ts",
-    "server/backups/s3-client.ts",
-  ],
+  "test/server/backups/s3-place.test.ts": ["server/backups/s3-client.ts"],
   "test/server/backups/continuous-backup.test.ts": [
     "server/backups/continuous-backups.ts",
     "server/backups/continuous-folder.ts",

@@ -34,7 +34,14 @@ import { backupFilesIn, checkedFolder, type FolderRules } from "./backup-folder.
 import { type BackupPlace, isEncryptedWith } from "./backup-place.ts";
 import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
 import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
-import { type EndedRun, historyOf, markAfter, markAfterFailure } from "./backup-status.ts";
+import {
+  type EndedRun,
+  historyOf,
+  markAfter,
+  markAfterFailure,
+  runsOf,
+  shownStatus,
+} from "./backup-status.ts";
 import { ContinuousBackups } from "./continuous-backups.ts";
 import { removeOldBackups } from "./retention.ts";
 
@@ -120,8 +127,13 @@ export class PeriodicBackups {
     const running = this.#continuous.find(database, taskId);
     if (running !== undefined) return running.status();
     const refusal = this.#continuous.refusal(database, taskId);
-    const last = database.smuggler.backupMark(taskId)?.status ?? null;
+    const last = shownStatus(database.smuggler.backupMark(taskId)?.status);
     return refusal === undefined ? last : { TaskId: taskId, Error: { Exception: refusal } };
+  }
+
+  /** The last runs of a task, newest first; a continuous one has none. */
+  runs(database: Database, taskId: number): readonly unknown[] {
+    return runsOf(database.smuggler.backupMark(taskId)?.status);
   }
 
   list(database: Database): PeriodicBackup[] {
@@ -326,8 +338,13 @@ export class PeriodicBackups {
     this.#running.set(key, { startedMs, isFull, operationId: started.id });
     void started.ended.then(async ({ error }) => {
       this.#running.delete(key);
-      if (error === undefined) this.#failures.delete(key);
-      else await this.#failed(database, ended(id), error, isDue);
+      if (error === undefined) {
+        if (this.#failures.delete(key)) {
+          this.#host.report(
+            `Backups of task '${task.Name}' of database '${database.name}' succeed again`,
+          );
+        }
+      } else await this.#failed(database, ended(id), error, isDue);
       this.#checkIn(0);
     });
     return started;

@@ -61,6 +61,13 @@ export const backupRoutes: readonly Route[] = [
   },
   {
     kind: "server",
+    method: "GET",
+    path: "/periodic-backup/history",
+    access: "valid-user",
+    handle: getHistory,
+  },
+  {
+    kind: "server",
     method: "POST",
     path: "/admin/restore/points",
     access: "operator",
@@ -135,6 +142,13 @@ async function getStatus(exchange: Exchange, { server }: Context): Promise<void>
   const database = await namedDatabase(exchange, server);
   const status = server.backups.periodic.status(database, requiredTaskId(exchange));
   exchange.replyJson(200, { IsSharded: false, Status: status });
+}
+
+/** GET /periodic-backup/history?name&taskId: `{"TaskId","Runs":[…]}`, newest first */
+async function getHistory(exchange: Exchange, { server }: Context): Promise<void> {
+  const database = await namedDatabase(exchange, server);
+  const TaskId = requiredTaskId(exchange);
+  exchange.replyJson(200, { TaskId, Runs: server.backups.periodic.runs(database, TaskId) });
 }
 
 const restoreTypes = /^(?:local|s3|azure|googlecloud)$/i;
