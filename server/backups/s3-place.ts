@@ -6,8 +6,9 @@
  *   aborted.
  * - What is in memory of a file is one part, whatever its size.
  */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
+import { turnIsOver } from "../../engine/base/turns.ts";
 import type { BackupPlace, StoredFile, WrittenFile } from "./backup-place.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 
@@ -82,16 +83,14 @@ export class S3Place implements BackupPlace {
     let written = 0;
     let upload: Upload | null = null;
     try {
-      let last: Buffer = Buffer.alloc(0);
-      for await (const { part, isLast } of inParts(bytes)) {
-        hash.update(part);
-        written += part.length;
-        if (isLast && upload === null) last = part;
-        else upload = await this.#addPart(key, upload, part);
+      for await (const part of inParts(bytes, hash)) {
+        written += part.body.length;
+        if (part.isLast && upload === null) {
+          const { body, sha256 } = part;
+          await this.#drained({ method: "PUT", key, headers: this.#headers(), body, sha256 });
+        } else upload = await this.#addPart(key, upload, part);
       }
-      if (upload === null) {
-        await this.#drained({ method: "PUT", key, headers: this.#headers(), body: last });
-      } else await this.#complete(key, upload);
+      if (upload !== null) await this.#complete(key, upload);
       return { bytes: written, sha256: hash.digest("hex") };
     } catch (error) {
       if (upload !== null) await this.#abort(key, upload.id).catch(() => undefined);
@@ -202,14 +201,15 @@ export class S3Place implements BackupPlace {
     return storageClass === null ? {} : { "X-Amz-Storage-Class": storageClass };
   }
 
-  async #addPart(key: string, begun: Upload | null, part: Buffer): Promise<Upload> {
+  async #addPart(key: string, begun: Upload | null, part: Part): Promise<Upload> {
     const upload = begun ?? { id: await this.#begin(key), tags: [] };
     const reply = await this.#client
       .send({
         method: "PUT",
         key,
         query: { partNumber: String(upload.tags.length + 1), uploadId: upload.id },
-        body: part,
+        body: part.body,
+        sha256: part.sha256,
       })
       .catch(async (error: unknown) => {
         if (begun === null) await this.#abort(key, upload.id).catch(() => undefined);
@@ -262,22 +262,37 @@ interface Upload {
   readonly tags: string[];
 }
 
-/** Pieces as parts, the last of which may be small; at least one. */
+interface Part {
+  readonly body: Buffer;
+  readonly sha256: string;
+  readonly isLast: boolean;
+}
+
+/** Pieces as parts, the last of which may be small; at least one. Each piece is hashed as it comes, into `whole` too. */
 async function* inParts(
   bytes: AsyncIterable<Buffer> | Iterable<Buffer>,
-): AsyncGenerator<{ readonly part: Buffer; readonly isLast: boolean }> {
+  whole: Hash,
+): AsyncGenerator<Part> {
   let pieces: Buffer[] = [];
+  let hash = createHash("sha256");
   let gathered = 0;
   let count = 0;
+  const part = (isLast: boolean): Part => {
+    return { body: Buffer.concat(pieces), sha256: hash.digest("hex"), isLast };
+  };
   for await (const piece of bytes) {
     // A copy, as it is valid until the next one only.
     pieces.push(Buffer.from(piece));
+    hash.update(piece);
+    whole.update(piece);
     gathered += piece.length;
+    await turnIsOver();
     if (gathered < (count < smallPartsMax ? smallPartBytes : largePartBytes)) continue;
     count++;
-    yield { part: Buffer.concat(pieces), isLast: false };
+    yield part(false);
     pieces = [];
+    hash = createHash("sha256");
     gathered = 0;
   }
-  if (gathered > 0 || count === 0) yield { part: Buffer.concat(pieces), isLast: true };
+  if (gathered > 0 || count === 0) yield part(true);
 }
