@@ -1,12 +1,20 @@
 /** The file of one backup: a dump, compressed with gzip, and encrypted if there is a key. */
+import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import type { BackupPlace, WrittenFile } from "./backup-place.ts";
+import type { BackupPlace } from "./backup-place.ts";
 import { encrypted } from "./secret-stream.ts";
 
 const gzipLevel = 3;
 /** Bytes per chunk: each costs a turn of the event loop, a task on a compression thread, and a write. */
 const chunkBytes = 256 * 1024;
+
+/** A file that was written. */
+export interface WrittenFile {
+  readonly bytes: number;
+  /** 64 hex digits. */
+  readonly sha256: string;
+}
 
 /**
  * Writes `dump` to the file `name` of `place`; makes the place. When it resolves, the file is durable.
@@ -23,10 +31,20 @@ export async function writeBackupFile(
   try {
     await place.make();
     const file = compressed(dump);
-    return await place.write(name, key === null ? file : encrypted(key, file));
+    const hash = createHash("sha256");
+    const written = key === null ? file : encrypted(key, file);
+    const bytes = await place.write(name, hashed(hash, written));
+    return { bytes, sha256: hash.digest("hex") };
   } catch (error) {
     if (isNew) await place.removeAll().catch(() => undefined);
     throw error;
+  }
+}
+
+async function* hashed(hash: Hash, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const piece of bytes) {
+    hash.update(piece);
+    yield piece;
   }
 }
 

@@ -14,13 +14,6 @@ export interface StoredFile {
   readonly bytes: number;
 }
 
-/** A file that was written. */
-export interface WrittenFile {
-  readonly bytes: number;
-  /** 64 hex digits. */
-  readonly sha256: string;
-}
-
 export interface BackupPlace {
   /** The last part of its path. */
   readonly name: string;
@@ -41,9 +34,9 @@ export interface BackupPlace {
   within(name: string): BackupPlace;
   /**
    * Writes a file, in place of one of the same name. When it resolves, the file is durable; when it throws, nothing of it
-   * is left. @throws EngineError disk-full, file-failed, and what `bytes` throws
+   * is left. @returns its bytes. @throws EngineError disk-full, file-failed, and what `bytes` throws
    */
-  write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<WrittenFile>;
+  write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number>;
   /** @throws (while iterating) EngineError file-failed */
   read(name: string, bytesMax?: number): AsyncGenerator<Buffer>;
   /** Removes these files, and then the folder, if it is empty. */
@@ -98,7 +91,7 @@ export class EncryptedPlace implements BackupPlace {
     return new EncryptedPlace(this.#inner.within(name), this.#key);
   }
 
-  write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<WrittenFile> {
+  write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
     return this.#inner.write(name, encrypted(this.#key, bytes));
   }
 

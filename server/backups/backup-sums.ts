@@ -7,7 +7,8 @@
 import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { DatabaseCounts } from "../../engine/engine.ts";
-import type { BackupPlace, WrittenFile } from "./backup-place.ts";
+import type { WrittenFile } from "./backup-file.ts";
+import type { BackupPlace } from "./backup-place.ts";
 
 export const sumsExtension = ".sums.json";
 const sumsBytesMax = 64 * 1024;

@@ -130,7 +130,7 @@ export class ContinuousFolder {
       at: new Date(head.takenMicros / 1000).toISOString(),
     };
     await this.place.write(newestName, [Buffer.from(`${JSON.stringify(newest)}\n`)]);
-    return written.bytes;
+    return written;
   }
 
   async writeContent(name: string, bytes: AsyncIterable<Buffer>): Promise<void> {

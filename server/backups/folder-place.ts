@@ -1,10 +1,9 @@
 /** A place for backups in the server's file system. What a crash leaves of a file is called `….in-progress`. */
-import { createHash } from "node:crypto";
 import { readdir, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { FileHandle, FileSystem } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { BackupPlace, StoredFile, WrittenFile } from "./backup-place.ts";
+import type { BackupPlace, StoredFile } from "./backup-place.ts";
 
 /** Bytes per piece that is read: each costs a turn of the event loop. */
 const pieceBytes = 256 * 1024;
@@ -64,7 +63,7 @@ export class FolderPlace implements BackupPlace {
     return new FolderPlace(this.#files, join(this.path, name));
   }
 
-  async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<WrittenFile> {
+  async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
     const files = this.#files;
     const path = this.pathOf(name);
     const unfinished = path + unfinishedExtension;
@@ -73,11 +72,9 @@ export class FolderPlace implements BackupPlace {
       // What a crash has left.
       if (await files.exists(unfinished)) await files.unlink(unfinished);
       handle = await files.open(unfinished, "create");
-      const hash = createHash("sha256");
       let at = 0;
       for await (const piece of bytes) {
         await handle.write(piece, 0, piece.length, at);
-        hash.update(piece);
         at += piece.length;
       }
       await handle.sync();
@@ -85,7 +82,7 @@ export class FolderPlace implements BackupPlace {
       handle = undefined;
       await files.rename(unfinished, path);
       await files.syncDirectory(this.path);
-      return { bytes: at, sha256: hash.digest("hex") };
+      return at;
     } catch (error) {
       await handle?.close().catch(() => undefined);
       await files.unlink(unfinished).catch(() => undefined);

@@ -6,10 +6,10 @@
  *   aborted.
  * - What is in memory of a file is one part, whatever its size.
  */
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { BackupPlace, StoredFile, WrittenFile } from "./backup-place.ts";
+import type { BackupPlace, StoredFile } from "./backup-place.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 
 /** At least 5 MiB. With 10,000 parts at most, a file may have 300 GB. */
@@ -77,13 +77,12 @@ export class S3Place implements BackupPlace {
     return new S3Place(this.#client, this.pathOf(name));
   }
 
-  async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<WrittenFile> {
+  async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
     const key = this.pathOf(name);
-    const hash = createHash("sha256");
     let written = 0;
     let upload: Upload | null = null;
     try {
-      for await (const part of inParts(bytes, hash)) {
+      for await (const part of inParts(bytes)) {
         written += part.body.length;
         if (part.isLast && upload === null) {
           const { body, sha256 } = part;
@@ -91,7 +90,7 @@ export class S3Place implements BackupPlace {
         } else upload = await this.#addPart(key, upload, part);
       }
       if (upload !== null) await this.#complete(key, upload);
-      return { bytes: written, sha256: hash.digest("hex") };
+      return written;
     } catch (error) {
       if (upload !== null) await this.#abort(key, upload.id).catch(() => undefined);
       throw error;
@@ -268,11 +267,8 @@ interface Part {
   readonly isLast: boolean;
 }
 
-/** Pieces as parts, the last of which may be small; at least one. Each piece is hashed as it comes, into `whole` too. */
-async function* inParts(
-  bytes: AsyncIterable<Buffer> | Iterable<Buffer>,
-  whole: Hash,
-): AsyncGenerator<Part> {
+/** Pieces as parts, the last of which may be small; at least one. Each piece is hashed as it comes. */
+async function* inParts(bytes: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Part> {
   let pieces: Buffer[] = [];
   let hash = createHash("sha256");
   let gathered = 0;
@@ -284,7 +280,6 @@ async function* inParts(
     // A copy, as it is valid until the next one only.
     pieces.push(Buffer.from(piece));
     hash.update(piece);
-    whole.update(piece);
     gathered += piece.length;
     await turnIsOver();
     if (gathered < (count < smallPartsMax ? smallPartBytes : largePartBytes)) continue;
