@@ -12,6 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, nodeEnvironment, openEngine } from "../engine/engine.ts";
 import { periodicBackup } from "../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../server/backups/continuous-backup.ts";
+import { FolderPlace } from "../server/backups/folder-place.ts";
 import {
   type BenchSize,
   type Cost,
@@ -109,12 +110,14 @@ async function measured(
 function begin(database: Database, folder: string): ContinuousBackup {
   const sent = { Continuous: { IntervalInSec: 1 }, LocalSettings: { FolderPath: folder } };
   const host = {
-    files: nodeEnvironment().files,
     report: (line: string, cause?: unknown) => console.error(line, cause),
     nowMs: () => Date.now(),
     ended: () => undefined,
   };
-  return new ContinuousBackup(host, database, periodicBackup(sent, 1, new Date()), folder);
+  return new ContinuousBackup(host, database, periodicBackup(sent, 1, new Date()), {
+    place: new FolderPlace(nodeEnvironment().files, folder),
+    key: null,
+  });
 }
 
 function waiting(backup: ContinuousBackup): number {

@@ -1,11 +1,12 @@
 /**
  * What clients ask of a backup: the configuration of one, or of a periodic task. Keys, their order, types and texts are
- * those of RavenDB 7.2.7. Destinations other than a folder, encryption, snapshots and scripts are refused.
+ * those of RavenDB 7.2.7. Destinations other than a folder and S3, snapshots and scripts are refused.
  */
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { parseTimeSpanMs } from "../http/request.ts";
+import { shownEncryption, shownS3 } from "./backup-destination.ts";
 import { CronSchedule } from "./cron-schedule.ts";
 
 const dayMs = 86_400_000;
@@ -17,7 +18,6 @@ const baseAfterMsMin = 60_000;
 
 /** A destination that is understood, and refused. */
 const remoteDestinations = {
-  S3Settings: "S3",
   GlacierSettings: "Glacier",
   AzureSettings: "Azure",
   GoogleCloudSettings: "Google Cloud",
@@ -30,20 +30,35 @@ export interface PeriodicBackup extends JsonObject {
   readonly TaskId: number;
   readonly Disabled: boolean;
   readonly LocalSettings: JsonObject | null;
+  /** Without its secrets, as `BackupEncryptionSettings`: see backup-destination.ts. */
+  readonly S3Settings: JsonObject | null;
+  readonly BackupEncryptionSettings: JsonObject | null;
   readonly FullBackupFrequency: string | null;
   readonly IncrementalBackupFrequency: string | null;
   readonly RetentionPolicy: JsonObject | null;
   readonly CreatedAt: string;
 }
 
-/** The folder of a one-time backup. @throws EngineError, RequestError for what cannot be done */
-export function oneTimeFolder(sent: JsonObject): string {
+/**
+ * The folder of a one-time backup, as it was sent; null: it goes to S3.
+ * @throws EngineError, RequestError for what cannot be done
+ */
+export function oneTimeFolder(sent: JsonObject): string | null {
   refuseUnsupported(sent);
   const local = localSettings(sent);
-  if (local === null) {
-    throw new EngineError("invalid-operation", "The backup configuration target no destinations");
-  }
-  return folderOf(local);
+  const s3 = shownS3(sent["S3Settings"]);
+  requireOneDestination(local, s3);
+  if (local !== null) return folderOf(local);
+  if (s3 !== null) return null;
+  throw new EngineError("invalid-operation", "The backup configuration target no destinations");
+}
+
+function requireOneDestination(local: JsonObject | null, s3: JsonObject | null): void {
+  if (local === null || s3 === null) return;
+  throw new EngineError(
+    "not-supported",
+    "A backup has one destination, LocalSettings or S3Settings: make two backups.",
+  );
 }
 
 /**
@@ -71,7 +86,9 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
     );
   }
   const retention = retentionOf(sent["RetentionPolicy"]);
-  if (local === null && !Disabled) {
+  const s3 = shownS3(sent["S3Settings"]);
+  requireOneDestination(local, s3);
+  if (local === null && s3 === null && !Disabled) {
     throw new EngineError(
       "invalid-operation",
       "The backup configuration is enabled without target any destinations",
@@ -82,15 +99,15 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
     BackupType: "Backup",
     BackupUploadMode: "Default",
     SnapshotSettings: null,
-    BackupEncryptionSettings: null,
+    BackupEncryptionSettings: shownEncryption(sent),
     MaxReadOpsPerSecond: null,
     LocalSettings: local,
-    S3Settings: null,
+    S3Settings: s3,
     GlacierSettings: null,
     AzureSettings: null,
     GoogleCloudSettings: null,
     FtpSettings: null,
-    Name: textOf(sent, "Name") ?? defaultName(local, continuous),
+    Name: textOf(sent, "Name") ?? defaultName(local, s3, continuous),
     TaskId: taskId,
     Disabled,
     MentorNode: textOf(sent, "MentorNode"),
@@ -103,9 +120,19 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
   };
 }
 
-function defaultName(local: JsonObject | null, continuous: JsonObject | null): string {
-  if (local === null) return "Backup w/o destinations";
-  return continuous === null ? "Backup to Local" : "Continuous backup to Local";
+function defaultName(
+  local: JsonObject | null,
+  s3: JsonObject | null,
+  continuous: JsonObject | null,
+): string {
+  if (local === null && s3 === null) return "Backup w/o destinations";
+  const place = local === null ? "S3" : "Local";
+  return continuous === null ? `Backup to ${place}` : `Continuous backup to ${place}`;
+}
+
+/** Does the definition say where its backups go? */
+export function hasDestination({ LocalSettings, S3Settings }: PeriodicBackup): boolean {
+  return LocalSettings !== null || S3Settings !== null;
 }
 
 /** How a continuous backup runs. */
@@ -173,7 +200,7 @@ export function periodicBackupsOf(record: JsonObject): PeriodicBackup[] {
   });
 }
 
-/** The folder of a periodic backup; null: it has no destination. */
+/** The folder of a periodic backup; null: it goes to S3, or has no destination. */
 export function periodicFolder({ LocalSettings }: PeriodicBackup): string | null {
   return LocalSettings === null ? null : folderOf(LocalSettings);
 }
@@ -193,6 +220,8 @@ function refuseUnsupported(sent: JsonObject): void {
       `Could not convert '${String(type)}' to Raven.Client.Documents.Operations.Backups.BackupType`,
     );
   }
+  const s3 = sent["S3Settings"];
+  if (isObject(s3) && s3["Disabled"] !== true && hasScript(s3)) throw scriptRefused();
   if (type.toLowerCase() === "snapshot") {
     throw new EngineError(
       "not-supported",
@@ -204,15 +233,7 @@ function refuseUnsupported(sent: JsonObject): void {
     if (!isObject(destination) || destination["Disabled"] === true) continue;
     throw new EngineError(
       "not-supported",
-      `Backups to ${name} are not supported: only those to a folder (LocalSettings) are.`,
-    );
-  }
-  const encryption = sent["BackupEncryptionSettings"];
-  const mode = isObject(encryption) ? (encryption["EncryptionMode"] ?? "None") : "None";
-  if (mode !== "None" || (isObject(encryption) && typeof encryption["Key"] === "string")) {
-    throw new EngineError(
-      "not-supported",
-      "Encrypted backups are not supported. Encrypt the disk that they are on.",
+      `Backups to ${name} are not supported: only those to a folder (LocalSettings) and to S3 (S3Settings) are.`,
     );
   }
 }
@@ -221,18 +242,20 @@ function refuseUnsupported(sent: JsonObject): void {
 function localSettings(sent: JsonObject): JsonObject | null {
   const local = sent["LocalSettings"];
   if (!isObject(local) || local["Disabled"] === true) return null;
-  if (hasScript(local)) {
-    throw new EngineError(
-      "not-supported",
-      "GetBackupConfigurationScript is not supported: no programs are run for clients.",
-    );
-  }
+  if (hasScript(local)) throw scriptRefused();
   return {
     Disabled: false,
     GetBackupConfigurationScript: null,
     FolderPath: local["FolderPath"] ?? null,
     ShardNumber: null,
   };
+}
+
+function scriptRefused(): EngineError {
+  return new EngineError(
+    "not-supported",
+    "GetBackupConfigurationScript is not supported: no programs are run for clients.",
+  );
 }
 
 function hasScript({ GetBackupConfigurationScript: script }: JsonObject): boolean {

@@ -1,8 +1,10 @@
 /**
- * Where backups may be on disk, and what is there.
+ * Where backups may be on disk, and what is there and in other places.
  *
  *   <folder>/<stamp>.ravendb-<database>-<node>-backup/<stamp>.ravendb-full-backup
  *                                                    /<stamp>.ravendb-incremental-backup
+ *
+ * Those of encrypted backups end in `.ravendb-encrypted-full-backup` and `.ravendb-encrypted-incremental-backup`.
  *
  * A stamp is `yyyy-MM-dd-HH-mm-ss`, in UTC, so that names sort by time. Names are those of RavenDB 7.2.7.
  *
@@ -11,12 +13,10 @@
  *   links either, and never the data folder.
  */
 import { constants } from "node:fs";
-import { access, readdir, realpath, stat } from "node:fs/promises";
+import { access, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { invalidArgument } from "../../engine/base/errors.ts";
-
-export const fullExtension = ".ravendb-full-backup";
-export const incrementalExtension = ".ravendb-incremental-backup";
+import type { BackupPlace } from "./backup-place.ts";
 
 const pathLengthMax = 2048;
 const folderPattern = /^(\d{4}(?:-\d\d){5})\.ravendb-(.+)-([A-Za-z]{1,4})-(?:backup|snapshot)$/;
@@ -34,7 +34,7 @@ export interface BackupFileName {
 
 /** A folder of one full backup and the incremental ones that continue it. */
 export interface BackupFolderName {
-  readonly path: string;
+  readonly place: BackupPlace;
   /** Null: the name of the folder does not say. */
   readonly stamp: string | null;
   readonly database: string | null;
@@ -51,14 +51,18 @@ export function timeOfStamp(stamp: string): number {
   return Date.parse(`${stamp.slice(0, 10)}T${stamp.slice(11).replaceAll("-", ":")}Z`);
 }
 
+export function backupFileName(stamp: string, isFull: boolean, isEncrypted: boolean): string {
+  const kind = isFull ? "full-backup" : "incremental-backup";
+  return `${stamp}.ravendb-${isEncrypted ? "encrypted-" : ""}${kind}`;
+}
+
 export function folderName(stamp: string, database: string, nodeTag: string): string {
   return `${stamp}.ravendb-${database}-${nodeTag}-backup`;
 }
 
-/** The files of a backup in `folder`, in the order of time. @throws as node:fs does */
-export async function backupFilesIn(folder: string): Promise<BackupFileName[]> {
-  const names = (await readdir(folder)).sort();
-  return names.flatMap((name) => {
+/** The files of a backup in `place`, in the order of time. @throws EngineError file-failed */
+export async function backupFilesIn(place: BackupPlace): Promise<BackupFileName[]> {
+  return (await place.files()).flatMap(({ name }) => {
     const found = filePattern.exec(name);
     if (found === null) return [];
     const [, stamp = "", encrypted, kind = ""] = found;
@@ -74,19 +78,18 @@ export async function backupFilesIn(folder: string): Promise<BackupFileName[]> {
   });
 }
 
-/** `folder` itself, and those in it that are named as backups are. @throws as node:fs does */
-export async function backupFoldersIn(folder: string): Promise<BackupFolderName[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  const inside = entries
-    .filter((entry) => entry.isDirectory() && folderPattern.test(entry.name))
-    .map((entry) => describedFolder(join(folder, entry.name)));
-  return [describedFolder(folder), ...inside];
+/** `place` itself, and the folders in it that are named as backups are. @throws EngineError file-failed */
+export async function backupFoldersIn(place: BackupPlace): Promise<BackupFolderName[]> {
+  const inside = (await place.folders())
+    .filter((name) => folderPattern.test(name))
+    .map((name) => describedFolder(place.within(name)));
+  return [describedFolder(place), ...inside];
 }
 
-function describedFolder(path: string): BackupFolderName {
-  const found = folderPattern.exec(path.slice(path.lastIndexOf(sep) + 1));
+function describedFolder(place: BackupPlace): BackupFolderName {
+  const found = folderPattern.exec(place.name);
   const [, stamp = null, database = null, nodeTag = null] = found ?? [];
-  return { path, stamp, database, nodeTag };
+  return { place, stamp, database, nodeTag };
 }
 
 /** Which folders may be used. */

@@ -5,8 +5,6 @@
  * - A backup is the state of its database at one moment; writes go on meanwhile.
  * - It is an operation of its database: it reports progress, and can be cancelled.
  */
-import { basename, join } from "node:path";
-import type { FileSystem } from "../../engine/base/environment.ts";
 import type {
   BackupRun,
   Database,
@@ -16,13 +14,13 @@ import type {
 import { RequestError } from "../http/request-error.ts";
 import { writeBackupFile } from "./backup-file.ts";
 import {
+  backupFileName,
   backupFilesIn,
   folderName,
-  fullExtension,
-  incrementalExtension,
   stampOf,
   timeOfStamp,
 } from "./backup-folder.ts";
+import type { BackupPlace } from "./backup-place.ts";
 import { backupPlaces } from "./backup-result.ts";
 import { backupCounts, writeSums } from "./backup-sums.ts";
 
@@ -31,10 +29,12 @@ export interface BackupPlan {
   /** For people: what the operation does. */
   readonly description: string;
   readonly taskName: string;
-  /** The folder in which backups get folders of their own. */
-  readonly folder: string;
+  /** In which backups get folders of their own. */
+  readonly place: BackupPlace;
+  /** Null: it is not encrypted. */
+  readonly key: Buffer | null;
   /** The earlier backup that it continues; null: a full one. */
-  readonly continued: { readonly folder: string; readonly etag: number } | null;
+  readonly continued: { readonly place: BackupPlace; readonly etag: number } | null;
 }
 
 /** A finished backup. */
@@ -48,12 +48,7 @@ export interface FinishedBackup {
 }
 
 export class BackupRunner {
-  readonly #files: FileSystem;
   #current: string | null = null;
-
-  constructor(files: FileSystem) {
-    this.#files = files;
-  }
 
   get isBusy(): boolean {
     return this.#current !== null;
@@ -100,39 +95,39 @@ export class BackupRunner {
     const isFull = plan.continued === null;
     result.add("INFO", `Started task: '${plan.taskName}'`);
     result.add("INFO", `Started ${isFull ? "a full" : "an incremental"} backup`);
-    const { folder, stamp } = await this.#place(database, plan);
-    const fileName = `${stamp}${isFull ? fullExtension : incrementalExtension}`;
+    const { place, stamp } = await this.#place(database, plan);
+    const fileName = backupFileName(stamp, isFull, plan.key !== null);
     // The dump takes the state of the database in this turn, before it waits for anything.
     const first = dump.next();
     first.catch(() => undefined); // whoever takes it gets the error
     const counts = backupCounts(database.statistics.counts());
     const pieces = continued(first, dump);
-    const written = await writeBackupFile(this.#files, folder, fileName, pieces).finally(() =>
+    const written = await writeBackupFile(place, fileName, pieces, plan.key).finally(() =>
       dump.return(undefined),
     );
-    await writeSums(join(folder, fileName), written, counts);
-    const backup = { isFull, folderName: basename(folder), fileName, etag: result.asOfEtag };
+    await writeSums(place, fileName, written, counts);
+    const backup = { isFull, folderName: place.name, fileName, etag: result.asOfEtag };
     return {
       backup,
       result: { ...result.toJson(true), ...backupPlaces(backup.folderName, fileName) },
     };
   }
 
-  /** A folder and a stamp that no other backup has; within a folder, stamps grow. */
+  /** A place and a stamp that no other backup has; within a place, stamps grow. */
   async #place(
     database: Database,
-    { folder, continued }: BackupPlan,
-  ): Promise<{ readonly folder: string; readonly stamp: string }> {
+    { place, continued }: BackupPlan,
+  ): Promise<{ readonly place: BackupPlace; readonly stamp: string }> {
     let ms = Math.floor(database.nowMicros() / 1000);
     if (continued !== null) {
-      const last = (await backupFilesIn(continued.folder)).at(-1);
+      const last = (await backupFilesIn(continued.place)).at(-1);
       if (last !== undefined) ms = Math.max(ms, timeOfStamp(last.stamp) + 1000);
-      return { folder: continued.folder, stamp: stampOf(ms) };
+      return { place: continued.place, stamp: stampOf(ms) };
     }
     for (;;) {
       const stamp = stampOf(ms);
-      const own = join(folder, folderName(stamp, database.name, database.nodeTag));
-      if (!(await this.#files.exists(own))) return { folder: own, stamp };
+      const own = place.within(folderName(stamp, database.name, database.nodeTag));
+      if (!(await own.exists())) return { place: own, stamp };
       ms += 1000;
     }
   }

@@ -1,11 +1,46 @@
 /**
  * The status of a periodic backup: what its last runs were. Keys are those of RavenDB. It is kept in the database, with
- * the etag up to which the backups have everything (engine/smuggler/backup-marks.ts).
+ * the etag up to which the backups have everything (engine/smuggler/backup-marks.ts), and with the last runs.
  */
 import type { BackupMark } from "../../engine/engine.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { FinishedBackup } from "./backup-runner.ts";
+
+/** How many of the last runs are remembered. */
+const runsMax = 50;
+
+/** A status without what RavenDB does not have in it. */
+export function shownStatus(status: JsonObject | null | undefined): JsonObject | null {
+  if (status === null || status === undefined) return null;
+  const { Runs: _runs, ...shown } = status;
+  return shown;
+}
+
+/** The last runs, newest first. */
+export function runsOf(status: JsonObject | null | undefined): readonly unknown[] {
+  const runs = status?.["Runs"];
+  return Array.isArray(runs) ? runs : [];
+}
+
+function runsAfter(
+  before: JsonObject,
+  run: EndedRun,
+  backup: FinishedBackup | null,
+  error: string | null,
+): readonly unknown[] {
+  const own = {
+    StartedAt: dateText(new Date(run.startedMs)),
+    DurationInMs: run.endedMs - run.startedMs,
+    IsFull: run.isFull,
+    IsEncrypted: run.isEncrypted,
+    FolderName: backup?.folderName ?? null,
+    FileName: backup?.fileName ?? null,
+    LastEtag: backup?.etag ?? null,
+    Error: error,
+  };
+  return [own, ...runsOf(before)].slice(0, runsMax);
+}
 
 /** What schedules and replies need of a status. Times are in milliseconds since 1970; null: never. */
 export interface BackupHistory {
@@ -35,6 +70,8 @@ export interface EndedRun {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly isFull: boolean;
+  readonly isEncrypted: boolean;
+  readonly isToS3: boolean;
   readonly changeVector: string;
 }
 
@@ -49,6 +86,13 @@ export function markAfter(
   const duration = run.endedMs - run.startedMs;
   const lastFull = backup.isFull ? started : (before["LastFullBackup"] ?? null);
   const lastIncremental = backup.isFull ? (before["LastIncrementalBackup"] ?? null) : started;
+  const times = {
+    LastFullBackup: lastFull,
+    LastIncrementalBackup: lastIncremental,
+    FullBackupDurationInMs: backup.isFull ? duration : null,
+    IncrementalBackupDurationInMs: backup.isFull ? null : duration,
+    Exception: null,
+  };
   const status = {
     TaskId: run.taskId,
     BackupType: "Backup",
@@ -58,17 +102,15 @@ export function markAfter(
     LastIncrementalBackup: lastIncremental,
     LastFullBackupInternal: lastFull,
     LastIncrementalBackupInternal: lastIncremental,
-    LocalBackup: {
-      LastFullBackup: lastFull,
-      LastIncrementalBackup: lastIncremental,
-      FullBackupDurationInMs: backup.isFull ? duration : null,
-      IncrementalBackupDurationInMs: backup.isFull ? null : duration,
-      Exception: null,
-      BackupDirectory: backup.folderName,
-      FileName: backup.fileName,
-      TempFolderUsed: false,
-    },
-    UploadToS3: null,
+    LocalBackup: run.isToS3
+      ? null
+      : {
+          ...times,
+          BackupDirectory: backup.folderName,
+          FileName: backup.fileName,
+          TempFolderUsed: false,
+        },
+    UploadToS3: run.isToS3 ? { ...times, Skipped: false } : null,
     UploadToGlacier: null,
     UploadToAzure: null,
     UploadToGoogleCloud: null,
@@ -82,9 +124,10 @@ export function markAfter(
     Version: versionOf(before) + 1,
     Error: null,
     LastOperationId: run.operationId,
-    IsEncrypted: false,
+    IsEncrypted: run.isEncrypted,
     DelayUntil: null,
     OriginalBackupTime: null,
+    Runs: runsAfter(before, run, backup, null),
   };
   return { etag: backup.etag, status };
 }
@@ -112,6 +155,7 @@ export function markAfterFailure(
       Version: versionOf(before) + 1,
       Error: failure,
       LastOperationId: run.operationId,
+      Runs: runsAfter(before, run, null, message),
     },
   };
 }

@@ -5,12 +5,13 @@
  *   <stamp>.ravendb-full-backup.sums.json   {"Bytes","Sha256","Counts":{"Documents",…}}
  */
 import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
-import type { FileSystem } from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import type { DatabaseCounts } from "../../engine/engine.ts";
-import { readBackupFile, type WrittenFile } from "./backup-file.ts";
+import type { WrittenFile } from "./backup-file.ts";
+import type { BackupPlace } from "./backup-place.ts";
 
 export const sumsExtension = ".sums.json";
+const sumsBytesMax = 64 * 1024;
 
 /** Counts that a restore must give. */
 export interface BackupCounts {
@@ -34,37 +35,45 @@ export function backupCounts(counts: DatabaseCounts): BackupCounts {
   };
 }
 
-/** Writes the sums of the file `path`. */
+/** Writes the sums of the file `name`. */
 export async function writeSums(
-  path: string,
+  place: BackupPlace,
+  name: string,
   { bytes, sha256 }: WrittenFile,
   counts: BackupCounts,
 ): Promise<void> {
   const sums: BackupSums = { Bytes: bytes, Sha256: sha256, Counts: counts };
-  await writeFile(path + sumsExtension, `${JSON.stringify(sums)}\n`, { mode: 0o600 });
+  await place.write(name + sumsExtension, [Buffer.from(`${JSON.stringify(sums)}\n`)]);
 }
 
-/** The sums of the file `path`; null: there are none, as it was made by another server. */
-export async function readSums(path: string): Promise<BackupSums | null> {
+/** The sums of the file `name`; null: there are none, as it was made by another server. */
+export async function readSums(place: BackupPlace, name: string): Promise<BackupSums | null> {
+  const sumsName = name + sumsExtension;
+  if (!(await place.files()).some((file) => file.name === sumsName)) return null;
+  const pieces: Buffer[] = [];
+  for await (const piece of place.read(sumsName, sumsBytesMax)) pieces.push(piece);
   try {
-    return JSON.parse(await readFile(path + sumsExtension, "utf8")) as BackupSums;
-  } catch {
-    return null;
+    return JSON.parse(Buffer.concat(pieces).toString()) as BackupSums;
+  } catch (cause) {
+    throw new EngineError("backup-damaged", `The file ${place.where(sumsName)} is damaged.`, {
+      cause,
+    });
   }
 }
 
-/** What of the file `path` differs from its sums; null: nothing. @throws EngineError file-failed */
+/** What of the file `name` differs from its sums; null: nothing. @throws EngineError file-failed */
 export async function differenceFrom(
-  files: FileSystem,
-  path: string,
+  place: BackupPlace,
+  name: string,
   { Bytes, Sha256 }: BackupSums,
 ): Promise<string | null> {
   const hash = createHash("sha256");
   let bytes = 0;
-  for await (const piece of readBackupFile(files, path)) {
+  for await (const piece of place.read(name)) {
     hash.update(piece);
     bytes += piece.length;
   }
+  const path = place.where(name);
   if (bytes !== Bytes) return `${path} has ${bytes} bytes, and was written with ${Bytes}.`;
   if (hash.digest("hex") !== Sha256)
     return `${path} is not as it was written: its SHA-256 differs.`;

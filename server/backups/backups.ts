@@ -1,18 +1,16 @@
 /** Backups of the server's databases: at once, by schedule, and restoring them. */
-
-import { join } from "node:path";
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
-import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, Operations, StartedOperation } from "../../engine/engine.ts";
 import { unzonedDateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { oneTimeFolder } from "./backup-configuration.ts";
+import { destinationOf, folderPlace, SecretStore, s3Place } from "./backup-destination.ts";
 import {
   type BackupFolderName,
   backupFilesIn,
   backupFoldersIn,
-  checkedFolder,
   type FolderRules,
   isFolder,
   requireWritable,
@@ -44,7 +42,7 @@ export class Backups {
 
   constructor(host: BackupHost) {
     this.#host = host;
-    this.#runner = new BackupRunner(host.files);
+    this.#runner = new BackupRunner();
     const { values, databases, rules, files, report } = host;
     const nextIndex = () => host.nextIndex();
     this.periodic = new PeriodicBackups({
@@ -53,6 +51,7 @@ export class Backups {
       rules,
       report,
       runner: this.#runner,
+      secrets: new SecretStore(values),
       files,
       nextIndex,
       nowMs: () => Date.now(),
@@ -92,38 +91,38 @@ export class Backups {
   async makeOne(database: Database, sent: JsonObject): Promise<StartedOperation> {
     const path = oneTimeFolder(sent);
     const { files, rules } = this.#host;
-    const folder = await checkedFolder(path, rules);
-    try {
-      await files.makeDirectory(folder);
-    } catch (error) {
-      throw unwritable(path, error);
+    const { place, key } = await destinationOf({ files, rules }, sent);
+    if (path !== null) {
+      try {
+        await files.makeDirectory(place.path);
+      } catch (error) {
+        throw unwritable(path, error);
+      }
+      await requireWritable(place.path, path);
     }
-    await requireWritable(folder, path);
     const plan = {
       description: `Manual backup for database: ${database.name}`,
       taskName: `One Time Backup #${++this.#oneTimeCount}`,
-      folder,
+      place,
+      key,
       continued: null,
     };
     return await this.#runner.start(database, plan, undefined, async () => undefined);
   }
 
   /**
-   * The points in time that the backups in a folder can restore, newest first.
-   * @throws EngineError invalid-operation when there is none
+   * The points in time that the backups in a folder, or in S3, can restore, newest first.
+   * @param sent `{"FolderPath"}`, or S3Settings with secrets. @throws EngineError invalid-operation when there is none
    */
-  async restorePoints(path: string): Promise<JsonObject[]> {
-    const folder = await checkedFolder(path, this.#host.rules);
-    if (!(await isFolder(folder))) {
+  async restorePoints(type: "local" | "s3", sent: JsonObject): Promise<JsonObject[]> {
+    const { files, rules } = this.#host;
+    const path = sent["FolderPath"];
+    const place = type === "s3" ? s3Place(sent) : await folderPlace({ files, rules }, String(path));
+    if (type === "local" && !(await isFolder(place.path))) {
       throw new EngineError("invalid-operation", `Path '${path}' doesn't exist`);
     }
     const points: JsonObject[] = [];
-    try {
-      for (const one of await backupFoldersIn(folder)) points.push(...(await pointsIn(one)));
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      throw invalidArgument(`The backup folder cannot be read: ${path} (${code})`);
-    }
+    for (const one of await backupFoldersIn(place)) points.push(...(await pointsIn(one)));
     if (points.length === 0) {
       throw new EngineError("invalid-operation", "Couldn't locate any backup files.");
     }
@@ -131,15 +130,15 @@ export class Backups {
   }
 }
 
-async function pointsIn({ path, database, nodeTag }: BackupFolderName): Promise<JsonObject[]> {
-  const files = await backupFilesIn(path);
+async function pointsIn({ place, database, nodeTag }: BackupFolderName): Promise<JsonObject[]> {
+  const files = await backupFilesIn(place);
   let count = 0;
   return files.map(({ name, stamp, isIncremental, isSnapshot, isEncrypted }) => {
     count = isIncremental ? count + 1 : 1;
     return {
       DateTime: unzonedDateText(new Date(timeOfStamp(stamp))),
-      Location: path,
-      FileName: join(path, name),
+      Location: place.path,
+      FileName: place.pathOf(name),
       IsSnapshotRestore: isSnapshot,
       IsEncrypted: isEncrypted,
       IsIncremental: isIncremental,

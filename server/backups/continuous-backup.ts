@@ -8,7 +8,7 @@
  * - A destination that fails is tried again, less and less often. Meanwhile the database goes on as ever; what waits stays
  *   in its log, up to a limit, beyond which the next attempt begins with a new base.
  */
-import type { FileSystem, Report } from "../../engine/base/environment.ts";
+import type { Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, Guest, Shipment, ShippedFile } from "../../engine/engine.ts";
 import { dateText } from "../http/dates.ts";
@@ -19,6 +19,7 @@ import {
   type PeriodicBackup,
   retentionMs,
 } from "./backup-configuration.ts";
+import type { OpenDestination } from "./backup-destination.ts";
 import {
   type ContinuousFile,
   type ContinuousFiles,
@@ -34,7 +35,6 @@ const lastShipMs = 10_000;
 
 /** What a continuous backup needs. */
 export interface ContinuousHost {
-  readonly files: FileSystem;
   readonly report: Report;
   nowMs(): number;
   /** The database is open no longer: find it again. */
@@ -56,7 +56,7 @@ export class ContinuousBackup {
   readonly task: PeriodicBackup;
   readonly #host: ContinuousHost;
   readonly #settings: ContinuousSettings;
-  readonly #path: string;
+  readonly #destination: OpenDestination;
   /** Keeps the database open. */
   readonly #guest: Guest;
   #generation: Generation | null = null;
@@ -74,12 +74,16 @@ export class ContinuousBackup {
   readonly resumed: Promise<void>;
   #hasResumed: () => void = () => undefined;
 
-  /** @param path the checked folder of the task */
-  constructor(host: ContinuousHost, database: Database, task: PeriodicBackup, path: string) {
+  constructor(
+    host: ContinuousHost,
+    database: Database,
+    task: PeriodicBackup,
+    destination: OpenDestination,
+  ) {
     this.#host = host;
     this.database = database;
     this.task = task;
-    this.#path = path;
+    this.#destination = destination;
     this.#settings = continuousSettings(task) as ContinuousSettings; // the task is a continuous one
     this.#guest = database.enter(true);
     this.resumed = new Promise((resolve) => {
@@ -129,7 +133,8 @@ export class ContinuousBackup {
       NodeTag: this.database.nodeTag,
       LastFullBackup: timeText(generation?.baseMs ?? null),
       LastIncrementalBackup: timeText(this.#shippedMs),
-      FolderName: generation?.folder.path ?? null,
+      FolderName: generation?.folder.place.path ?? null,
+      IsEncrypted: this.#destination.key !== null,
       Error: error === null ? null : { Exception: error.message, At: timeText(error.atMs) },
       Continuous: {
         Commit: generation?.shipment.point.number ?? null,
@@ -261,14 +266,13 @@ export class ContinuousBackup {
 
   /** Goes on where the files end. Null: there are none, or the log does not have what follows them. */
   async #resume(): Promise<Generation | null> {
-    const { name, nodeTag } = this.database;
-    const folders = (await ContinuousFolder.within(this.#host.files, this.#path)).filter(
-      (folder) => folder.database === name && folder.nodeTag === nodeTag,
-    );
+    const folders = await this.#own();
     for (const folder of folders.reverse()) {
       const files = await folder.list();
       // The writing of the others was interrupted.
-      if (files.base !== null) return await this.#resumeIn(folder, files.base, files);
+      if (files.base === null) continue;
+      const isSame = folder.isEncrypted === (this.#destination.key !== null);
+      return isSame ? await this.#resumeIn(folder, files.base, files) : null;
     }
     return null;
   }
@@ -301,12 +305,21 @@ export class ContinuousBackup {
     }
   }
 
+  /** Those of this database, oldest first. */
+  async #own(): Promise<ContinuousFolder[]> {
+    const { name, nodeTag } = this.database;
+    const { place, key } = this.#destination;
+    return (await ContinuousFolder.within(place, key)).filter(
+      (folder) => folder.database === name && folder.nodeTag === nodeTag,
+    );
+  }
+
   async #begin(): Promise<Generation> {
-    const { files } = this.#host;
-    await files.makeDirectory(this.#path);
+    const { place, key } = this.#destination;
+    await place.make();
     const { name, nodeTag } = this.database;
     const baseMs = this.#host.nowMs();
-    const folder = await ContinuousFolder.make(files, this.#path, name, nodeTag, baseMs);
+    const folder = await ContinuousFolder.make(place, key, name, nodeTag, baseMs);
     const { base, shipment } = this.database.shipping.begin();
     try {
       const baseBytes = await this.#write(folder, shipment, base);
@@ -345,12 +358,9 @@ export class ContinuousBackup {
   /** Removes the folders whose moments the task does not keep any more, as those after them cover the others. */
   async #removeOld(newest: ContinuousFolder): Promise<void> {
     const keptMs = retentionMs(this.task);
-    const { name, nodeTag } = this.database;
-    const own = (await ContinuousFolder.within(this.#host.files, this.#path)).filter(
-      (folder) => folder.database === name && folder.nodeTag === nodeTag,
-    );
+    const own = await this.#own();
     for (const [i, folder] of own.entries()) {
-      if (folder.path === newest.path) continue;
+      if (folder.place.path === newest.place.path) continue;
       const next = own[i + 1];
       const isOver =
         keptMs !== null && next !== undefined && this.#host.nowMs() - next.begunMs >= keptMs;

@@ -1,15 +1,15 @@
 /** The continuous backups of all databases: begun, ended and found again as databases and their tasks come and go. */
-import type { FileSystem, Report } from "../../engine/base/environment.ts";
+import type { Report } from "../../engine/base/environment.ts";
 import type { Database } from "../../engine/engine.ts";
-import { isContinuous, type PeriodicBackup, periodicFolder } from "./backup-configuration.ts";
-import { checkedFolder, type FolderRules } from "./backup-folder.ts";
+import { isContinuous, type PeriodicBackup } from "./backup-configuration.ts";
+import type { OpenDestination } from "./backup-destination.ts";
 import { ContinuousBackup } from "./continuous-backup.ts";
 
 /** What they need of the server. */
 export interface ContinuousBackupsHost {
-  readonly files: FileSystem;
-  readonly rules: FolderRules;
   readonly report: Report;
+  /** Where a task writes. @throws EngineError for what it cannot use */
+  destination(database: Database, task: PeriodicBackup): Promise<OpenDestination>;
   nowMs(): number;
   /** A database has to be found again. */
   lookSoon(): void;
@@ -18,6 +18,8 @@ export interface ContinuousBackupsHost {
 export class ContinuousBackups {
   readonly #host: ContinuousBackupsHost;
   readonly #running = new Map<string, ContinuousBackup>();
+  /** Why a task cannot run. */
+  readonly #refused = new Map<string, string>();
   #isClosed = false;
 
   constructor(host: ContinuousBackupsHost) {
@@ -27,6 +29,11 @@ export class ContinuousBackups {
   /** The one of a task, while it runs. */
   find(database: Database, taskId: number): ContinuousBackup | undefined {
     return this.#running.get(keyOf(database.name, taskId));
+  }
+
+  /** Why the task cannot run; undefined: it can. */
+  refusal(database: Database, taskId: number): string | undefined {
+    return this.#refused.get(keyOf(database.name, taskId));
   }
 
   /** Lets those run that the tasks of an open database want, and no others. */
@@ -46,19 +53,50 @@ export class ContinuousBackups {
     }
     const begun: ContinuousBackup[] = [];
     for (const [key, task] of wanted) {
-      const path = await checkedFolder(periodicFolder(task) ?? "", this.#host.rules);
+      const destination = await this.#destination(key, database, task);
       if (this.#isClosed) return;
+      if (destination === null) continue;
       const backup = new ContinuousBackup(
         { ...this.#host, nowMs: () => this.#host.nowMs(), ended: () => this.#ended(key) },
         database,
         task,
-        path,
+        destination,
       );
       this.#running.set(key, backup);
       begun.push(backup);
     }
     if (begun.length === 0) return;
     void Promise.all(begun.map(({ resumed }) => resumed)).then(() => database.shipping.resumed());
+  }
+
+  /** The one of a task ends, and begins anew when databases are looked at. */
+  forgetTask(database: Database, taskId: number): void {
+    const key = keyOf(database.name, taskId);
+    const running = this.#running.get(key);
+    if (running !== undefined) this.#end(key, running);
+  }
+
+  /** Null: it cannot be used, which was told. */
+  async #destination(
+    key: string,
+    database: Database,
+    task: PeriodicBackup,
+  ): Promise<OpenDestination | null> {
+    try {
+      const found = await this.#host.destination(database, task);
+      this.#refused.delete(key);
+      return found;
+    } catch (error) {
+      const { message } = error as Error;
+      if (this.#refused.get(key) !== message) {
+        this.#host.report(
+          `The continuous backup '${task.Name}' of database '${database.name}' cannot run`,
+          error,
+        );
+      }
+      this.#refused.set(key, message);
+      return null;
+    }
   }
 
   /** The database is there no longer. */

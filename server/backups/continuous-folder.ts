@@ -6,23 +6,22 @@
  *                                                         contents/<hash>                  of attachments
  *                                                         newest.json                      the last file written
  *
+ * All files of a folder that ends in `-encrypted-continuous` are encrypted.
+ *
  * Invariants:
- * - A file has its name only when all of it is durable.
  * - `newest.json` is written after the file that it names: that one is missed when it is gone.
  */
-import { readdir, readFile, rm, stat } from "node:fs/promises";
-import { join, sep } from "node:path";
-import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { type LogPoint, type ShippedHead, shippedHeadOf } from "../../engine/engine.ts";
-import { fileError, readBackupFile, unfinishedExtension } from "./backup-file.ts";
 import { stampOf, timeOfStamp } from "./backup-folder.ts";
+import { type BackupPlace, EncryptedPlace } from "./backup-place.ts";
 
-const folderPattern = /^(\d{4}(?:-\d\d){5})\.jackdaw-(.+)-([A-Za-z]{1,4})-continuous$/;
+const folderPattern = /^(\d{4}(?:-\d\d){5})\.jackdaw-(.+)-([A-Za-z]{1,4})-(encrypted-)?continuous$/;
 const filePattern = /^(\d{12,16})-(\d{12,16})\.jackdaw-(base|frames)$/;
 const contentPattern = /^[0-9a-f]{64}$/;
 const newestName = "newest.json";
 const contentsName = "contents";
+const newestBytesMax = 4096;
 
 /** A file of the folder; commits from `first` to `last`. */
 export interface ContinuousFile {
@@ -52,68 +51,64 @@ export interface NewestFile {
 }
 
 export class ContinuousFolder {
-  readonly path: string;
+  readonly place: BackupPlace;
   /** Of the name of the folder. */
   readonly database: string;
   readonly nodeTag: string;
+  readonly isEncrypted: boolean;
   /** Milliseconds since 1970 at which it was begun. */
   readonly begunMs: number;
-  readonly #files: FileSystem;
+  readonly #key: Buffer | null;
 
-  constructor(files: FileSystem, path: string) {
-    this.#files = files;
-    this.path = path;
-    const found = folderPattern.exec(path.slice(path.lastIndexOf(sep) + 1));
+  /** @param key for its files, if it is encrypted */
+  constructor(place: BackupPlace, key: Buffer | null) {
+    const found = folderPattern.exec(place.name);
     this.database = found?.[2] ?? "";
     this.nodeTag = found?.[3] ?? "";
     this.begunMs = found === null ? 0 : timeOfStamp(found[1] as string); // the pattern has it
+    this.isEncrypted = found?.[4] !== undefined;
+    this.place = this.isEncrypted && key !== null ? new EncryptedPlace(place, key) : place;
+    this.#key = key;
   }
 
-  /** A new one in `folder`. */
+  /** A new one in `place`. @param key null: it is not encrypted */
   static async make(
-    files: FileSystem,
-    folder: string,
+    place: BackupPlace,
+    key: Buffer | null,
     database: string,
     nodeTag: string,
     nowMs: number,
   ): Promise<ContinuousFolder> {
+    const kind = key === null ? "continuous" : "encrypted-continuous";
     for (let ms = nowMs; ; ms += 1000) {
-      const path = join(folder, `${stampOf(ms)}.jackdaw-${database}-${nodeTag}-continuous`);
-      if (await files.exists(path)) continue;
-      await files.makeDirectory(join(path, contentsName));
-      await files.syncDirectory(folder);
-      await files.syncDirectory(path);
-      return new ContinuousFolder(files, path);
+      const own = place.within(`${stampOf(ms)}.jackdaw-${database}-${nodeTag}-${kind}`);
+      if (await own.exists()) continue;
+      await own.make();
+      await own.within(contentsName).make();
+      return new ContinuousFolder(own, key);
     }
   }
 
-  /** `folder` itself, or those in it, oldest first. Empty: there are none. */
-  static async within(files: FileSystem, folder: string): Promise<ContinuousFolder[]> {
-    if (folderPattern.test(folder.slice(folder.lastIndexOf(sep) + 1))) {
-      return [new ContinuousFolder(files, folder)];
-    }
-    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    return entries
-      .filter((entry) => entry.isDirectory() && folderPattern.test(entry.name))
-      .map(({ name }) => new ContinuousFolder(files, join(folder, name)))
-      .sort((a, b) => (a.path < b.path ? -1 : 1));
+  /** `place` itself, or those in it, oldest first. Empty: there are none. @throws EngineError file-failed */
+  static async within(place: BackupPlace, key: Buffer | null): Promise<ContinuousFolder[]> {
+    if (folderPattern.test(place.name)) return [new ContinuousFolder(place, key)];
+    return (await place.folders())
+      .filter((name) => folderPattern.test(name))
+      .map((name) => new ContinuousFolder(place.within(name), key));
+  }
+
+  /** @throws EngineError invalid-argument when it is encrypted and there is no key, or the other way round */
+  requireKey(): void {
+    requireKeyFor(this.place.path, this.isEncrypted, this.#key);
   }
 
   async list(): Promise<ContinuousFiles> {
-    const found: ContinuousFile[] = [];
-    for (const name of (await readdir(this.path)).sort()) {
+    const found = (await this.place.files()).flatMap(({ name, bytes }): ContinuousFile[] => {
       const [, first, last, kind] = filePattern.exec(name) ?? [];
-      if (kind === undefined) continue;
-      const { size: bytes } = await stat(join(this.path, name));
-      found.push({
-        name,
-        kind: kind === "base" ? "base" : "frames",
-        first: Number(first),
-        last: Number(last),
-        bytes,
-      });
-    }
-    const contents = await readdir(join(this.path, contentsName)).catch(() => []);
+      if (kind !== "base" && kind !== "frames") return [];
+      return [{ name, kind, first: Number(first), last: Number(last), bytes }];
+    });
+    const contents = (await this.#contents.files()).map(({ name }) => name);
     return {
       base: found.find(({ kind }) => kind === "base") ?? null,
       frames: found
@@ -128,39 +123,41 @@ export class ContinuousFolder {
     const digits = (number: number) => String(number).padStart(12, "0");
     const first = digits(head.after.number + 1);
     const name = `${first}-${digits(head.through.number)}.jackdaw-${head.kind}`;
-    const written = await this.#write(this.path, name, bytes);
+    const written = await this.place.write(name, bytes);
     const newest: NewestFile = {
       name,
       through: head.through,
       at: new Date(head.takenMicros / 1000).toISOString(),
     };
-    await this.#write(this.path, newestName, [Buffer.from(`${JSON.stringify(newest)}\n`)]);
+    await this.place.write(newestName, [Buffer.from(`${JSON.stringify(newest)}\n`)]);
     return written;
   }
 
   async writeContent(name: string, bytes: AsyncIterable<Buffer>): Promise<void> {
-    await this.#write(join(this.path, contentsName), name, bytes);
+    await this.#contents.write(name, bytes);
   }
 
-  /** The bytes of a file. @throws (while iterating) EngineError file-failed */
+  /** The bytes of a file. @throws (while iterating) EngineError file-failed, backup-damaged */
   read(name: string): AsyncGenerator<Buffer> {
-    return readBackupFile(this.#files, join(this.path, name));
+    return this.place.read(name);
   }
 
   readContent(name: string): AsyncGenerator<Buffer> {
-    return this.read(join(contentsName, name));
+    return this.#contents.read(name);
   }
 
   /** @throws EngineError backup-damaged, file-failed */
   async headOf(name: string): Promise<ShippedHead> {
-    return await shippedHeadOf(join(this.path, name), this.read(name));
+    return await shippedHeadOf(this.place.where(name), this.read(name));
   }
 
   /** @throws EngineError backup-damaged */
   async newest(): Promise<NewestFile> {
-    const path = join(this.path, newestName);
+    const path = this.place.where(newestName);
     try {
-      return JSON.parse(await readFile(path, "utf8")) as NewestFile;
+      const pieces: Buffer[] = [];
+      for await (const piece of this.place.read(newestName, newestBytesMax)) pieces.push(piece);
+      return JSON.parse(Buffer.concat(pieces).toString()) as NewestFile;
     } catch (cause) {
       throw new EngineError(
         "backup-damaged",
@@ -171,39 +168,22 @@ export class ContinuousFolder {
   }
 
   async remove(): Promise<void> {
-    await rm(this.path, { recursive: true, force: true });
+    await this.place.removeAll();
   }
 
-  async #write(
-    folder: string,
-    name: string,
-    bytes: AsyncIterable<Buffer> | Iterable<Buffer>,
-  ): Promise<number> {
-    const files = this.#files;
-    const path = join(folder, name);
-    const unfinished = path + unfinishedExtension;
-    try {
-      // What a crash, or a failure before, has left.
-      if (await files.exists(unfinished)) await files.unlink(unfinished);
-      const handle = await files.open(unfinished, "create");
-      let at = 0;
-      try {
-        for await (const piece of bytes) {
-          await handle.write(piece, 0, piece.length, at);
-          at += piece.length;
-        }
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      await files.rename(unfinished, path);
-      await files.syncDirectory(folder);
-      return at;
-    } catch (error) {
-      await files.unlink(unfinished).catch(() => undefined);
-      throw fileError(error, path);
-    }
+  get #contents(): BackupPlace {
+    return this.place.within(contentsName);
   }
+}
+
+/** @throws EngineError invalid-argument */
+export function requireKeyFor(path: string, isEncrypted: boolean, key: Buffer | null): void {
+  if (isEncrypted === (key !== null)) return;
+  throw invalidArgument(
+    isEncrypted
+      ? `The backup ${path} is encrypted: its key is needed, as BackupEncryptionSettings {"Key":"…","EncryptionMode":"UseProvidedKey"}.`
+      : `The backup ${path} is not encrypted, and a key was given (BackupEncryptionSettings): leave it out if that is the backup you want.`,
+  );
 }
 
 /** The files to restore a moment from. */
@@ -216,7 +196,8 @@ export interface ChosenFiles {
 }
 
 /**
- * Chooses the newest base of that moment or earlier, and what continues it.
+ * Chooses the newest base of that moment or earlier, and what continues it. A newer one that cannot be opened, as it has
+ * another key, is passed over when the one before has the moment.
  * @param throughMicros null: the newest moment. @throws EngineError invalid-argument, backup-damaged
  */
 export async function continuousToRestore(
@@ -224,23 +205,42 @@ export async function continuousToRestore(
   throughMicros: number | null,
 ): Promise<ChosenFiles> {
   let earliestMicros = Number.POSITIVE_INFINITY;
+  let closed: unknown;
   for (const folder of [...folders].reverse()) {
     const { base, frames, contents } = await folder.list();
     if (base === null) continue;
-    const { takenMicros } = await folder.headOf(base.name);
+    const takenMicros = await openedMicros(folder, base.name).catch((error: unknown) => {
+      const { code } = error as EngineError;
+      const isClosed = code === "backup-damaged" || code === "invalid-argument";
+      if (throughMicros === null || !isClosed) throw error;
+      closed ??= error;
+      return null;
+    });
+    if (takenMicros === null) continue;
     earliestMicros = Math.min(earliestMicros, takenMicros);
     if (throughMicros !== null && takenMicros > throughMicros) continue;
     if (throughMicros === null) await requireNewest(folder, base, frames);
+    else if (closed !== undefined) {
+      const last = await folder.headOf((frames.at(-1) ?? base).name);
+      if (last.takenMicros <= throughMicros) throw closed;
+    }
     return { folder, base, frames, contents };
   }
+  if (closed !== undefined) throw closed;
   if (!Number.isFinite(earliestMicros)) {
     throw invalidArgument(
-      `There is no whole base in the backup location, path: ${folders[0]?.path}`,
+      `There is no whole base in the backup location, path: ${folders[0]?.place.path}`,
     );
   }
   throw invalidArgument(
     `The continuous backup begins at ${new Date(earliestMicros / 1000).toISOString()}: an earlier moment cannot be restored.`,
   );
+}
+
+/** When its base was taken. @throws EngineError invalid-argument, backup-damaged when it cannot be opened */
+async function openedMicros(folder: ContinuousFolder, baseName: string): Promise<number> {
+  folder.requireKey();
+  return (await folder.headOf(baseName)).takenMicros;
 }
 
 /** @throws EngineError backup-damaged when the last file that was written is not there */
@@ -254,6 +254,6 @@ async function requireNewest(
   if (newest.through.number <= last.last) return;
   throw new EngineError(
     "backup-damaged",
-    `The file ${join(folder.path, newest.name)} of the backup is missing: it was the last one. Restore to a moment (PointInTime) to do without it.`,
+    `The file ${folder.place.where(newest.name)} of the backup is missing: it was the last one. Restore to a moment (PointInTime) to do without it.`,
   );
 }

@@ -9,7 +9,6 @@
  *   tried again after a minute, then less and less often.
  * - An incremental backup continues the last full one of its task; where it cannot, a full one is made.
  */
-import { join } from "node:path";
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, StartedOperation } from "../../engine/engine.ts";
@@ -17,16 +16,32 @@ import type { JsonObject } from "../http/json-body.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import {
+  hasDestination,
   isContinuous,
   type PeriodicBackup,
   periodicBackup,
   periodicBackupsOf,
   periodicFolder,
 } from "./backup-configuration.ts";
-import { backupFilesIn, checkedFolder, type FolderRules, isFolder } from "./backup-folder.ts";
+import {
+  destinationOf,
+  keptSecrets,
+  type OpenDestination,
+  type SecretStore,
+  withSecrets,
+} from "./backup-destination.ts";
+import { backupFilesIn, checkedFolder, type FolderRules } from "./backup-folder.ts";
+import { type BackupPlace, isEncryptedWith } from "./backup-place.ts";
 import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
 import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
-import { type EndedRun, historyOf, markAfter, markAfterFailure } from "./backup-status.ts";
+import {
+  type EndedRun,
+  historyOf,
+  markAfter,
+  markAfterFailure,
+  runsOf,
+  shownStatus,
+} from "./backup-status.ts";
 import { ContinuousBackups } from "./continuous-backups.ts";
 import { removeOldBackups } from "./retention.ts";
 
@@ -47,6 +62,7 @@ export interface PeriodicHost {
   readonly report: Report;
   readonly runner: BackupRunner;
   readonly files: FileSystem;
+  readonly secrets: SecretStore;
   nextIndex(): Promise<number>;
   nowMs(): number;
 }
@@ -78,9 +94,8 @@ export class PeriodicBackups {
   constructor(host: PeriodicHost) {
     this.#host = host;
     this.#continuous = new ContinuousBackups({
-      files: host.files,
-      rules: host.rules,
       report: host.report,
+      destination: (database, task) => this.#destination(database, task),
       nowMs: () => host.nowMs(),
       lookSoon: () => this.#checkIn(lookSoonMs),
     });
@@ -110,7 +125,15 @@ export class PeriodicBackups {
   /** What the last runs of a task were; null: there was none. */
   status(database: Database, taskId: number): JsonObject | null {
     const running = this.#continuous.find(database, taskId);
-    return running?.status() ?? database.smuggler.backupMark(taskId)?.status ?? null;
+    if (running !== undefined) return running.status();
+    const refusal = this.#continuous.refusal(database, taskId);
+    const last = shownStatus(database.smuggler.backupMark(taskId)?.status);
+    return refusal === undefined ? last : { TaskId: taskId, Error: { Exception: refusal } };
+  }
+
+  /** The last runs of a task, newest first; a continuous one has none. */
+  runs(database: Database, taskId: number): readonly unknown[] {
+    return runsOf(database.smuggler.backupMark(taskId)?.status);
   }
 
   list(database: Database): PeriodicBackup[] {
@@ -130,7 +153,7 @@ export class PeriodicBackups {
 
   /** When a task runs next; null: it does not. */
   next(database: Database, task: PeriodicBackup): ScheduledRun | null {
-    if (task.Disabled || task.LocalSettings === null) return null;
+    if (task.Disabled || !hasDestination(task)) return null;
     const history = historyOf(database.smuggler.backupMark(task.TaskId)?.status);
     const found = nextRun(task, history, this.#host.nowMs());
     const retryMs = this.#failures.get(keyOf(database, task.TaskId))?.retryMs ?? 0;
@@ -145,13 +168,19 @@ export class PeriodicBackups {
     const given = Number(sent["TaskId"] ?? 0);
     const replaced = Number.isSafeInteger(given) && given > 0 ? given : undefined;
     const now = new Date(this.#host.nowMs());
-    const folder = periodicFolder(periodicBackup(sent, replaced ?? 1, now));
+    const definition = periodicBackup(sent, replaced ?? 1, now);
+    const folder = periodicFolder(definition);
     if (folder !== null) await checkedFolder(folder, this.#host.rules);
+    const { secrets } = this.#host;
+    const before = replaced === undefined ? undefined : this.find(database, replaced);
+    const own = keptSecrets(sent, before, secrets.of(database.name, replaced ?? 0));
+    if (hasDestination(definition)) await destinationOf(this.#host, withSecrets(definition, own));
     const index = await this.#host.nextIndex();
     let taskId = replaced ?? index;
+    while (replaced === undefined && this.find(database, taskId) !== undefined) taskId++;
+    await secrets.put(database.name, taskId, own);
+    this.#continuous.forgetTask(database, taskId);
     await this.#change(database, index, (tasks) => {
-      // A restored database may have tasks with ids of another server.
-      while (replaced === undefined && tasks.some(({ TaskId }) => TaskId === taskId)) taskId++;
       const previous = tasks.find(({ TaskId }) => TaskId === replaced);
       const task = periodicBackup(sent, taskId, now);
       const kept = { ...task, CreatedAt: previous?.CreatedAt ?? task.CreatedAt };
@@ -178,6 +207,7 @@ export class PeriodicBackups {
   async delete(database: Database, taskId: number): Promise<number> {
     const index = await this.#host.nextIndex();
     await this.#change(database, index, (tasks) => tasks.filter(({ TaskId }) => TaskId !== taskId));
+    await this.#host.secrets.delete(database.name, taskId);
     await database.smuggler.putBackupMark(taskId, undefined);
     this.#failures.delete(keyOf(database, taskId));
     return index;
@@ -227,6 +257,23 @@ export class PeriodicBackups {
     return await this.#run(database, task, isFull, operationId, false);
   }
 
+  /** @throws EngineError for what cannot be used */
+  async #destination(database: Database, task: PeriodicBackup): Promise<OpenDestination> {
+    const own = this.#host.secrets.of(database.name, task.TaskId);
+    try {
+      return await destinationOf(this.#host, withSecrets(task, own));
+    } catch (error) {
+      const needsKey = task.BackupEncryptionSettings !== null && own.Key === null;
+      const needsSecret = task.S3Settings !== null && own.AwsSecretKey === null;
+      if (!needsKey && !needsSecret) throw error;
+      throw new EngineError(
+        "invalid-operation",
+        `The ${needsKey ? "encryption key" : "secret key for S3"} of the backup task '${task.Name}' is not known to this server, as secrets are in no record and in no backup: send the definition again with it (POST admin/periodic-backup).`,
+        { cause: error },
+      );
+    }
+  }
+
   async #change(
     database: Database,
     index: number,
@@ -248,17 +295,19 @@ export class PeriodicBackups {
     operationId: number | undefined,
     isDue: boolean,
   ): Promise<StartedOperation> {
-    const { runner, rules } = this.#host;
+    const { runner } = this.#host;
     const taskId = task.TaskId;
     const key = keyOf(database, taskId);
-    const folder = await checkedFolder(periodicFolder(task) ?? "", rules);
-    const continued = wantsFull ? null : await this.#continued(database, taskId, folder);
+    const destination = await this.#destination(database, task);
+    const { place, key: encryptionKey } = destination;
+    const continued = wantsFull ? null : await this.#continued(database, taskId, destination);
     const startedMs = this.#host.nowMs();
     const isFull = continued === null;
     const plan = {
       description: `${isFull ? "Full" : "Incremental"} backup task: '${task.Name}'. Database: '${database.name}'`,
       taskName: task.Name,
-      folder,
+      place,
+      key: encryptionKey,
       continued,
     };
     const ended = (id: number): EndedRun => ({
@@ -268,6 +317,8 @@ export class PeriodicBackups {
       startedMs,
       endedMs: this.#host.nowMs(),
       isFull,
+      isEncrypted: encryptionKey !== null,
+      isToS3: task.S3Settings !== null,
       changeVector: database.changeVector,
     });
     let id = operationId ?? 0;
@@ -278,7 +329,7 @@ export class PeriodicBackups {
       await database.smuggler.putBackupMark(taskId, markAfter(previous, ended(id), backup));
       if (!isFull) return;
       // The backup is made, whatever becomes of the old ones.
-      await removeOldBackups(folder, database, task, this.#host.nowMs()).catch((error: unknown) =>
+      await removeOldBackups(place, database, task, this.#host.nowMs()).catch((error: unknown) =>
         this.#host.report(`Old backups of database '${database.name}' could not be removed`, error),
       );
     };
@@ -287,8 +338,13 @@ export class PeriodicBackups {
     this.#running.set(key, { startedMs, isFull, operationId: started.id });
     void started.ended.then(async ({ error }) => {
       this.#running.delete(key);
-      if (error === undefined) this.#failures.delete(key);
-      else await this.#failed(database, ended(id), error, isDue);
+      if (error === undefined) {
+        if (this.#failures.delete(key)) {
+          this.#host.report(
+            `Backups of task '${task.Name}' of database '${database.name}' succeed again`,
+          );
+        }
+      } else await this.#failed(database, ended(id), error, isDue);
       this.#checkIn(0);
     });
     return started;
@@ -298,16 +354,20 @@ export class PeriodicBackups {
   async #continued(
     database: Database,
     taskId: number,
-    folder: string,
-  ): Promise<{ readonly folder: string; readonly etag: number } | null> {
+    { place, key }: OpenDestination,
+  ): Promise<{ readonly place: BackupPlace; readonly etag: number } | null> {
     const mark = database.smuggler.backupMark(taskId);
     const { folderName } = historyOf(mark?.status);
     const etag = mark?.etag ?? 0;
     if (folderName === null || !database.smuggler.hasDeletionsSince(etag)) return null;
-    const own = join(folder, folderName);
-    if (!(await isFolder(own))) return null;
+    const own = place.within(folderName);
     const files = await backupFilesIn(own);
-    return files.some(({ isIncremental }) => !isIncremental) ? { folder: own, etag } : null;
+    const last = files.at(-1);
+    if (last === undefined || files.every(({ isIncremental }) => isIncremental)) return null;
+    // All files of a folder are restored with one key.
+    if (files.some(({ isEncrypted }) => isEncrypted !== (key !== null))) return null;
+    if (key !== null && !(await isEncryptedWith(key, own, last.name))) return null;
+    return { place: own, etag };
   }
 
   /** Remembers a failure, and when to try again. */
@@ -358,6 +418,7 @@ export class PeriodicBackups {
       if (database === undefined) {
         this.#watched.delete(name.toLowerCase());
         this.#continuous.forget(name);
+        await this.#host.secrets.deleteAll(name);
         await this.#host.values.delete(prefix + name.toLowerCase());
         return checkMsMax;
       }
@@ -390,6 +451,8 @@ export class PeriodicBackups {
         startedMs: nowMs,
         endedMs: nowMs,
         isFull,
+        isEncrypted: task.BackupEncryptionSettings !== null,
+        isToS3: task.S3Settings !== null,
         changeVector: database.changeVector,
       };
       await this.#failed(database, run, error, true);

@@ -9,7 +9,6 @@
  *   removes what it made, and so does the next start after a crash.
  */
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
@@ -22,27 +21,25 @@ import {
   type SmugglerResult,
   type StartedOperation,
 } from "../../engine/engine.ts";
-import { type KeptRecord, keptRecord, restoringState } from "../databases/database-record.ts";
+import {
+  type KeptRecord,
+  keptRecord,
+  restoringState,
+  withoutBackupSecrets,
+} from "../databases/database-record.ts";
 import { dumpText } from "../databases/dump-body.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { fileError, readBackupFile } from "./backup-file.ts";
-import {
-  type BackupFileName,
-  backupFilesIn,
-  checkedFolder,
-  type FolderRules,
-  isFolder,
-} from "./backup-folder.ts";
+import { encryptionKey, folderPlace, type OpenDestination, s3Place } from "./backup-destination.ts";
+import { type BackupFileName, backupFilesIn, type FolderRules, isFolder } from "./backup-folder.ts";
+import type { BackupPlace } from "./backup-place.ts";
 import { restoredFiles } from "./backup-result.ts";
-import { ContinuousFolder, continuousToRestore } from "./continuous-folder.ts";
-
+import { ContinuousFolder, continuousToRestore, requireKeyFor } from "./continuous-folder.ts";
+import { decrypted } from "./secret-stream.ts";
 import { type RestoredBackup, verification } from "./verification.ts";
 
 const prefix = "server/restoring/";
-/** Bytes of a compressed file from which the beginning of its text is read. */
-const headBytes = 64 * 1024;
 
 /** The databases among which a restored one is made. */
 export interface RestoredDatabases {
@@ -68,7 +65,12 @@ export interface RestoreHost {
 /** What to restore, as asked for. */
 interface RestoreRequest {
   readonly name: string;
-  readonly location: string;
+  /** The path of a folder; null: it is in S3. */
+  readonly location: string | null;
+  /** With secrets. */
+  readonly s3: JsonObject | null;
+  /** Null: what is restored is not encrypted. */
+  readonly key: Buffer | null;
   /** The last file to restore; null: all. */
   readonly lastFile: string | null;
   /** The last moment to restore, in microseconds since 1970; null: the newest. Of continuous backups only. */
@@ -90,12 +92,12 @@ export class Restores {
    */
   async start(sent: JsonObject): Promise<StartedOperation> {
     const request = restoreRequest(sent);
-    const folder = await this.#existingFolder(request);
+    const place = await this.#existingPlace(request);
     return await this.#host.operations.start(
       "DatabaseRestore",
       `Database restore: ${request.name}`,
       (progress, signal) =>
-        this.#restore(request, folder, progress, signal, async ({ database, figures }) => {
+        this.#restore(request, place, progress, signal, async ({ database, figures }) => {
           await this.#complete(database, request);
           return figures;
         }),
@@ -110,29 +112,30 @@ export class Restores {
   async verify(sent: JsonObject): Promise<StartedOperation> {
     const name = `verification-${randomBytes(6).toString("hex")}`;
     const request = restoreRequest({ ...sent, DatabaseName: name, DisableOngoingTasks: true });
-    const folder = await this.#existingFolder(request);
+    const place = await this.#existingPlace(request);
     const comparedName = sent["CompareWith"] ?? null;
     if (comparedName !== null && !this.#host.databases.has(String(comparedName))) {
       throw invalidArgument(`There is no database '${String(comparedName)}' to compare with`);
     }
     return await this.#host.operations.start(
       "DatabaseRestore",
-      `Backup verification: ${request.location}`,
+      `Backup verification: ${place.where("")}`,
       (progress, signal) =>
-        this.#restore(request, folder, progress, signal, async (restored) => {
-          const { databases, files } = this.#host;
+        this.#restore(request, place, progress, signal, async (restored) => {
+          const { databases } = this.#host;
           const compared =
             comparedName === null ? undefined : await databases.find(String(comparedName));
-          const Verification = await verification(files, restored, compared, signal);
+          const Verification = await verification(restored, compared, signal);
           await this.#remove(name, restored.index);
           return { ...restored.figures, Verification };
         }),
     );
   }
 
-  async #existingFolder({ location }: RestoreRequest): Promise<string> {
-    const folder = await checkedFolder(location, this.#host.rules);
-    if (await isFolder(folder)) return folder;
+  async #existingPlace({ location, s3 }: RestoreRequest): Promise<BackupPlace> {
+    if (location === null) return s3Place(s3 ?? {});
+    const place = await folderPlace(this.#host, location);
+    if (await isFolder(place.path)) return place;
     throw invalidArgument(`Backup location doesn't exist, path: ${location}`);
   }
 
@@ -150,7 +153,7 @@ export class Restores {
 
   async #restore(
     request: RestoreRequest,
-    folder: string,
+    place: BackupPlace,
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
     use: (restored: RestoredBackup) => Promise<OperationFigures>,
@@ -159,13 +162,13 @@ export class Restores {
     const { name } = request;
     checkName(name);
     if (databases.has(name)) throw exists(name);
-    const continuous = await ContinuousFolder.within(this.#host.files, folder);
+    const continuous = await ContinuousFolder.within(place, request.key);
     if (continuous.length === 0 && request.throughMicros !== null) {
       throw invalidArgument(
-        `PointInTime needs a continuous backup, and there is none in the backup location, path: ${request.location}`,
+        `PointInTime needs a continuous backup, and there is none in the backup location, path: ${place.path}`,
       );
     }
-    const names = continuous.length === 0 ? await filesToRestore(folder, request) : [];
+    const names = continuous.length === 0 ? await filesToRestore(place, request) : [];
     const index = await this.#host.nextIndex();
     const key = prefix + name.toLowerCase();
     await values.put(key, JSON.stringify({ Name: name, CreatedIndex: index }));
@@ -173,7 +176,7 @@ export class Restores {
       const restored =
         continuous.length > 0
           ? await this.#makeContinuous(request, continuous, index, progress, signal)
-          : await this.#make(request, folder, names, index, progress, signal);
+          : await this.#make(request, place, names, index, progress, signal);
       return await use(restored);
     } catch (error) {
       // Someone else has made one of this name meanwhile.
@@ -187,7 +190,7 @@ export class Restores {
 
   async #make(
     request: RestoreRequest,
-    folder: string,
+    place: BackupPlace,
     names: readonly string[],
     index: number,
     progress: (figures: OperationFigures) => void,
@@ -196,9 +199,8 @@ export class Restores {
     const kept = keptRecord(request.name, {}, undefined, index, dateText(new Date()));
     const record = { ...kept, DatabaseState: restoringState };
     const database = await this.#host.databases.create(request.name, record);
-    const figures = await this.#fill(database, request, folder, names, progress, signal);
-    const files = names.map((name) => join(folder, name));
-    return { database, index, figures, files, continuous: null };
+    const figures = await this.#fill(database, request, place, names, progress, signal);
+    return { database, index, figures, place, names, continuous: null };
   }
 
   async #makeContinuous(
@@ -229,7 +231,7 @@ export class Restores {
         for (const [i, file] of names.entries()) {
           signal.throwIfAborted();
           progress(restoredFiles(false, file, i + 1, names.length));
-          await restore.add(join(chosen.folder.path, file), chosen.folder.read(file));
+          await restore.add(chosen.folder.place.where(file), chosen.folder.read(file));
           if (restore.isDone) break;
         }
         for (const content of chosen.contents) {
@@ -242,15 +244,14 @@ export class Restores {
     const figures = {
       Documents: { ReadCount: database.statistics.counts().CountOfDocuments },
       Continuous: {
-        Folder: chosen.folder.path,
+        Folder: chosen.folder.place.path,
         Commit: restored.commit,
         CommittedAt: new Date(restored.committedMicros / 1000).toISOString(),
         MissingContents: missingContents,
       },
       ...restoredFiles(true, null, names.length, names.length),
     };
-    const files = names.map((file) => join(chosen.folder.path, file));
-    return { database, index, figures, files, continuous: made };
+    return { database, index, figures, place: chosen.folder.place, names, continuous: made };
   }
 
   async #remove(name: string, createdIndex: number): Promise<void> {
@@ -261,25 +262,25 @@ export class Restores {
 
   async #fill(
     database: Database,
-    { skipsIndexes }: RestoreRequest,
-    folder: string,
+    { skipsIndexes, key }: RestoreRequest,
+    place: BackupPlace,
     names: readonly string[],
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
   ): Promise<OperationFigures> {
-    const { files } = this.#host;
+    const source: OpenDestination = { place, key };
     const result: SmugglerResult = database.smuggler.newResult();
     const guest = database.enter(true);
     try {
-      const last = join(folder, names.at(-1) as string); // there is one
-      const isComplete = names.length > 1 && hasCompleteSections(await headOf(files, last));
+      const last = names.at(-1) as string; // there is one
+      const isComplete = names.length > 1 && hasCompleteSections(await headOf(source, last));
       for (const [i, name] of names.entries()) {
         result.add("INFO", `Restoring file ${i + 1}/${names.length}`);
         const hasSuccessor = isComplete && i < names.length - 1;
         const tell = (figures: OperationFigures) =>
           progress({ ...figures, ...restoredFiles(false, name, i + 1, names.length) });
         await database.smuggler.restore(
-          dumpText(readBackupFile(files, join(folder, name)), true),
+          dumpText(readDump(source, name), true),
           { hasSuccessor, skipsIndexes },
           () => this.#host.nextIndex(),
           result,
@@ -298,11 +299,12 @@ export class Restores {
     const index = await this.#host.nextIndex();
     await database.changeSettings((record) => {
       const { DatabaseState: _restored, ...kept } = record as KeptRecord;
-      const tasks = kept["PeriodicBackups"];
-      const isDisabled = disablesTasks && Array.isArray(tasks);
+      const found = kept["PeriodicBackups"];
+      // Files of RavenDB have the secrets of their tasks.
+      const tasks = Array.isArray(found) ? found.map(withoutBackupSecrets) : null;
       return {
         ...kept,
-        ...(isDisabled ? { PeriodicBackups: tasks.map(disabled) } : {}),
+        ...(tasks === null ? {} : { PeriodicBackups: disablesTasks ? tasks.map(disabled) : tasks }),
         ChangedIndex: index,
       };
     });
@@ -320,16 +322,16 @@ function restoreRequest(sent: JsonObject): RestoreRequest {
   if (typeof type !== "string" || !/^(local|s3|azure|googlecloud)$/i.test(type)) {
     throw invalidArgument(`Unsupported restore type: ${String(type)} (the one there is is Local)`);
   }
-  const encryption = sent["BackupEncryptionSettings"];
-  const isEncrypted =
-    isObject(encryption) &&
-    (typeof encryption["Key"] === "string" || (encryption["EncryptionMode"] ?? "None") !== "None");
+  const isS3 = type.toLowerCase() === "s3";
   const unsupported: readonly (readonly [boolean, string])[] = [
     [
-      type.toLowerCase() !== "local",
-      `Restoring from ${type} is not supported: only from a folder.`,
+      !isS3 && type.toLowerCase() !== "local",
+      `Restoring from ${type} is not supported: only from a folder, and from S3.`,
     ],
-    [isSet(sent["EncryptionKey"]) || isEncrypted, "Encrypted backups cannot be restored."],
+    [
+      isSet(sent["EncryptionKey"]),
+      "A restored database cannot be encrypted (EncryptionKey). The key of an encrypted backup is in BackupEncryptionSettings.",
+    ],
     [
       isSet(sent["DataDirectory"]) || isSet(sent["JournalsStoragePath"]),
       "The folder of a database cannot be chosen: it is in the data folder of the server.",
@@ -337,15 +339,18 @@ function restoreRequest(sent: JsonObject): RestoreRequest {
   ];
   const refused = unsupported.find(([isAsked]) => isAsked);
   if (refused !== undefined) throw new EngineError("not-supported", refused[1]);
+  const s3 = isObject(sent["Settings"]) ? sent["Settings"] : {};
   const location = sent["BackupLocation"];
-  if (typeof location !== "string" || location.trim() === "") {
-    throw invalidArgument("Backup location can't be null or empty");
-  }
+  const isMissing = typeof location !== "string" || location.trim() === "";
+  if (!isS3 && isMissing) throw invalidArgument("Backup location can't be null or empty");
   const name = sent["DatabaseName"];
   const lastFile = sent["LastFileNameToRestore"];
   return {
     name: typeof name === "string" ? name : "",
-    location,
+    location: isS3 || isMissing ? null : location,
+    // As RavenDB has it, the folder is in the settings.
+    s3: isS3 ? (isMissing ? s3 : { ...s3, RemoteFolderName: location }) : null,
+    key: encryptionKey(sent),
     lastFile: isSet(lastFile) ? String(lastFile) : null,
     throughMicros: momentOf(sent["PointInTime"]),
     disablesTasks: sent["DisableOngoingTasks"] === true,
@@ -385,14 +390,13 @@ function checkName(name: string): void {
 
 /** Names of the full backup and of the incremental ones behind it. @throws EngineError invalid-argument */
 async function filesToRestore(
-  folder: string,
-  { location, lastFile }: RestoreRequest,
+  place: BackupPlace,
+  { lastFile, key }: RestoreRequest,
 ): Promise<readonly string[]> {
-  let found: readonly BackupFileName[] = await backupFilesIn(folder).catch((error: unknown) => {
-    throw fileError(error, location);
-  });
+  const { path } = place;
+  let found: readonly BackupFileName[] = await backupFilesIn(place);
   if (found.length === 0) {
-    throw invalidArgument(`No files to restore from the backup location, path: ${location}`);
+    throw invalidArgument(`No files to restore from the backup location, path: ${path}`);
   }
   if (lastFile !== null) {
     const wanted = lastFile.slice(
@@ -400,7 +404,7 @@ async function filesToRestore(
     );
     const at = found.findIndex(({ name }) => name === wanted);
     if (at < 0) {
-      throw invalidArgument(`There is no file ${wanted} in the backup location, path: ${location}`);
+      throw invalidArgument(`There is no file ${wanted} in the backup location, path: ${path}`);
     }
     found = found.slice(0, at + 1);
   }
@@ -408,23 +412,29 @@ async function filesToRestore(
   const chosen = found.slice(Math.max(0, first));
   if (first < 0) {
     throw invalidArgument(
-      `There is no full backup before ${found.at(-1)?.name} in the backup location, path: ${location}`,
+      `There is no full backup before ${found.at(-1)?.name} in the backup location, path: ${path}`,
     );
   }
-  if (chosen.some(({ isSnapshot, isEncrypted }) => isSnapshot || isEncrypted)) {
-    throw new EngineError("not-supported", "Snapshots and encrypted backups cannot be restored.");
+  if (chosen.some(({ isSnapshot }) => isSnapshot)) {
+    throw new EngineError("not-supported", "Snapshots cannot be restored.");
   }
+  for (const { name, isEncrypted } of chosen) requireKeyFor(place.where(name), isEncrypted, key);
   return chosen.map(({ name }) => name);
 }
 
+function readDump({ place, key }: OpenDestination, name: string): AsyncGenerator<Buffer> {
+  const bytes = place.read(name);
+  return key === null ? bytes : decrypted(key, bytes, place.where(name));
+}
+
 /** The beginning of the text of a backup. */
-async function headOf(files: FileSystem, path: string): Promise<string> {
+async function headOf(source: OpenDestination, name: string): Promise<string> {
   try {
-    for await (const piece of dumpText(readBackupFile(files, path, headBytes))) {
+    for await (const piece of dumpText(readDump(source, name))) {
       return piece.toString("latin1", 0, 1024);
     }
   } catch (error) {
-    // A part of a compressed file is truncated; a damaged one is found when it is restored.
+    // A damaged one is found when it is restored.
     if (!(error instanceof EngineError)) throw error;
   }
   return "";

@@ -1,7 +1,7 @@
 /** Verifying a backup: what was restored of it is compared with what is known of it, and with another database. */
-import type { FileSystem } from "../../engine/base/environment.ts";
 import type { Database, OperationFigures, ShippedDatabase } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import type { BackupPlace } from "./backup-place.ts";
 import { backupCounts, differenceFrom, readSums } from "./backup-sums.ts";
 
 /** A backup that was restored into a database which serves nobody yet. */
@@ -11,8 +11,9 @@ export interface RestoredBackup {
   readonly index: number;
   /** The result of the restore. */
   readonly figures: OperationFigures;
-  /** Paths of the files that were restored, in order. */
-  readonly files: readonly string[];
+  /** Where it is, and the names of the files that were restored, in order. */
+  readonly place: BackupPlace;
+  readonly names: readonly string[];
   /** Null: the files are dumps. */
   readonly continuous: ShippedDatabase | null;
 }
@@ -22,7 +23,6 @@ export interface RestoredBackup {
  * has failed it before.
  */
 export async function verification(
-  files: FileSystem,
   restored: RestoredBackup,
   compared: Database | undefined,
   signal: AbortSignal,
@@ -32,7 +32,7 @@ export async function verification(
   const Counts = backupCounts(database.statistics.counts());
   const Expected =
     continuous === null
-      ? await expectedOfDumps(files, restored.files, problems, signal)
+      ? await expectedOfDumps(restored, problems, signal)
       : expectedOfShipped(continuous, problems);
   for (const [kind, count] of Object.entries(Expected ?? {})) {
     const found = kind === "Etag" ? continuous?.etag : Counts[kind as keyof typeof Counts];
@@ -55,17 +55,16 @@ export async function verification(
 
 /** What the files say of the last one. Null: they were made by another server. */
 async function expectedOfDumps(
-  files: FileSystem,
-  paths: readonly string[],
+  { place, names }: RestoredBackup,
   problems: string[],
   signal: AbortSignal,
 ): Promise<JsonObject | null> {
   let counts: JsonObject | null = null;
-  for (const path of paths) {
+  for (const name of names) {
     signal.throwIfAborted();
-    const sums = await readSums(path);
+    const sums = await readSums(place, name);
     counts = sums === null ? null : { ...sums.Counts };
-    const difference = sums === null ? null : await differenceFrom(files, path, sums);
+    const difference = sums === null ? null : await differenceFrom(place, name, sums);
     if (difference !== null) problems.push(difference);
   }
   return counts;

@@ -89,6 +89,28 @@ const defaults: Readonly<JsonObject> = {
   UnusedDatabaseIds: [],
 };
 
+/** Members of the definitions of periodic backups that are in no record: what they belong to, and their names. */
+const backupSecrets = {
+  BackupEncryptionSettings: ["Key"],
+  S3Settings: ["AwsSecretKey", "AwsSessionToken"],
+  GlacierSettings: ["AwsSecretKey", "AwsSessionToken"],
+  AzureSettings: ["AccountKey", "SasToken"],
+  GoogleCloudSettings: ["GoogleCredentialsJson"],
+  FtpSettings: ["Password"],
+} as const;
+
+/** A definition of a periodic backup with null in place of its secrets. */
+export function withoutBackupSecrets(definition: unknown): unknown {
+  if (typeof definition !== "object" || definition === null) return definition;
+  const kept: Record<string, unknown> = { ...definition };
+  for (const [settings, names] of Object.entries(backupSecrets)) {
+    const found = kept[settings];
+    if (typeof found !== "object" || found === null) continue;
+    kept[settings] = { ...found, ...Object.fromEntries(names.map((name) => [name, null])) };
+  }
+  return kept;
+}
+
 /** The record to store for one that a client sent. */
 export function keptRecord(
   name: string,
@@ -107,7 +129,8 @@ export function keptRecord(
   if (state !== undefined) kept["DatabaseState"] = state;
   for (const [key, value] of Object.entries(sent)) {
     if (derivedKeys.has(key) || value === null) continue;
-    kept[key] = value;
+    const isTasks = key === "PeriodicBackups" && Array.isArray(value);
+    kept[key] = isTasks ? value.map(withoutBackupSecrets) : value;
   }
   return kept;
 }

@@ -61,6 +61,13 @@ export const backupRoutes: readonly Route[] = [
   },
   {
     kind: "server",
+    method: "GET",
+    path: "/periodic-backup/history",
+    access: "valid-user",
+    handle: getHistory,
+  },
+  {
+    kind: "server",
     method: "POST",
     path: "/admin/restore/points",
     access: "operator",
@@ -115,7 +122,7 @@ function getConfig(exchange: Exchange, { server }: DatabaseContext): void {
   exchange.replyJson(200, {
     LocalRootPath: server.config.backupRoot ?? null,
     AllowedAwsRegions: null,
-    AllowedDestinations: ["Local"],
+    AllowedDestinations: ["Local", "AmazonS3"],
   });
 }
 
@@ -137,9 +144,16 @@ async function getStatus(exchange: Exchange, { server }: Context): Promise<void>
   exchange.replyJson(200, { IsSharded: false, Status: status });
 }
 
+/** GET /periodic-backup/history?name&taskId: `{"TaskId","Runs":[…]}`, newest first */
+async function getHistory(exchange: Exchange, { server }: Context): Promise<void> {
+  const database = await namedDatabase(exchange, server);
+  const TaskId = requiredTaskId(exchange);
+  exchange.replyJson(200, { TaskId, Runs: server.backups.periodic.runs(database, TaskId) });
+}
+
 const restoreTypes = /^(?:local|s3|azure|googlecloud)$/i;
 
-/** POST /admin/restore/points?type=Local `{"FolderPath"}`: `{"List":[…]}` */
+/** POST /admin/restore/points?type=Local `{"FolderPath"}`, or ?type=S3 with S3Settings: `{"List":[…]}` */
 async function postRestorePoints(exchange: Exchange, { server }: Context): Promise<void> {
   const type = exchange.query.get("type") ?? "Local";
   if (!restoreTypes.test(type)) {
@@ -148,17 +162,19 @@ async function postRestorePoints(exchange: Exchange, { server }: Context): Promi
       `Query string '${type}' was not recognized as a valid type`,
     );
   }
-  if (type.toLowerCase() !== "local") {
+  const kind = type.toLowerCase();
+  if (kind !== "local" && kind !== "s3") {
     throw new EngineError(
       "not-supported",
-      `Restoring from ${type} is not supported: only from a folder.`,
+      `Restoring from ${type} is not supported: only from a folder, and from S3.`,
     );
   }
-  const { FolderPath: path } = await jsonBody(exchange);
-  if (typeof path !== "string" || path === "") {
+  const sent = await jsonBody(exchange);
+  const { FolderPath: path } = sent;
+  if (kind === "local" && (typeof path !== "string" || path === "")) {
     throw new EngineError("argument-null", "Value cannot be null. (Parameter 'path')");
   }
-  exchange.replyJson(200, { List: await server.backups.restorePoints(path) });
+  exchange.replyJson(200, { List: await server.backups.restorePoints(kind, sent) });
 }
 
 /** POST /admin/restore/database `{"Type","DatabaseName","BackupLocation",…}`: starts an operation of the server */
@@ -201,7 +217,7 @@ export function backupInfo(
     PinToMentorNode: task["PinToMentorNode"],
     Error: history.error,
     BackupType: task["BackupType"],
-    BackupDestinations: task.LocalSettings === null ? [] : ["Local"],
+    BackupDestinations: destinationNames(task),
     LastFullBackup: timeText(history.lastFullMs),
     LastIncrementalBackup: timeText(history.lastIncrementalMs),
     OnGoingBackup:
@@ -214,13 +230,20 @@ export function backupInfo(
           },
     NextBackup: nextInfo(server, database, task),
     RetentionPolicy: task.RetentionPolicy,
-    IsEncrypted: false,
+    IsEncrypted: task.BackupEncryptionSettings !== null,
     LastExecutingNodeTag: status?.["NodeTag"] ?? null,
     FullBackupFrequency: task.FullBackupFrequency,
     IncrementalBackupFrequency: task.IncrementalBackupFrequency,
     BackupUploadMode: task["BackupUploadMode"],
-    HasCloudBackup: false,
+    HasCloudBackup: task.S3Settings !== null,
   };
+}
+
+function destinationNames({ LocalSettings, S3Settings }: PeriodicBackup): string[] {
+  return [
+    ...(LocalSettings === null ? [] : ["Local"]),
+    ...(S3Settings === null ? [] : ["AmazonS3"]),
+  ];
 }
 
 function nextInfo(

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { nodeEnvironment, openEngine } from "../../engine/engine.ts";
 import { periodicBackup } from "../../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../../server/backups/continuous-backup.ts";
+import { FolderPlace } from "../../server/backups/folder-place.ts";
 
 const [folder = "", path = "", first = "0"] = process.argv.slice(2);
 const sent = { Continuous: { IntervalInSec: 1 }, LocalSettings: { FolderPath: path } };
@@ -20,12 +21,14 @@ const database = engine.databases.has("db")
   : await engine.databases.create("db", { PeriodicBackups: [task] });
 if (database === undefined) throw new Error("there is no database");
 const host = {
-  files: nodeEnvironment().files,
   report: (line: string, cause?: unknown) => console.error(line, cause),
   nowMs: () => Date.now(),
   ended: () => undefined,
 };
-const backup = new ContinuousBackup(host, database, task, path);
+const backup = new ContinuousBackup(host, database, task, {
+  place: new FolderPlace(nodeEnvironment().files, path),
+  key: Buffer.alloc(32, 1),
+});
 void backup.resumed.then(() => database.shipping.resumed());
 writeSync(1, "open\n");
 

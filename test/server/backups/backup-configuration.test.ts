@@ -10,6 +10,12 @@ import {
 
 const now = new Date(Date.UTC(2026, 10, 23, 2, 15, 1));
 const local = { FolderPath: "/backups" };
+const s3 = {
+  BucketName: "bucket",
+  AwsRegionName: "us-east-1",
+  AwsAccessKey: "a",
+  AwsSecretKey: "s",
+};
 const sent = { Name: "nightly", FullBackupFrequency: "0 2 * * *", LocalSettings: local };
 
 test("a definition has all keys, in RavenDB's order", () => {
@@ -33,12 +39,19 @@ test.each([
     { LocalSettings: { ...local, GetBackupConfigurationScript: { Exec: "sh" } } },
     "no programs are run",
   ],
-  [{ S3Settings: { BucketName: "b" } }, "Backups to S3 are not supported"],
+  [{ S3Settings: { ...s3, BucketName: "a/b" } }, "is not one of a bucket"],
+  [{ S3Settings: { ...s3, AwsRegionName: null } }, "AWS Region Name cannot be null or empty"],
+  [{ S3Settings: { ...s3, AwsRegionName: "x.evil.example/" } }, "is no region"],
+  [{ S3Settings: { ...s3, CustomServerUrl: "ftp://x" } }, "must be a URL as https"],
+  [{ S3Settings: { ...s3, CustomServerUrl: "http://a:b@x" } }, "must be a URL as https"],
+  [{ S3Settings: s3 }, "A backup has one destination"],
+  [{ S3Settings: { ...s3, GetBackupConfigurationScript: { Exec: "sh" } } }, "no programs are run"],
+  [{ AzureSettings: { StorageContainer: "c" } }, "Backups to Azure are not supported"],
   [{ FtpSettings: { Url: "ftp://x" } }, "Backups to FTP are not supported"],
   [{ BackupType: "Snapshot" }, "Snapshots are not supported"],
   [{ BackupType: "None" }, "Could not convert 'None' to Raven.Client"],
-  [{ BackupEncryptionSettings: { EncryptionMode: "UseProvidedKey" } }, "Encrypted backups"],
-  [{ BackupEncryptionSettings: { Key: "x" } }, "Encrypted backups"],
+  [{ BackupEncryptionSettings: { EncryptionMode: "UseDatabaseKey" } }, "use UseProvidedKey"],
+  [{ BackupEncryptionSettings: { EncryptionMode: "Rot13" } }, "Could not convert 'Rot13'"],
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "01:00:00" } }, "must be bigger than one day"],
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "-9.00:00:00" } }, "must be bigger than one day"],
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "a week" } }, "to a time span"],

@@ -8,7 +8,8 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import type { FileHandle, FileSystem } from "../../../engine/base/environment.ts";
 import { nodeEnvironment } from "../../../engine/engine.ts";
-import { readBackupFile, writeBackupFile } from "../../../server/backups/backup-file.ts";
+import { writeBackupFile } from "../../../server/backups/backup-file.ts";
+import { FolderPlace } from "../../../server/backups/folder-place.ts";
 
 const base = mkdtempSync(join(tmpdir(), "jackdaw-files-"));
 afterAll(() => rm(base, { recursive: true, force: true }));
@@ -68,7 +69,12 @@ test("is a compressed dump, and readable by nobody else", async () => {
   async function* again() {
     yield text;
   }
-  const { bytes, sha256 } = await writeBackupFile(files, folder, "x.ravendb-full-backup", again());
+  const { bytes, sha256 } = await writeBackupFile(
+    new FolderPlace(files, folder),
+    "x.ravendb-full-backup",
+    again(),
+    null,
+  );
   expect(readdirSync(folder)).toEqual(["x.ravendb-full-backup"]);
   const path = join(folder, "x.ravendb-full-backup");
   expect(readFileSync(path)).toHaveLength(bytes);
@@ -76,7 +82,8 @@ test("is a compressed dump, and readable by nobody else", async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(gunzipSync(readFileSync(path)).equals(text)).toBe(true);
   const read: Buffer[] = [];
-  for await (const piece of readBackupFile(files, path)) read.push(piece);
+  for await (const piece of new FolderPlace(files, folder).read("x.ravendb-full-backup"))
+    read.push(piece);
   expect(Buffer.concat(read).equals(readFileSync(path))).toBe(true);
 });
 
@@ -89,16 +96,26 @@ test.each([
   ["open", "EROFS", "file-failed"],
 ] as const)("leaves nothing when %s fails with %s", async (call, error, code) => {
   const folder = newFolder();
-  const failed = writeBackupFile(failing(call, error), folder, "x.ravendb-full-backup", dump(50));
+  const failed = writeBackupFile(
+    new FolderPlace(failing(call, error), folder),
+    "x.ravendb-full-backup",
+    dump(50),
+    null,
+  );
   await expect(failed).rejects.toMatchObject({ code, message: expect.stringContaining(folder) });
   expect(await files.exists(folder)).toBe(false);
 });
 
 test("leaves the earlier files of the folder when a later one fails", async () => {
   const folder = newFolder();
-  await writeBackupFile(files, folder, "1.ravendb-full-backup", dump(1));
+  await writeBackupFile(new FolderPlace(files, folder), "1.ravendb-full-backup", dump(1), null);
   const full = failing("write", "ENOSPC", 2);
-  const failed = writeBackupFile(full, folder, "2.ravendb-incremental-backup", dump(200));
+  const failed = writeBackupFile(
+    new FolderPlace(full, folder),
+    "2.ravendb-incremental-backup",
+    dump(200),
+    null,
+  );
   await expect(failed).rejects.toMatchObject({ code: "disk-full" });
   expect(readdirSync(folder)).toEqual(["1.ravendb-full-backup"]);
 });
@@ -109,7 +126,9 @@ test("throws what the dump throws, and leaves nothing of it", async () => {
     yield* dump(30);
     throw new Error("record damaged");
   }
-  await expect(writeBackupFile(files, folder, "x", broken())).rejects.toThrow("record damaged");
+  await expect(
+    writeBackupFile(new FolderPlace(files, folder), "x", broken(), null),
+  ).rejects.toThrow("record damaged");
   expect(await files.exists(folder)).toBe(false);
 });
 
@@ -122,11 +141,11 @@ test("has another name until all of it is durable", async () => {
       yield piece;
     }
   }
-  await writeBackupFile(files, folder, "x.ravendb-full-backup", watched());
+  await writeBackupFile(new FolderPlace(files, folder), "x.ravendb-full-backup", watched(), null);
   expect([...seen]).toEqual(["x.ravendb-full-backup.in-progress"]);
 });
 
 test("a file that cannot be read is told of", async () => {
-  const reading = readBackupFile(files, join(base, "none")).next();
+  const reading = new FolderPlace(files, base).read("none").next();
   await expect(reading).rejects.toMatchObject({ code: "file-failed" });
 });

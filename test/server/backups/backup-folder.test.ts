@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { nodeEnvironment } from "../../../engine/engine.ts";
 import {
   backupFilesIn,
   backupFoldersIn,
@@ -12,6 +13,7 @@ import {
   stampOf,
   timeOfStamp,
 } from "../../../server/backups/backup-folder.ts";
+import { FolderPlace } from "../../../server/backups/folder-place.ts";
 
 const base = realpathSync(mkdtempSync(join(tmpdir(), "jackdaw-folders-")));
 afterAll(() => rm(base, { recursive: true, force: true }));
@@ -75,11 +77,13 @@ test("backups are found by their names, in the order of time", async () => {
   ]) {
     writeFileSync(join(own, name), "");
   }
-  expect(await backupFoldersIn(folder)).toEqual([
+  const place = new FolderPlace(nodeEnvironment().files, folder);
+  const folders = await backupFoldersIn(place);
+  expect(folders.map(({ place: { path }, ...name }) => ({ path, ...name }))).toEqual([
     { path: folder, stamp: null, database: null, nodeTag: null },
     { path: own, stamp: "2026-11-23-02-17-01", database: "my-db.x-1", nodeTag: "A" },
   ]);
-  const found = await backupFilesIn(own);
+  const found = await backupFilesIn(place.within("2026-11-23-02-17-01.ravendb-my-db.x-1-A-backup"));
   expect(
     found.map(({ isIncremental, isEncrypted, isSnapshot }) => [
       isIncremental,

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
+import { SecretStore } from "../../../server/backups/backup-destination.ts";
 import { BackupRunner } from "../../../server/backups/backup-runner.ts";
 import { historyOf } from "../../../server/backups/backup-status.ts";
 import { PeriodicBackups } from "../../../server/backups/periodic-backups.ts";
@@ -37,15 +38,16 @@ function clock(hour: number, minute = 0, day = 2): number {
   return new Date(2026, 2, day, hour, minute).getTime();
 }
 
-function newPeriodic(root?: string): PeriodicBackups {
+function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBackups {
   const { databases, values, commandIndex } = server.running.services;
   return new PeriodicBackups({
     databases,
     values,
     rules: { root, dataFolder: undefined },
     report: (line) => reports.push(line),
-    runner: new BackupRunner(nodeEnvironment().files),
-    files: nodeEnvironment().files,
+    runner: new BackupRunner(),
+    secrets: new SecretStore(values),
+    files,
     nextIndex: () => commandIndex.next(),
     nowMs: () => nowMs,
   });
@@ -189,6 +191,14 @@ test("a run that fails is told of, and tried again less and less often", async (
   await passTo(clock(2, 4));
   expect(filesIn(folder)).toEqual(["full"]);
   expect(historyOf(database.smuggler.backupMark(taskId)?.status)).toMatchObject({ error: null });
+  const wasFile = { IsFull: true, Error: expect.stringContaining("is a file"), FileName: null };
+  expect(periodic.runs(database, taskId)).toMatchObject([
+    { IsFull: true, Error: null, FileName: expect.stringContaining("full-backup") },
+    wasFile,
+    wasFile,
+  ]);
+  expect(periodic.status(database, taskId)).not.toHaveProperty("Runs");
+  expect(reports.at(-1)).toContain("succeed again");
 });
 
 test("runs at once when asked to", async () => {
@@ -227,11 +237,16 @@ test("removes what is older than it keeps, and nothing else", async () => {
 test("a backup is made even if the old ones cannot be removed", async () => {
   const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
   const { taskId, folder } = await newTask({ RetentionPolicy });
+  periodic.close();
+  const { files } = nodeEnvironment();
+  const unlink = async () => {
+    throw new Error("it is in use");
+  };
+  periodic = newPeriodic(undefined, Object.assign(Object.create(files), { unlink }));
   periodic.close(); // none but those asked for
-  // A folder that is named as a file of a backup: it cannot be unlinked.
-  const old = `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`;
-  const inner = "2020-01-01-00-00-00.ravendb-full-backup";
-  await nodeEnvironment().files.makeDirectory(join(folder, old, inner));
+  const old = join(folder, `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`);
+  await files.makeDirectory(old);
+  writeFileSync(join(old, "2020-01-01-00-00-00.ravendb-full-backup"), "");
   const { ended } = await periodic.runNow(database, taskId, true, undefined);
   expect((await ended).error).toBeUndefined();
   expect(reports).toEqual([expect.stringContaining("could not be removed")]);

@@ -124,8 +124,9 @@ test.each([
   [{ DatabaseName: "a/b", BackupLocation: base }, "The name 'a/b' is not permitted"],
   [{ BackupLocation: base }, "Name cannot be null or empty."],
   [{ Type: "Floppy", DatabaseName: "x", BackupLocation: base }, "Unsupported restore type: Floppy"],
-  [{ Type: "S3", DatabaseName: "x" }, "Restoring from S3 is not supported"],
-  [{ DatabaseName: "x", BackupLocation: base, EncryptionKey: "k" }, "cannot be restored"],
+  [{ Type: "Azure", DatabaseName: "x" }, "Restoring from Azure is not supported"],
+  [{ Type: "S3", DatabaseName: "x" }, "The BucketName of S3Settings is missing"],
+  [{ DatabaseName: "x", BackupLocation: base, EncryptionKey: "k" }, "cannot be encrypted"],
   [{ DatabaseName: "x", BackupLocation: base, DataDirectory: "/x" }, "cannot be chosen"],
 ])("%j is refused", async (body, message) => {
   expect(JSON.stringify(await restoring(client, body))).toContain(message);

@@ -93,12 +93,13 @@ test.each([
   ["POST admin/backup", { BackupType: "Backup" }, "target no destinations"],
   ["POST admin/backup", { LocalSettings: { FolderPath: "/proc/no" } }, "must be within"],
   ["POST admin/backup", { LocalSettings: { FolderPath: "no" } }, "must be an absolute path"],
-  ["POST admin/backup", { S3Settings: { BucketName: "b" } }, "Backups to S3 are not supported"],
+  ["POST admin/backup", { S3Settings: { BucketName: "bucket" } }, "AWS Region Name cannot be null"],
   ["POST admin/backup", "[]", "object"],
   ["POST admin/periodic-backup", { ...definition, FullBackupFrequency: "x" }, "too few parameters"],
   ["POST admin/backup/database?taskId=99", undefined, "no backup task"],
   ["POST /admin/restore/points?type=Nope", {}, "was not recognized as a valid type"],
-  ["POST /admin/restore/points?type=S3", {}, "only from a folder"],
+  ["POST /admin/restore/points?type=S3", {}, "BucketName of S3Settings is missing"],
+  ["POST /admin/restore/points?type=Azure", {}, "only from a folder, and from S3"],
   ["POST /admin/restore/points", {}, "Value cannot be null. (Parameter 'path')"],
   ["POST /admin/restore/points", { FolderPath: join(base, "none") }, "doesn't exist"],
   ["POST /admin/restore/points", { FolderPath: base }, "Couldn't locate any backup files."],
@@ -122,7 +123,7 @@ test("the configuration says what backups may do", async () => {
   expect(await client.json("GET admin/periodic-backup/config")).toEqual({
     LocalRootPath: base,
     AllowedAwsRegions: null,
-    AllowedDestinations: ["Local"],
+    AllowedDestinations: ["Local", "AmazonS3"],
   });
 });
 

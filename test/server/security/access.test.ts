@@ -82,7 +82,7 @@ const specification: Readonly<Record<Access, string>> = {
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
-    GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/status /studio-tasks/*`,
+    GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*`,
 };
 /** In which order levels are looked up: the lists of higher ones have the fewer stars. */
 const levels = [

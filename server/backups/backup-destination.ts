@@ -1,0 +1,300 @@
+/**
+ * Where a backup goes, and with which key it is encrypted: what a definition, a one-time backup or a restore says of it.
+ * Keys are those of RavenDB 7.2.7.
+ *
+ *   values["server/backup-secrets/<database>/<task>"]   the secrets of a periodic backup
+ *
+ * Invariants:
+ * - Secrets are in no record, dump, backup, reply, message or line of the log. A definition is stored without them.
+ */
+import type { FileSystem } from "../../engine/base/environment.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import { checkedFolder, type FolderRules } from "./backup-folder.ts";
+import type { BackupPlace } from "./backup-place.ts";
+import { FolderPlace } from "./folder-place.ts";
+import { S3Client, type S3Settings } from "./s3-client.ts";
+import { S3Place } from "./s3-place.ts";
+import { keyBytes } from "./secret-stream.ts";
+
+const prefix = "server/backup-secrets/";
+
+/** A place, and the key of what is written to it; null: it is not encrypted. */
+export interface OpenDestination {
+  readonly place: BackupPlace;
+  readonly key: Buffer | null;
+}
+
+/** What reaching places needs of the server. */
+export interface DestinationHost {
+  readonly files: FileSystem;
+  readonly rules: FolderRules;
+}
+
+/** The members of a definition that nobody is shown. */
+export interface BackupSecrets extends JsonObject {
+  readonly Key: string | null;
+  readonly AwsSecretKey: string | null;
+  readonly AwsSessionToken: string | null;
+}
+
+export function secretsOf(sent: JsonObject): BackupSecrets {
+  const s3 = objectOf(sent["S3Settings"]);
+  return {
+    Key: textOf(objectOf(sent["BackupEncryptionSettings"])?.["Key"]),
+    AwsSecretKey: textOf(s3?.["AwsSecretKey"]),
+    AwsSessionToken: textOf(s3?.["AwsSessionToken"]),
+  };
+}
+
+/** A stored definition with its secrets. */
+export function withSecrets(task: JsonObject, secrets: BackupSecrets): JsonObject {
+  const { Key, AwsSecretKey, AwsSessionToken } = secrets;
+  const s3 = objectOf(task["S3Settings"]);
+  const encryption = objectOf(task["BackupEncryptionSettings"]);
+  return {
+    ...task,
+    ...(s3 === null ? {} : { S3Settings: { ...s3, AwsSecretKey, AwsSessionToken } }),
+    ...(encryption === null ? {} : { BackupEncryptionSettings: { ...encryption, Key } }),
+  };
+}
+
+/**
+ * The secrets of `sent`, or those that are known already where it has none and goes to the same place: a client that
+ * changes a definition sends back what it was shown.
+ */
+export function keptSecrets(
+  sent: JsonObject,
+  previous: JsonObject | undefined,
+  known: BackupSecrets,
+): BackupSecrets {
+  const own = secretsOf(sent);
+  const isSamePlace =
+    previous !== undefined && placeText(previous["S3Settings"]) === placeText(sent["S3Settings"]);
+  const isEncrypted = encryptionMode(sent) !== "none";
+  const s3 = own.AwsSecretKey === null && isSamePlace ? known : own;
+  return {
+    Key: own.Key ?? (isEncrypted ? known.Key : null),
+    AwsSecretKey: s3.AwsSecretKey,
+    AwsSessionToken: s3.AwsSessionToken,
+  };
+}
+
+function placeText(settings: unknown): string {
+  const { AwsAccessKey, BucketName, CustomServerUrl, AwsRegionName } = objectOf(settings) ?? {};
+  return JSON.stringify([AwsAccessKey, BucketName, CustomServerUrl ?? null, AwsRegionName ?? null]);
+}
+
+/** The secrets of periodic backups. */
+export class SecretStore {
+  readonly #values: ValueStore;
+
+  constructor(values: ValueStore) {
+    this.#values = values;
+  }
+
+  of(database: string, taskId: number): BackupSecrets {
+    const text = this.#values.get(keyOf(database, taskId));
+    return text === undefined ? secretsOf({}) : (JSON.parse(text) as BackupSecrets);
+  }
+
+  async put(database: string, taskId: number, secrets: BackupSecrets): Promise<void> {
+    if (Object.values(secrets).every((one) => one === null)) await this.delete(database, taskId);
+    else await this.#values.put(keyOf(database, taskId), JSON.stringify(secrets));
+  }
+
+  async delete(database: string, taskId: number): Promise<void> {
+    const key = keyOf(database, taskId);
+    if (this.#values.get(key) !== undefined) await this.#values.delete(key);
+  }
+
+  /** Of a database that is gone. */
+  async deleteAll(database: string): Promise<void> {
+    const keys = [...this.#values.entries(`${prefix}${database.toLowerCase()}/`)];
+    for (const [key] of keys) await this.#values.delete(key);
+  }
+}
+
+function keyOf(database: string, taskId: number): string {
+  return `${prefix}${database.toLowerCase()}/${taskId}`;
+}
+
+/** "none" or "useprovidedkey". @throws EngineError invalid-format, not-supported */
+function encryptionMode(sent: JsonObject): "none" | "useprovidedkey" {
+  const settings = objectOf(sent["BackupEncryptionSettings"]);
+  const mode = settings?.["EncryptionMode"] ?? "None";
+  const found = typeof mode === "string" ? mode.toLowerCase() : "";
+  if (found === "none" || found === "useprovidedkey") return found;
+  if (found === "usedatabasekey") {
+    throw new EngineError(
+      "not-supported",
+      "The EncryptionMode UseDatabaseKey is not supported, as databases are not encrypted: use UseProvidedKey, with a Key.",
+    );
+  }
+  throw new EngineError(
+    "invalid-format",
+    `Could not convert '${String(mode)}' to Raven.Client.Documents.Operations.Backups.EncryptionMode`,
+  );
+}
+
+/** Without its key; null: it is not encrypted. @throws EngineError */
+export function shownEncryption(sent: JsonObject): JsonObject | null {
+  return encryptionMode(sent) === "none" && secretsOf(sent).Key === null
+    ? null
+    : { Key: null, EncryptionMode: "UseProvidedKey" };
+}
+
+/** The key to encrypt or decrypt with; null: none. @throws EngineError invalid-operation, invalid-format, not-supported */
+export function encryptionKey(sent: JsonObject): Buffer | null {
+  const mode = encryptionMode(sent);
+  const { Key: text } = secretsOf(sent);
+  if (mode === "none") {
+    if (text === null) return null;
+    throw new EngineError(
+      "invalid-operation",
+      "EncryptionMode is set to None but an encryption key was provided",
+    );
+  }
+  if (text === null) {
+    throw new EngineError(
+      "invalid-operation",
+      "EncryptionMode is set to UseProvidedKey but an encryption key wasn't provided",
+    );
+  }
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 !== 0) {
+    throw new EngineError(
+      "invalid-format",
+      "The encryption key is not a valid Base-64 string. `openssl rand -base64 32` makes one.",
+    );
+  }
+  const key = Buffer.from(text, "base64");
+  if (key.length === keyBytes) return key;
+  throw new EngineError(
+    "invalid-operation",
+    `The size of the key must be ${keyBytes} bytes, but was ${key.length} bytes. \`openssl rand -base64 32\` makes one.`,
+  );
+}
+
+const s3Keys = [
+  "AwsAccessKey",
+  "AwsRegionName",
+  "RemoteFolderName",
+  "BucketName",
+  "CustomServerUrl",
+  "StorageClass",
+] as const;
+
+/** The settings to store, without secrets; null: there are none, or they are disabled. @throws EngineError */
+export function shownS3(sent: unknown): JsonObject | null {
+  const settings = objectOf(sent);
+  if (settings === null || settings["Disabled"] === true) return null;
+  // As RavenDB has it, settings without a bucket are no destination.
+  if (textOf(settings["BucketName"]) === null) return null;
+  const kept = Object.fromEntries(s3Keys.map((key) => [key, textOf(settings[key])]));
+  checkS3(kept);
+  return {
+    Disabled: false,
+    GetBackupConfigurationScript: null,
+    AwsAccessKey: kept["AwsAccessKey"],
+    AwsSecretKey: null,
+    AwsSessionToken: null,
+    AwsRegionName: kept["AwsRegionName"],
+    RemoteFolderName: kept["RemoteFolderName"],
+    BucketName: kept["BucketName"],
+    CustomServerUrl: kept["CustomServerUrl"],
+    ForcePathStyle: settings["ForcePathStyle"] === true,
+    StorageClass: kept["StorageClass"],
+  };
+}
+
+const isBucket = /^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$/;
+const isHeaderText = /^[\x21-\x7e]+$/;
+
+function checkS3(settings: JsonObject): void {
+  const { BucketName, CustomServerUrl, AwsRegionName, StorageClass } = settings;
+  if (!isBucket.test(String(BucketName))) {
+    throw invalidArgument(`The BucketName of S3Settings is not one of a bucket: ${BucketName}`);
+  }
+  for (const text of [AwsRegionName, StorageClass]) {
+    if (text !== null && !isHeaderText.test(String(text))) {
+      throw invalidArgument(`S3Settings has characters that are not allowed: ${text}`);
+    }
+  }
+  if (CustomServerUrl === null) {
+    if (AwsRegionName === null) throw invalidArgument("AWS Region Name cannot be null or empty");
+    if (!/^[a-z0-9-]+$/.test(String(AwsRegionName))) {
+      throw invalidArgument(`The AwsRegionName of S3Settings is no region: ${AwsRegionName}`);
+    }
+    return;
+  }
+  const url = URL.canParse(String(CustomServerUrl)) ? new URL(String(CustomServerUrl)) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "") {
+    throw invalidArgument(
+      `The CustomServerUrl of S3Settings must be a URL as https://s3.example.com:9000, without user and parameters`,
+    );
+  }
+}
+
+/** @throws EngineError invalid-argument for what is missing */
+function s3SettingsOf(sent: JsonObject): { settings: S3Settings; folder: string } {
+  const shown = shownS3(sent);
+  if (shown === null) throw invalidArgument("The BucketName of S3Settings is missing");
+  const accessKey = textOf(sent["AwsAccessKey"]);
+  const secretKey = textOf(sent["AwsSecretKey"]);
+  if (accessKey === null) throw invalidArgument("AWS Access Key cannot be null or empty");
+  if (secretKey === null) throw invalidArgument("AWS Secret Key cannot be null or empty");
+  const serverUrl = textOf(shown["CustomServerUrl"]);
+  const bucket = String(shown["BucketName"]);
+  const settings = {
+    bucket,
+    accessKey,
+    secretKey,
+    sessionToken: textOf(sent["AwsSessionToken"]),
+    region: textOf(shown["AwsRegionName"]) ?? "us-east-1",
+    serverUrl,
+    // A name with dots, or in capitals, is in no certificate of a server.
+    isPathStyle: shown["ForcePathStyle"] === true || !/^[a-z0-9-]+$/.test(bucket),
+    storageClass: textOf(shown["StorageClass"]),
+  };
+  return { settings, folder: textOf(shown["RemoteFolderName"]) ?? "" };
+}
+
+/** @param sent S3Settings, with secrets. @throws EngineError invalid-argument */
+export function s3Place(sent: JsonObject): BackupPlace {
+  const { settings, folder } = s3SettingsOf(sent);
+  return new S3Place(new S3Client(settings), folder);
+}
+
+/** @param path of a folder. @throws EngineError invalid-argument */
+export async function folderPlace(
+  { files, rules }: DestinationHost,
+  path: string,
+): Promise<BackupPlace> {
+  return new FolderPlace(files, await checkedFolder(path, rules));
+}
+
+/**
+ * The one destination of a backup. @param sent with secrets. @throws EngineError invalid-argument, invalid-operation
+ */
+export async function destinationOf(
+  host: DestinationHost,
+  sent: JsonObject,
+): Promise<OpenDestination> {
+  const key = encryptionKey(sent);
+  const s3 = objectOf(sent["S3Settings"]);
+  if (s3 !== null && shownS3(s3) !== null) return { place: s3Place(s3), key };
+  const path = objectOf(sent["LocalSettings"])?.["FolderPath"];
+  if (typeof path === "string") return { place: await folderPlace(host, path), key };
+  throw new EngineError("invalid-operation", "The backup configuration target no destinations");
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+function objectOf(value: unknown): JsonObject | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as JsonObject)
+    : null;
+}

@@ -1,0 +1,147 @@
+/** A place for backups in the server's file system. What a crash leaves of a file is called `….in-progress`. */
+import { readdir, rm, rmdir, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { FileHandle, FileSystem } from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { BackupPlace, StoredFile } from "./backup-place.ts";
+
+/** Bytes per piece that is read: each costs a turn of the event loop. */
+const pieceBytes = 256 * 1024;
+export const unfinishedExtension = ".in-progress";
+
+export class FolderPlace implements BackupPlace {
+  readonly path: string;
+  readonly #files: FileSystem;
+
+  /** @param path absolute, and checked where it was sent by a client */
+  constructor(files: FileSystem, path: string) {
+    this.#files = files;
+    this.path = path;
+  }
+
+  get name(): string {
+    return basename(this.path);
+  }
+
+  pathOf(name: string): string {
+    return join(this.path, name);
+  }
+
+  where(name: string): string {
+    return this.pathOf(name);
+  }
+
+  exists(): Promise<boolean> {
+    return this.#files.exists(this.path);
+  }
+
+  async make(): Promise<void> {
+    try {
+      if (await this.exists()) return;
+      await this.#files.makeDirectory(this.path);
+      await this.#files.syncDirectory(dirname(this.path));
+    } catch (error) {
+      throw fileError(error, this.path);
+    }
+  }
+
+  async files(): Promise<StoredFile[]> {
+    const found: StoredFile[] = [];
+    for (const entry of await this.#entries()) {
+      if (!entry.isFile()) continue;
+      const { size: bytes } = await stat(join(this.path, entry.name));
+      found.push({ name: entry.name, bytes });
+    }
+    return found;
+  }
+
+  async folders(): Promise<string[]> {
+    return (await this.#entries()).filter((one) => one.isDirectory()).map(({ name }) => name);
+  }
+
+  within(name: string): BackupPlace {
+    return new FolderPlace(this.#files, join(this.path, name));
+  }
+
+  async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
+    const files = this.#files;
+    const path = this.pathOf(name);
+    const unfinished = path + unfinishedExtension;
+    let handle: FileHandle | undefined;
+    try {
+      // What a crash has left.
+      if (await files.exists(unfinished)) await files.unlink(unfinished);
+      handle = await files.open(unfinished, "create");
+      let at = 0;
+      for await (const piece of bytes) {
+        await handle.write(piece, 0, piece.length, at);
+        at += piece.length;
+      }
+      await handle.sync();
+      await handle.close();
+      handle = undefined;
+      await files.rename(unfinished, path);
+      await files.syncDirectory(this.path);
+      return at;
+    } catch (error) {
+      await handle?.close().catch(() => undefined);
+      await files.unlink(unfinished).catch(() => undefined);
+      throw fileError(error, path);
+    }
+  }
+
+  async *read(name: string, bytesMax = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
+    const path = this.pathOf(name);
+    let handle: FileHandle | undefined;
+    try {
+      handle = await this.#files.open(path, "read");
+      for (let at = 0; at < bytesMax; ) {
+        const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytesMax - at));
+        const read = await handle.read(piece, 0, piece.length, at);
+        if (read === 0) return;
+        at += read;
+        yield piece.subarray(0, read);
+      }
+    } catch (error) {
+      throw fileError(error, path);
+    } finally {
+      await handle?.close().catch(() => undefined);
+    }
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.#files.unlink(this.pathOf(name));
+    // Someone else's files stay, and the folder with them.
+    await rmdir(this.path).catch(() => undefined);
+  }
+
+  async removeAll(): Promise<void> {
+    await rm(this.path, { recursive: true, force: true });
+  }
+
+  async #entries() {
+    try {
+      const entries = await readdir(this.path, { withFileTypes: true });
+      return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw fileError(error, this.path);
+    }
+  }
+}
+
+/** Errors of the file system in words; others unchanged. */
+export function fileError(error: unknown, path: string): unknown {
+  const { code, message, syscall } = error as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new EngineError(
+      "disk-full",
+      `The disk is full: the backup ${path} could not be completed, and what there was of it is removed. The database goes on.`,
+      { cause: error },
+    );
+  }
+  if (error instanceof EngineError || code === undefined || syscall === undefined) return error;
+  return new EngineError("file-failed", `The file ${path} cannot be used: ${message}`, {
+    cause: error,
+  });
+}
