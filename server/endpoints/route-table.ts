@@ -33,6 +33,7 @@ import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
 import { studioRoutes } from "./studio.ts";
+import { studioPageRoutes } from "./studio-page.ts";
 import { subscriptionRoutes } from "./subscriptions.ts";
 import { taskRoutes } from "./tasks.ts";
 import { timeSeriesRoutes } from "./time-series.ts";
@@ -74,6 +75,7 @@ export const routes: readonly Route[] = [
   ...backupRoutes,
   ...sampleDataRoutes,
   ...studioRoutes,
+  ...studioPageRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,
