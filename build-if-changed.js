@@ -9,7 +9,9 @@ const sources = [
   "certs",
   "cli",
   "library",
+  "studio",
   "bundle.js",
+  "bundle-studio.js",
   "package-lock.json",
   "tsconfig.json",
 ];
@@ -26,10 +28,10 @@ function facts(path) {
   return { mtimeMs: found.mtimeMs, isFolder: found.isDirectory() };
 }
 
-/** The bundle is what a build makes last. */
+/** The page of the studio is what a build makes last. */
 function builtMs() {
   try {
-    return statSync("dist/bundle/LICENSES.txt").mtimeMs;
+    return statSync("dist/bundle/studio/index.html").mtimeMs;
   } catch {
     return 0;
   }
