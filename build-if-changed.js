@@ -28,10 +28,10 @@ function facts(path) {
   return { mtimeMs: found.mtimeMs, isFolder: found.isDirectory() };
 }
 
-/** The page of the studio is what a build makes last. */
+/** The licences are what a build makes last. */
 function builtMs() {
   try {
-    return statSync("dist/bundle/studio/index.html").mtimeMs;
+    return statSync("dist/bundle/LICENSES.txt").mtimeMs;
   } catch {
     return 0;
   }

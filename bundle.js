@@ -4,6 +4,7 @@
  * - The server, the command line, the library and its test server, with all that they import, in a few files that share what they have in
  *   common: a third of the start time of the modules one by one. CommonJS, which `import`, `require` and jest can load.
  * - Their types, each entry in one declaration file that imports nothing.
+ * - The page for browsers (bundle-studio.js).
  * - The licences of the packages in the bundle.
  *
  * Comments are left out of the code; lines and names stay, for stack traces.
@@ -12,6 +13,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build } from "rolldown";
 import ts from "typescript";
+import { bundleStudio } from "./bundle-studio.js";
 
 const folder = "dist/bundle";
 const libraries = ["library", "testing"];
@@ -38,7 +40,7 @@ const { output } = await build({
 for (const name of libraries) {
   writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`dist/library/${name}.d.ts`));
 }
-writeFileSync(`${folder}/LICENSES.txt`, licencesOf(output));
+writeFileSync(`${folder}/LICENSES.txt`, licencesOf([...output, ...(await bundleStudio())]));
 
 /** The declarations of `entry` and of the files that it names, as one file. */
 function declarationsOf(entry) {

@@ -9,7 +9,7 @@
  * Invariants:
  * - Nothing is freed that is still referred to: these are requests to the collector, and only its timing depends on them.
  */
-import { setFlagsFromString } from "node:v8";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /** Bytes of used pieces after which they are collected. */
@@ -48,7 +48,7 @@ export function countDropped(bytes: number): void {
     isScheduled = false;
     droppedBytes = 0;
     for (const forget of forgetters) forget();
-    if (process.memoryUsage().heapUsed > smallHeapBytes) return startCollection();
+    if (getHeapStatistics().used_heap_size > smallHeapBytes) return startCollection();
     collector ??= exposedCollector();
     collector();
   });

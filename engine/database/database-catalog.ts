@@ -296,6 +296,10 @@ export class DatabaseCatalog {
     try {
       database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
     } catch (error) {
+      // Every request tries again: the operator is told once of each reason.
+      if (slot.openingError?.message !== (error as Error).message) {
+        this.#report(`Database '${slot.name}' cannot be opened`, error, "database-closed");
+      }
       slot.openingError = error as Error;
       throw error;
     }

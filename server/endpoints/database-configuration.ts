@@ -47,7 +47,7 @@ export const databaseConfigurationRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/configuration/studio`,
     access: "read",
-    handle: (exchange) => exchange.reply(404, { "content-type": jsonContentType }),
+    handle: getStudioConfiguration,
   },
   {
     kind: "database",
@@ -77,6 +77,11 @@ function getConflictSolver(exchange: Exchange, { database }: DatabaseContext): v
   const kept = database.settings["ConflictSolverConfig"] ?? null;
   if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
   else exchange.replyJson(200, kept);
+}
+
+/** GET configuration/studio: 404, since the studio has no settings for a database */
+function getStudioConfiguration(exchange: Exchange): void {
+  exchange.reply(404, { "content-type": jsonContentType });
 }
 
 /** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
@@ -112,7 +117,7 @@ async function putSettings(
 /** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation, invalid-format */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
-/** GET …/config: 404, or `unset`, until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
+/** The routes of one feature. `unset`: what is replied until its configuration is set; null: 404 */
 function routesOf(
   path: string,
   key: string,
@@ -125,29 +130,34 @@ function routesOf(
       method: "GET",
       path: `${prefix}/${path}/config`,
       access: "read",
-      handle(exchange: Exchange, { database }: DatabaseContext): void {
-        const kept = (database.settings[key] as JsonObject | null | undefined) ?? unset;
-        if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
-        else exchange.replyJson(200, kept);
-      },
+      handle: getConfiguration,
     },
     {
       kind: "database",
       method: "POST",
       path: `${prefix}/admin/${path}/config`,
       access: "database-admin",
-      async handle(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
-        const kept = check(await jsonBody(exchange), database.name);
-        const index = await server.commandIndex.next();
-        await database.changeSettings((record) => ({
-          ...record,
-          [key]: kept,
-          ChangedIndex: index,
-        }));
-        exchange.replyJson(200, { RaftCommandIndex: index });
-      },
+      handle: postConfiguration,
     },
   ];
+
+  /** GET …/config: the configuration of a feature; 404 until it is set */
+  function getConfiguration(exchange: Exchange, { database }: DatabaseContext): void {
+    const kept = (database.settings[key] as JsonObject | null | undefined) ?? unset;
+    if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
+    else exchange.replyJson(200, kept);
+  }
+
+  /** POST admin/…/config: replaces the configuration of a feature; `{"RaftCommandIndex":n}` */
+  async function postConfiguration(
+    exchange: Exchange,
+    { database, server }: DatabaseContext,
+  ): Promise<void> {
+    const kept = check(await jsonBody(exchange), database.name);
+    const index = await server.commandIndex.next();
+    await database.changeSettings((record) => ({ ...record, [key]: kept, ChangedIndex: index }));
+    exchange.replyJson(200, { RaftCommandIndex: index });
+  }
 }
 
 function revisionsOf(body: JsonObject): JsonObject {

@@ -161,7 +161,7 @@ async function getRecord(exchange: Exchange, { server }: Context): Promise<void>
   else exchange.replyJson(200, fullRecord(database));
 }
 
-/** GET admin/record */
+/** GET admin/record: the record of the database */
 function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, fullRecord(database));
 }
@@ -219,7 +219,7 @@ async function replaceRecord(
   });
 }
 
-/** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}` */
+/** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}`: deletes databases and their files */
 async function deleteDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const names = namesOf(await jsonBody(exchange));
   exchange.changedNames = names;
@@ -250,10 +250,12 @@ async function deleteDatabases(exchange: Exchange, { server }: Context): Promise
   exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [] });
 }
 
+/** POST /admin/databases/enable `{"DatabaseNames":[…]}`: databases that were disabled serve again */
 function enable(exchange: Exchange, context: Context): Promise<void> {
   return setDisabled(exchange, context, false);
 }
 
+/** POST /admin/databases/disable `{"DatabaseNames":[…]}`: closes databases, which answer 503 until they are enabled */
 function disable(exchange: Exchange, context: Context): Promise<void> {
   return setDisabled(exchange, context, true);
 }

@@ -19,7 +19,7 @@ export const documentStreamRoutes: readonly Route[] = [
   },
 ];
 
-/** GET streams/docs?format=…&startsWith=…&matches=…&exclude=…&startAfter=…&start=…&pageSize=… */
+/** GET streams/docs?format=…&startsWith=…&matches=…&exclude=…&startAfter=…&start=…&pageSize=…: documents of any number */
 async function streamDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const listing = listingOf(exchange);
   const isLines = exchange.query.get("format") === "jsonl";

@@ -91,7 +91,7 @@ function checkRaven({ Database, TopologyDiscoveryUrls }: JsonObject): void {
   );
 }
 
-/** DELETE admin/connection-strings?connectionString&type. @throws EngineError invalid-operation when a task uses it */
+/** DELETE admin/connection-strings?connectionString&type: deletes it. @throws EngineError invalid-operation when a task uses it */
 async function deleteConnectionString(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -122,7 +122,7 @@ async function putEtl(exchange: Exchange, context: DatabaseContext): Promise<voi
   await putDefinition(exchange, context, etlTypeOf(String(EtlType ?? "")), sent);
 }
 
-/** PUT admin/queue-sink[?id] `{"Name","ConnectionStringName","BrokerType","Scripts":[{"Name","Queues","Script"}],…}` */
+/** PUT admin/queue-sink[?id] `{"Name","ConnectionStringName","BrokerType","Scripts":[{"Name","Queues","Script"}],…}`: as PUT admin/etl */
 async function putQueueSink(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const sent = await jsonBody(exchange);
   const { Scripts } = sent;

@@ -36,7 +36,7 @@ export const indexRoutes: readonly Route[] = [
   route("GET", "indexes/history", "read", getHistory),
 ];
 
-/** GET indexes[?name=…][&start][&pageSize][&namesOnly] */
+/** GET indexes[?name=…][&start][&pageSize][&namesOnly]: definitions of indexes, or their names */
 function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
   const { query } = exchange;
   const { indexes } = database;
@@ -55,7 +55,7 @@ function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
   else exchange.replyJson(200, { Results: page.map((one) => indexes.definition(one)) });
 }
 
-/** GET indexes/stats[?name=…] */
+/** GET indexes/stats[?name=…]: entries, errors, states and priorities of indexes */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const { indexes } = database;
   const name = exchange.query.get("name");
@@ -67,7 +67,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
   replyResults(exchange, database, wanted.map(statisticsRow));
 }
 
-/** GET indexes/status */
+/** GET indexes/status: which indexes run, and which are paused or disabled */
 function getStatus(exchange: Exchange, { database }: DatabaseContext): void {
   const { indexes } = database;
   exchange.replyJson(200, {
@@ -76,7 +76,7 @@ function getStatus(exchange: Exchange, { database }: DatabaseContext): void {
   });
 }
 
-/** GET indexes/staleness?name=… */
+/** GET indexes/staleness?name=…: whether an index lags behind the documents, and why */
 function getStaleness(exchange: Exchange, { database }: DatabaseContext): void {
   const index = database.indexes.details(exchange.query.required("name"));
   const reasons = stalenessReasons(index);
@@ -141,7 +141,7 @@ function getPerformance(exchange: Exchange, { database }: DatabaseContext): void
   });
 }
 
-/** GET indexes/total-time[?name=…] */
+/** GET indexes/total-time[?name=…]: how long indexing took */
 function getTotalTime(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => ({
     Name: index.name,
@@ -172,7 +172,7 @@ function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, rows);
 }
 
-/** GET indexes/debug/metadata[?name=…] */
+/** GET indexes/debug/metadata[?name=…]: what RavenDB's studio asks about indexes */
 function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => {
     const details = database.indexes.details(index.name);

@@ -47,6 +47,7 @@ export const infoPackageRoutes: readonly Route[] = [
 
 const nodeFolder = "Node - [A]";
 
+/** GET /admin/debug/cluster-info-package: the configuration package, a Zip with the administrator's certificate and key */
 async function getClusterPackage(exchange: Exchange, { server }: Context): Promise<void> {
   const admin = server.shownCertificate?.current.admin;
   const entries: ZipEntry[] = [
@@ -58,10 +59,12 @@ async function getClusterPackage(exchange: Exchange, { server }: Context): Promi
   await reply(exchange, "Cluster Wide", entries);
 }
 
+/** GET /admin/debug/info-package: a Zip of what the routes about this server and its databases reply; no keys */
 async function getServerPackage(exchange: Exchange, { server }: Context): Promise<void> {
   await reply(exchange, nodeFolder, await nodeEntries(exchange, server, ""));
 }
 
+/** GET debug/info-package: a Zip of what the routes about this database reply */
 async function getDatabasePackage(
   exchange: Exchange,
   { server, database }: DatabaseContext,

@@ -31,23 +31,25 @@ export const monitoringRoutes: readonly Route[] = [
 
 const plain = { "content-type": "text/plain; charset=utf-8" };
 
+/** GET /livez: 200 when the process answers */
 function getAlive(exchange: Exchange): void {
   exchange.reply(alive.status, plain, alive.body);
 }
 
+/** GET /readyz, /healthz: 200 when the server is ready to serve, else 503; the reasons are in its log and metrics */
 async function getReady(exchange: Exchange, { server }: Context): Promise<void> {
   const { status, body } = await server.monitoring.ready();
   exchange.reply(status, plain, body);
 }
 
-/** Of databases, the caller gets those that he may read. */
+/** GET /metrics: metrics in Prometheus's format. Of databases, the caller gets those that he may read. */
 async function getMetrics(exchange: Exchange, { server }: Context): Promise<void> {
   const metrics = await server.monitoring.metrics();
   const text = await metrics.text((database) => hasPermission(exchange.identity, database, 1));
   exchange.reply(200, { "content-type": metrics.contentType }, text);
 }
 
-/** In the shape of RavenDB 7.2.7. */
+/** GET /admin/logs/configuration: levels and files of the log, in the shape of RavenDB 7.2.7 */
 function getLogConfiguration(exchange: Exchange, { server }: Context): void {
   const { logs: settings, auditLog } = server.config;
   const { minLevel, configuredLevel } = server.log;

@@ -36,7 +36,7 @@ interface Item {
   readonly body?: Buffer;
 }
 
-/** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}` */
+/** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}`: the replies of several requests at once */
 async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Promise<void> {
   // Checked by type, however the path was spelled: each level of nesting would hold the replies of all levels below it.
   if (exchange instanceof InternalExchange) {

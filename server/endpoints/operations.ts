@@ -61,7 +61,7 @@ async function getNextId(exchange: Exchange, { database }: DatabaseContext): Pro
   exchange.replyJson(200, { Id: await database.operations.nextId(), NodeTag: database.nodeTag });
 }
 
-/** GET operations/state?id=… */
+/** GET operations/state?id=…: the progress or the result of an operation; 404 when it is not known */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   replyState(exchange, database.operations);
 }
@@ -72,7 +72,7 @@ function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.reply(204);
 }
 
-/** GET /operations/state?id=… */
+/** GET /operations/state?id=…: as of a database, of an operation of the server */
 function getServerState(exchange: Exchange, { server }: Context): void {
   replyState(exchange, server.operations);
 }
@@ -82,7 +82,7 @@ async function getServerNextId(exchange: Exchange, { server }: Context): Promise
   exchange.replyJson(200, { Id: await server.operations.nextId() });
 }
 
-/** POST /admin/operations/kill?id=… */
+/** POST /admin/operations/kill?id=…: 204; the operation of the server ends soon after */
 function postServerKill(exchange: Exchange, { server }: Context): void {
   server.operations.kill(requiredId(exchange));
   exchange.reply(204);

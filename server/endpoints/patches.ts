@@ -31,7 +31,7 @@ export const patchRoutes: readonly Route[] = [
   },
 ];
 
-/** PATCH docs?id=…[&test][&debug][&skipPatchIfChangeVectorMismatch], If-Match */
+/** PATCH docs?id=…[&test][&debug][&skipPatchIfChangeVectorMismatch], If-Match: changes one document by a script */
 async function patchOne(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const id = query.required("id");
@@ -60,7 +60,7 @@ async function patchOne(exchange: Exchange, { database }: DatabaseContext): Prom
   }
 }
 
-/** PATCH json-patch?id=…, body `{"Operations":[…]}`, If-Match */
+/** PATCH json-patch?id=…, body `{"Operations":[…]}`, If-Match: changes one document by operations of RFC 6902 */
 async function patchOneByJson(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);

@@ -28,22 +28,22 @@ export const queryRoutes: readonly Route[] = [
   { ...timed, method: "POST", path: streamPath, access: "read", handle: postStream },
 ];
 
-/** GET queries?query=… */
+/** GET queries?query=…: the results of a query in RQL */
 async function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
   await answer(exchange, context, queryOfAddress(exchange));
 }
 
-/** POST queries, body `{"Query","QueryParameters",…}` */
+/** POST queries, body `{"Query","QueryParameters",…}`: the results of a query in RQL */
 async function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
   await answer(exchange, context, await queryOfBody(exchange));
 }
 
-/** GET streams/queries?query=…&format=… */
+/** GET streams/queries?query=…&format=…: results of any number, as JSON, JSON lines or CSV */
 async function getStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await streamQuery(exchange, database, queryOfAddress(exchange));
 }
 
-/** POST streams/queries?format=…, body as for a query */
+/** POST streams/queries?format=…, body as for a query: results of any number, as JSON, JSON lines or CSV */
 async function postStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await streamQuery(exchange, database, await queryOfBody(exchange));
 }

@@ -74,7 +74,7 @@ export const revisionRoutes: readonly Route[] = [
 
 const jsonHeaders = { "content-type": jsonContentType };
 
-/** GET revisions?id=…&before=…&start=…&pageSize=…  |  ?changeVector=…&changeVector=… */
+/** GET revisions?id=…&before=…&start=…&pageSize=…  |  ?changeVector=…&changeVector=…: newest first, or those that are named */
 async function getRevisions(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const metadataOnly = query.bool("metadataOnly", false);
@@ -192,7 +192,7 @@ function getResolved(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [] });
 }
 
-/** DELETE admin/revisions `{"DocumentIds":[…],"RevisionsChangeVectors"?,"From"?,"To"?,"MaxDeletes"?,…}` */
+/** DELETE admin/revisions `{"DocumentIds":[…],"RevisionsChangeVectors"?,"From"?,"To"?,"MaxDeletes"?,…}`: deletes revisions of documents */
 async function removeRevisions(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const ids = stringsOf(body["DocumentIds"]);

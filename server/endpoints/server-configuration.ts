@@ -35,13 +35,14 @@ export const serverConfigurationRoutes: readonly Route[] = [
   },
 ];
 
-/** 404 until one was put; clients read that as "none". */
+/** GET /configuration/client: what all clients are told to do; 404 until one was put, which clients read as "none" */
 function getClientConfiguration(exchange: Exchange, { server }: Context): void {
   const configuration = serverClientConfiguration(server.values);
   if (configuration === undefined) exchange.reply(404);
   else exchange.replyJson(200, configuration);
 }
 
+/** PUT /admin/configuration/client: what clients of all databases are told to do; 201 */
 async function putClientConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
   const sent = await jsonBody(exchange);
   const before = serverClientConfiguration(server.values)?.["Etag"];

@@ -150,10 +150,12 @@ function leadershipReason(server: ServerServices): string {
   return `Leader, I'm the only one in the cluster, so I'm the leader (at ${month}/${day}/${year} ${time})`;
 }
 
+/** GET /build/version: the version of RavenDB's interface that this server speaks */
 function getBuildVersion(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, build, { "server-startup-time": dateText(server.startedAt) });
 }
 
+/** GET /cluster/node-info: the one node of this cluster */
 function getNodeInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     NodeTag: server.config.nodeTag,
@@ -208,6 +210,7 @@ function getTcpInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, tcpInfo(exchange, server));
 }
 
+/** GET /info/remote-task/tcp?database=…&remote-task=…: the address of the subscription protocol, for a task elsewhere */
 function getRemoteTaskTcpInfo(exchange: Exchange, { server }: Context): void {
   const database = exchange.query.required("database");
   exchange.query.required("remote-task");
@@ -268,6 +271,7 @@ function getRoutes(exchange: Exchange, { server }: Context): void {
   });
 }
 
+/** GET /debug/server-id: the id that this server made when it was first started */
 function getServerId(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, { "@metadata": replyMetadata(server), ServerId: server.serverId });
 }
@@ -293,6 +297,7 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
   });
 }
 
+/** GET /admin/stats: when the server was started, its number of databases and of certificates */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
@@ -303,6 +308,7 @@ function getAdminStats(exchange: Exchange, { server }: Context): void {
   });
 }
 
+/** GET /admin/debug/memory/stats: the memory of the process */
 function getMemoryStats(exchange: Exchange, { server }: Context): void {
   const usage = process.memoryUsage();
   exchange.replyJson(200, {
@@ -316,6 +322,7 @@ function getMemoryStats(exchange: Exchange, { server }: Context): void {
   });
 }
 
+/** GET /admin/debug/proc/stats: the processor time of the process */
 function getProcessStats(exchange: Exchange, { server }: Context): void {
   const usage = process.resourceUsage();
   exchange.replyJson(200, {

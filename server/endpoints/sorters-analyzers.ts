@@ -25,16 +25,28 @@ const kinds: readonly Kind[] = [
 export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): Route[] => {
   const { path } = kind;
   const database = "/databases/:database";
-  const list = (exchange: Exchange) => exchange.replyJson(200, { [kind.key]: [] });
-  const put = (exchange: Exchange) => refuse(exchange, kind);
+  /** GET sorters, analyzers: none, ever */
+  function listNone(exchange: Exchange): void {
+    exchange.replyJson(200, { [kind.key]: [] });
+  }
+  /** PUT admin/sorters, admin/analyzers: refused as code that does not compile */
+  function refusePut(exchange: Exchange): Promise<never> {
+    return refuse(exchange, kind);
+  }
   return [
-    { kind: "database", method: "GET", path: `${database}/${path}`, access: "read", handle: list },
+    {
+      kind: "database",
+      method: "GET",
+      path: `${database}/${path}`,
+      access: "read",
+      handle: listNone,
+    },
     {
       kind: "database",
       method: "PUT",
       path: `${database}/admin/${path}`,
       access: "database-admin",
-      handle: put,
+      handle: refusePut,
     },
     {
       kind: "database",
@@ -43,7 +55,13 @@ export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): R
       access: "database-admin",
       handle: deleteNone,
     },
-    { kind: "server", method: "PUT", path: `/admin/${path}`, access: "operator", handle: put },
+    {
+      kind: "server",
+      method: "PUT",
+      path: `/admin/${path}`,
+      access: "operator",
+      handle: refusePut,
+    },
     {
       kind: "server",
       method: "DELETE",

@@ -60,7 +60,7 @@ export const statisticsRoutes: readonly Route[] = [
   },
 ];
 
-/** GET stats */
+/** GET stats: numbers of documents, indexes and what else is stored, and the size on the disk */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, {
     "@metadata": {
@@ -72,7 +72,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
   });
 }
 
-/** GET stats/detailed */
+/** GET stats/detailed: as `stats`, with numbers of identities and compare-exchange values */
 function getDetailedStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const figures = database.statistics.figures();
   exchange.replyJson(200, {
@@ -85,7 +85,7 @@ function getDetailedStatistics(exchange: Exchange, { database }: DatabaseContext
   });
 }
 
-/** GET stats/essential */
+/** GET stats/essential: numbers of documents and other items, and the names of the indexes */
 function getEssentialStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const indexes = database.indexes
     .listDetails()

@@ -68,7 +68,7 @@ export const studioRoutes: readonly Route[] = [
   },
 ];
 
-/** GET studio/footer/stats */
+/** GET studio/footer/stats: what the studio shows of a database below every page */
 function getFooter(exchange: Exchange, { database }: DatabaseContext): void {
   const indexes = database.indexes.listDetails();
   const stale = indexes.filter(({ isStale }) => isStale).map(({ name }) => name);

@@ -50,7 +50,7 @@ export const taskRoutes: readonly Route[] = [
   },
 ];
 
-/** GET tasks */
+/** GET tasks: the ongoing tasks of the database (subscriptions, backups, ETL) with their states */
 function getTasks(exchange: Exchange, { database, server }: DatabaseContext): void {
   const tasks = database.subscriptions.list();
   exchange.replyJson(200, {

@@ -33,7 +33,7 @@ function getConfiguration(exchange: Exchange, { database }: DatabaseContext): vo
   else exchange.replyJson(200, kept);
 }
 
-/** POST timeseries/names/config `{"Collection","TimeSeries","ValueNames":[…],"Update"?}` */
+/** POST timeseries/names/config `{"Collection","TimeSeries","ValueNames":[…],"Update"?}`: names the values of a series */
 async function putNames(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const collection = requiredText(body, "Collection");
@@ -81,7 +81,7 @@ async function putPolicy(exchange: Exchange, context: DatabaseContext): Promise<
   );
 }
 
-/** DELETE admin/timeseries/policy?collection=…&name=… */
+/** DELETE admin/timeseries/policy?collection=…&name=…: removes a policy of a collection */
 async function deletePolicy(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const collection = exchange.query.required("collection");
   const name = exchange.query.required("name");

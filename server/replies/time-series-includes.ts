@@ -24,10 +24,10 @@ const allSeries = "@all_timeseries";
  */
 export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
   const includes: SeriesInclude[] = [];
-  const ranges = table(query, {
-    timeseriesNames: "timeseries",
-    fromList: "from",
-    toList: "to",
+  const ranges = table({
+    timeseriesNames: query.all("timeseries"),
+    fromList: query.all("from"),
+    toList: query.all("to"),
   });
   for (const [name = "", from, to] of ranges) {
     includes.push({
@@ -36,21 +36,21 @@ export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
       bounds: boundsOf([from, to], ["from", "to"]),
     });
   }
-  const times = table(query, {
-    timeseriesTime: "timeseriestime",
-    timeType: "timeType",
-    timeValue: "timeValue",
-    timeUnit: "timeUnit",
+  const times = table({
+    timeseriesTime: query.all("timeseriestime"),
+    timeType: query.all("timeType"),
+    timeValue: query.all("timeValue"),
+    timeUnit: query.all("timeUnit"),
   });
   for (const [name = "", type = "", value = "", unit = ""] of times) {
     requireLast(type);
     if (unit !== "Second" && unit !== "Month") throw unknownValue(unit);
     includes.push({ name, kind: "lastTime", value: integerOf(value, "time"), unit });
   }
-  const counts = table(query, {
-    timeseriesCount: "timeseriescount",
-    countType: "countType",
-    countValue: "countValue",
+  const counts = table({
+    timeseriesCount: query.all("timeseriescount"),
+    countType: query.all("countType"),
+    countValue: query.all("countValue"),
   });
   for (const [name = "", type = "", count = ""] of counts) {
     requireLast(type);
@@ -120,16 +120,16 @@ function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {
 }
 
 /**
- * Parses parameters that are repeated in parallel, row by row.
- * @param keys the label in the error message -> the parameter. @throws EngineError invalid-operation
+ * The rows of parameters that are repeated in parallel.
+ * @param sent the label in the error message -> all values of the parameter. @throws EngineError invalid-operation
  */
-function table(query: QueryString, keys: Readonly<Record<string, string>>): string[][] {
-  const columns = Object.values(keys).map((key) => query.all(key));
+function table(sent: Readonly<Record<string, readonly string[]>>): string[][] {
+  const columns = Object.values(sent);
   const count = columns[0]?.length ?? 0;
   if (count === 0) return [];
   if (columns.some((column) => column.length !== count)) {
-    const labels = Object.keys(keys).map((label) => `'${label}'`);
-    const counts = Object.keys(keys).map((label, i) => `${label}.Count = ${columns[i]?.length}`);
+    const labels = Object.keys(sent).map((label) => `'${label}'`);
+    const counts = Object.keys(sent).map((label, i) => `${label}.Count = ${columns[i]?.length}`);
     throw new EngineError(
       "invalid-operation",
       `Parameters ${labels.slice(0, -1).join(", ")} and ${labels.at(-1)} must be of equal length. Got : ${counts.join(", ")}.`,

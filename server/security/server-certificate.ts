@@ -3,7 +3,7 @@
  * whether it is suitable. `shown-certificate.ts` decides which one is presented.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 import { basename, dirname, extname, join } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
@@ -59,7 +59,9 @@ export function readServerCertificate(
 ): ServerCertificate {
   const isPem = bytes.includes("-----BEGIN ");
   const read = isPem ? readPem(origin, bytes, password) : readPfx(origin, bytes, password);
-  return { ...read, path: origin.path, authorityPath: undefined, admin: undefined, warnings: [] };
+  const secretPath = read.keyPath ?? (origin.isFile ? origin.path : undefined);
+  const warnings = secretPath === undefined ? [] : exposureWarnings(secretPath);
+  return { ...read, path: origin.path, authorityPath: undefined, admin: undefined, warnings };
 }
 
 /**
@@ -115,6 +117,16 @@ export function names(certificate: X509Certificate, host: string): boolean {
 function ownNames(certificate: X509Certificate): string[] {
   const text = certificate.subjectAltName ?? "";
   return [...text.matchAll(/(?:DNS|IP Address):([^,\s"]+)/g)].map((match) => match[1] as string);
+}
+
+/** Whoever has the key can pose as this server, and has all rights on it. */
+function exposureWarnings(path: string): string[] {
+  const mode = statSync(path).mode & 0o777;
+  // Windows has no such modes. A group may be meant to read it.
+  if (process.platform === "win32" || (mode & 0o007) === 0) return [];
+  return [
+    `Everybody on this machine may use the private key in ${path} (mode ${mode.toString(8)}): chmod o-rwx it, and make a new one if they are not all trusted.`,
+  ];
 }
 
 function readCertificateFile(path: string): Buffer {

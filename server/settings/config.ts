@@ -148,7 +148,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
   }
   return {
     serverUrl,
-    tcpUrl: readUrl("ServerUrl.Tcp", firstUrl(text("ServerUrl.Tcp"))),
+    tcpUrl: readUrl("ServerUrl.Tcp", tcpUrlText(firstUrl(text("ServerUrl.Tcp")), serverUrl)),
     publicServerUrl: readUrl("PublicServerUrl", text("PublicServerUrl")),
     publicTcpUrl: readUrl("PublicServerUrl.Tcp", text("PublicServerUrl.Tcp")),
     nodeTag: readNodeTag(text("Cluster.NodeTag") ?? nodeTagDefault),
@@ -308,6 +308,11 @@ function listWarnings(given: ReadonlyMap<string, GivenSetting>): string[] {
 /** RavenDB accepts several URLs, separated by semicolons; only the first is served here. */
 function firstUrl(text: string | undefined): string | undefined {
   return text?.split(";")[0]?.trim();
+}
+
+/** A port alone, as in RavenDB's image, is one of the host of `ServerUrl`. */
+function tcpUrlText(text: string | undefined, { hostname }: URL): string | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? `tcp://${hostname}:${text}` : text;
 }
 
 function readUrl(name: SettingName, text: string | undefined): URL | undefined {

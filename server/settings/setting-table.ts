@@ -47,7 +47,7 @@ export const settingTable = {
     group: "Addresses",
     kind: "url",
     fallback: undefined,
-    about: "where subscriptions are served, tcp://host:port",
+    about: "where subscriptions are served, tcp://host:port or a port",
   },
   PublicServerUrl: {
     group: "Addresses",

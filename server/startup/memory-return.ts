@@ -35,16 +35,25 @@ const restShare = 0.05;
 /** V8 assumes memory pressure when external memory exceeds half of its heap limit by some margin. */
 const heapShare = 1 / 2;
 
+/** The memory of the process; `otherwise` when it cannot be read, as when no file handle is left for that. */
+export function residentBytes(otherwise: number): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return otherwise;
+  }
+}
+
 /** Checks memory every `lookMs`. @returns a function that stops it */
 export function returnMemory(): () => void {
-  let settledBytes = process.memoryUsage.rss();
+  let settledBytes = residentBytes(0);
   let workPeak = 0;
   let pause = pauseMin;
   let left = 0;
   const compactor = new HeapCompactor();
   const timer = setInterval(() => {
     compactor.look();
-    const bytes = process.memoryUsage.rss();
+    const bytes = residentBytes(settledBytes);
     const work = processMemory.workBytes;
     workPeak = Math.max(workPeak, work);
     settledBytes = Math.min(settledBytes, bytes);
@@ -54,8 +63,8 @@ export function returnMemory(): () => void {
       pause = pauseMin;
       left = 0;
     }
-    const { heapUsed } = process.memoryUsage();
-    const isGrown = bytes - settledBytes > Math.max(grownBytes, heapUsed * grownShare);
+    const { used_heap_size: heapBytes } = getHeapStatistics();
+    const isGrown = bytes - settledBytes > Math.max(grownBytes, heapBytes * grownShare);
     if (!isGrown && !isReturned) {
       pause = pauseMin;
       return;

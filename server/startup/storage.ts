@@ -69,7 +69,10 @@ async function open(config: Config, report: Report | undefined): Promise<Engine>
       },
     });
   } catch (error) {
-    if (!(error instanceof EngineError)) throw folderError(config.dataFolder, error);
+    const cause = causeOf(error);
+    if (!(error instanceof EngineError) || cause !== undefined) {
+      throw folderError(config.dataFolder, cause ?? error);
+    }
     if (error.code === "database-locked") {
       throw new StartError(
         "data-folder-locked",
@@ -133,6 +136,13 @@ async function parentError(folder: string, cause: unknown): Promise<unknown> {
   if (await isThere(path)) return folderError(folder, cause);
   const { code } = cause as NodeJS.ErrnoException;
   const isFolder = (await stat(parent)).isDirectory();
+  if (isFolder && (await isClosed(parent))) {
+    return new StartError(
+      "data-folder-parent",
+      `The data folder ${folder} cannot be reached: this user may not enter ${parent} (${code}); let him, or set DataDir to another`,
+      { cause },
+    );
+  }
   const why = isFolder ? `nothing can be made in ${parent} (${code})` : `${parent} is no folder`;
   return new StartError(
     "data-folder-parent",
@@ -148,6 +158,29 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
+/** May this user not see what is in the folder? */
+async function isClosed(folder: string): Promise<boolean> {
+  return await access(folder, constants.X_OK).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === "EACCES",
+  );
+}
+
+/** The error of the system that stopped a database while it was opened; undefined: there was none. */
+function causeOf(error: unknown): unknown {
+  const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+  return code === "database-stopped" && typeof cause?.code === "string" ? cause : undefined;
+}
+
+/** What helps against errors of the system, and so is said instead of what else there is to see. */
+const remedies: Readonly<Record<string, string>> = {
+  EEXIST: "it is a file: move it away",
+  EMFILE: "let this process open more files (ulimit -n, LimitNOFILE)",
+  ENFILE: "let this machine open more files (fs.file-max)",
+  ENOSPC: "make room on its disk",
+  EDQUOT: "give this user more room on its disk",
+};
+
 const readOnlyCodes: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM", "EROFS"]);
 
 /** The start error for a file system error on the folder or something in it. */
@@ -158,7 +191,7 @@ function folderError(folder: string, error: unknown): unknown {
   return new StartError(
     isReadOnly ? "data-folder-read-only" : "data-folder-unusable",
     `The data folder ${folder} cannot be ${isReadOnly ? "written" : "used"} (${message}); ` +
-      `${isReadOnly ? "check its owner and mode" : "see what is there"}, or set DataDir to another`,
+      `${isReadOnly ? "check its owner and mode" : (remedies[code] ?? "see what is there")}, or set DataDir to another`,
     { cause: error },
   );
 }

@@ -16,7 +16,8 @@ import * as http2 from "node:http2";
 import * as net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import {
   makeAuthority,
   makeClientCertificate,
@@ -424,7 +425,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       "a folder that is a file",
       () => [plainUrl, `--DataDir=${folder("a-file")}`],
       "data-folder-unusable",
-      /a-file/,
+      /a-file cannot be used .*; it is a file: move it away/,
     ],
     [
       "a folder below one that does not exist and takes none",
@@ -541,6 +542,54 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       /^Cannot start: The data folder \S+ cannot be written \(EACCES: [^\n]+\); check its owner [^\n]+\n$/,
     );
     expect(status).toBe(exitCodes["data-folder-read-only"]);
+    chmodSync(path, 0o700);
+    const inside = [...before, program, plainUrl, `--DataDir=${path}/data`];
+    const closed = spawnSync(command as string, inside, { cwd: root, encoding: "utf8" });
+    if (process.getuid?.() === 0) {
+      expect(closed.stderr).toMatch(/cannot be reached: this user may not enter \S+ \(EACCES\)/);
+      expect(closed.status).toBe(exitCodes["data-folder-parent"]);
+    }
+  });
+
+  test("few file handles: the server says so, and one that runs out of them serves on afterwards", async () => {
+    const few = (count: number, name: string) => [
+      "-c",
+      `ulimit -n ${count}; exec "$0" "$@"`,
+      process.execPath,
+      program,
+      plainUrl,
+      `--DataDir=${folder(name)}`,
+    ];
+    const refused = spawnSync("sh", few(24, "few"), { cwd: root, encoding: "utf8" });
+    expect(refused.stderr).toMatch(/^Cannot start: .*EMFILE.*; let this process open more files/m);
+    expect(refused.status).toBe(exitCodes["data-folder-unusable"]);
+
+    const server = spawn("sh", few(64, "more"), { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+    onTestFinished(() => void server.kill("SIGKILL"));
+    let url = "";
+    for await (const line of createInterface({ input: server.stdout })) {
+      url = /^Server available on: (.*)$/.exec(line)?.[1] ?? "";
+      if (url !== "") break;
+    }
+    const sockets = Array.from({ length: 100 }, () => {
+      const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+      socket.on("error", () => undefined);
+      return socket;
+    });
+    // Longer than the pause between two looks at the memory.
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+    expect(server.exitCode).toBeNull();
+    for (const socket of sockets) socket.destroy();
+    await expect
+      .poll(
+        () =>
+          fetch(`${url}/livez`).then(
+            ({ status: found }) => found,
+            () => 0,
+          ),
+        { timeout: 9000 },
+      )
+      .toBe(200);
   });
 
   test("a folder that another server takes while this one is stopped, which ends it", async () => {

@@ -2,6 +2,7 @@
  * What a mistake of ours does to a database: before anything is staged it fails its own request, later it stops the
  * database, and the catalog opens it again from the disk with everything that was acknowledged.
  */
+import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { InvariantError } from "../../../engine/base/assert.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
@@ -153,6 +154,18 @@ test("the catalog opens a database again that has stopped, with all that was ack
   const picture = pictureOf(again);
   await again.flush();
   expect(pictureOf(again)).toEqual(picture);
+});
+
+test("the operator is told once why a database cannot be opened", async () => {
+  const folder = await newTestFolder();
+  const { catalog, reports } = await openCatalog(folder);
+  await (await catalog.create("shop", {})).put("a", {});
+  await catalog.unload("shop");
+  await rm(`${folder}/shop/log`, { recursive: true });
+  for (let i = 0; i < 2; i++) {
+    await expect(Promise.resolve().then(() => catalog.find("shop"))).rejects.toThrow();
+  }
+  expect(reports).toEqual(["Database 'shop' cannot be opened"]);
 });
 
 test("one that stops again and again is opened a few times an hour, and says when it may be", async () => {

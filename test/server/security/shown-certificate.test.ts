@@ -2,6 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -22,6 +23,7 @@ import {
 } from "../../../certs/authority.ts";
 import { makeCertificateFolder } from "../../../certs/certificate-folder.ts";
 import { writePfx } from "../../../certs/pfx.ts";
+import { loadServerCertificate } from "../../../server/security/server-certificate.ts";
 import {
   type Reply,
   requestHttp1,
@@ -248,3 +250,22 @@ test("the certificate that the server made for itself is made anew before its en
   expect(statSync(paths.server).mode & 0o777).toBe(0o600);
   expect(readFileSync(paths.server, "utf8")).not.toContain("PRIVATE KEY");
 });
+
+test.skipIf(process.platform === "win32")(
+  "a key that everybody may read is warned of",
+  async () => {
+    const { certificate, key } = await make();
+    const path = join(root, "exposed.crt");
+    writeFileSync(path, certificate, { mode: 0o644 });
+    const keyPath = join(root, "exposed.key");
+    writeFileSync(keyPath, key);
+    chmodSync(keyPath, 0o644);
+    expect(loadServerCertificate(path, undefined).warnings).toEqual([
+      expect.stringMatching(
+        /may use the private key in \S+exposed\.key \(mode 644\): chmod o-rwx it/,
+      ),
+    ]);
+    chmodSync(keyPath, 0o640);
+    expect(loadServerCertificate(path, undefined).warnings).toEqual([]);
+  },
+);

@@ -54,6 +54,8 @@ describe("settings", () => {
   test("may be empty, which is not the same as absent", () => {
     expect(load(["--Security.Certificate.Password="]).config.certificatePassword).toBe("");
     expect(load(["--ServerUrl.Tcp="]).config.tcpUrl).toBeUndefined();
+    const { config } = load(["--ServerUrl=https://[::1]:8443", "--ServerUrl.Tcp=38888"]);
+    expect(config.tcpUrl?.href).toBe("tcp://[::1]:38888");
   });
 
   test("come from files, flat or nested, with a byte-order mark, and from variables", () => {

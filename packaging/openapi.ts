@@ -1,0 +1,37 @@
+/**
+ * Writes docs/openapi.json (`npm run openapi`): the description of every route in OpenAPI 3.1, from the route table and
+ * the code of the handlers. Run it after a change to a route; a test compares the file with what this makes.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Route } from "../server/routing/route.ts";
+import { describeApi, type Resource } from "./api-description.ts";
+import { HandlerReader } from "./handler-reading.ts";
+
+const isBuilt = import.meta.url.endsWith(".js");
+const root = fileURLToPath(new URL(isBuilt ? "../../" : "../", import.meta.url));
+
+/** The file's text, as the source would have it now. */
+export async function openApiText(): Promise<string> {
+  const { version } = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as {
+    version: string;
+  };
+  return describeApi(await resources(), new HandlerReader(root), version);
+}
+
+/** The routes of each file in server/endpoints/. */
+async function resources(): Promise<Resource[]> {
+  const names = readdirSync(`${root}server/endpoints`).filter((name) => name !== "route-table.ts");
+  return Promise.all(
+    names.sort().map(async (file) => {
+      const path = `../server/endpoints/${isBuilt ? file.replace(/ts$/, "js") : file}`;
+      const exported = (await import(new URL(path, import.meta.url).href)) as object;
+      const lists = Object.entries(exported).filter(([name]) => name.endsWith("Routes"));
+      return { file, routes: lists.flatMap(([, list]) => list as readonly Route[]) };
+    }),
+  );
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(`${root}docs/openapi.json`, await openApiText());
+}
