@@ -9,7 +9,9 @@ const sources = [
   "certs",
   "cli",
   "library",
+  "studio",
   "bundle.js",
+  "bundle-studio.js",
   "package-lock.json",
   "tsconfig.json",
 ];
@@ -26,7 +28,7 @@ function facts(path) {
   return { mtimeMs: found.mtimeMs, isFolder: found.isDirectory() };
 }
 
-/** The bundle is what a build makes last. */
+/** The licences are what a build makes last. */
 function builtMs() {
   try {
     return statSync("dist/bundle/LICENSES.txt").mtimeMs;

@@ -4,6 +4,7 @@
  * - The server, the command line, the library and its test server, with all that they import, in a few files that share what they have in
  *   common: a third of the start time of the modules one by one. CommonJS, which `import`, `require` and jest can load.
  * - Their types, each entry in one declaration file that imports nothing.
+ * - The page for browsers (bundle-studio.js).
  * - The licences of the packages in the bundle.
  *
  * Comments are left out of the code; lines and names stay, for stack traces, but in chunks that have packages of others only.
@@ -13,6 +14,7 @@ import { dirname, join } from "node:path";
 import { build } from "rolldown";
 import { minify } from "rolldown/utils";
 import ts from "typescript";
+import { bundleStudio } from "./bundle-studio.js";
 
 const folder = "dist/bundle";
 const libraries = ["library", "testing"];
@@ -49,7 +51,7 @@ for (const { fileName, moduleIds = [], code } of output) {
 for (const name of libraries) {
   writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`dist/library/${name}.d.ts`));
 }
-writeFileSync(`${folder}/LICENSES.txt`, licencesOf(output));
+writeFileSync(`${folder}/LICENSES.txt`, licencesOf([...output, ...(await bundleStudio())]));
 
 function isForeign(id) {
   return id.includes("/node_modules/") || id.startsWith("\0");

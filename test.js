@@ -11,6 +11,7 @@ import { join } from "node:path";
 const leftOut = [
   ["test:long", "processes, the package, benches in small, crashes and faults at many places"],
   ["test:cold", "all tests without a record in memory"],
+  ["test:studio", "the studio in a browser"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
   ["test:faults, test:crash", "every fault of the disk, and killed processes"],
 ];

@@ -3,6 +3,7 @@
  * `vitest run --mode cold` runs them over databases that keep no record in memory, and opens them again before every read over
  * the wire (test/support/cold.ts);
  * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
+ * `vitest run --mode studio` runs those that need a browser;
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
  */
@@ -31,6 +32,9 @@ const long = [
   "test/simulation/kill-loop.test.ts",
 ];
 
+/** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
+const flows = ["test/studio/flows/**/*.test.ts"];
+
 /**
  * Rooms whose tests open no database. Their files share a process and its modules, whose loading takes longer than the
  * tests; what a test changes in the state of a module it puts back.
@@ -54,7 +58,7 @@ export default defineConfig(({ mode }) => {
               project("shared modules", { include: sharing, isolate: false }),
               project("own modules", {
                 include: ["test/**/*.test.ts"],
-                exclude: [...long, ...sharing],
+                exclude: [...long, ...flows, ...sharing],
               }),
             ],
           }
@@ -65,10 +69,12 @@ export default defineConfig(({ mode }) => {
                 ? faults
                 : mode === "long"
                   ? long
-                  : ["test/**/*.test.ts"],
+                  : mode === "studio"
+                    ? flows
+                    : ["test/**/*.test.ts"],
           }),
       env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(cold ? { COLD: "1" } : {}) },
-      exclude: ["node_modules/**"],
+      exclude: ["node_modules/**", "dist/test/studio/flows/**"],
       setupFiles: built
         ? ["dist/test/support/flush-coverage.js", "dist/test/support/poisoned-databases.js"]
         : [cold ? "test/support/cold-databases.ts" : "test/support/poisoned-databases.ts"],

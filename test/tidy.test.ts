@@ -221,6 +221,8 @@ describe("tables", () => {
         "GET /livez",
         "GET /readyz",
         "GET /setup/alive",
+        "GET /studio",
+        "GET /studio/*",
       ]
     `);
   });

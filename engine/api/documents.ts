@@ -77,6 +77,8 @@ export interface ListedDocuments {
   readonly collection?: string | undefined;
   /** Those with this etag or a higher one, oldest first. */
   readonly fromEtag?: number | undefined;
+  /** So many of them are passed over first, without reading them. */
+  readonly skip?: number | undefined;
 }
 
 /** Receives each document of a list; `row` is valid until it returns. @returns what to wait for; false ends the list */
@@ -84,6 +86,8 @@ export type ListReceiver = (
   row: DocumentRow,
   found: FoundDocument,
 ) => Promise<unknown> | undefined | false;
+
+const passedBatchRows = 4096;
 
 /** Documents in the order of a cursor, a batch of numbers at a time. */
 interface Cursor {
@@ -120,6 +124,7 @@ export class DocumentsView {
   async list(wanted: ListedDocuments, receive: ListReceiver): Promise<void> {
     const cursor = this.#cursor(wanted);
     if (cursor === null) return;
+    await this.#passOver(cursor, wanted.skip ?? 0);
     const reader = new RecordReader(this.#source.database);
     const rows = new DocumentCursor(this.#view.documents, cursor, reader);
     try {
@@ -138,6 +143,17 @@ export class DocumentsView {
     }
     if (fromEtag !== undefined) return documents.byEtag(allCollections, Math.max(0, fromEtag));
     return documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
+  }
+
+  async #passOver(cursor: Cursor, count: number): Promise<void> {
+    const { documents } = this.#view;
+    const batch = new Uint32Array(Math.min(count, passedBatchRows));
+    for (let left = count; left > 0; ) {
+      const found = cursor.fill(batch, Math.min(left, batch.length));
+      if (found === 0) return;
+      for (let at = 0; at < found; at++) if (documents.etagOf(batch[at] as number) !== 0) left--;
+      await turnIsOver();
+    }
   }
 
   async #eachOf(rows: DocumentCursor, receive: ListReceiver): Promise<void> {

@@ -34,6 +34,7 @@ import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
 import { studioRoutes } from "./studio.ts";
+import { studioPageRoutes } from "./studio-page.ts";
 import { subscriptionRoutes } from "./subscriptions.ts";
 import { taskRoutes } from "./tasks.ts";
 import { timeSeriesRoutes } from "./time-series.ts";
@@ -76,6 +77,7 @@ export const routes: readonly Route[] = [
   ...runningQueryRoutes,
   ...sampleDataRoutes,
   ...studioRoutes,
+  ...studioPageRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,

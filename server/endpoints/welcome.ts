@@ -3,7 +3,8 @@
 import type { Exchange } from "../http/exchange.ts";
 import { interfaceVersion } from "../http/response.ts";
 import { refusalPage } from "../routing/refusal-page.ts";
-import type { Context, Route } from "../routing/route.ts";
+import type { Route } from "../routing/route.ts";
+import { hasStudio, studioStart } from "./studio-page.ts";
 
 export const welcomeRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/setup/alive", access: "open", handle: getAlive },
@@ -12,7 +13,6 @@ export const welcomeRoutes: readonly Route[] = [
 ];
 
 const html = { "content-type": "text/html; charset=utf-8" };
-const studioPath = "/studio/index.html";
 
 /** 204: the server is up. */
 function getAlive(exchange: Exchange): void {
@@ -25,9 +25,9 @@ function getAuthError(exchange: Exchange): void {
 }
 
 /** Redirects to the studio where there is one, else shows a page that names this server. */
-function getRoot(exchange: Exchange, { server }: Context): void {
-  if (server.routes.match("GET", studioPath).endpoint !== undefined) {
-    exchange.reply(302, { location: studioPath });
+function getRoot(exchange: Exchange): void {
+  if (hasStudio()) {
+    exchange.reply(302, { location: studioStart });
     return;
   }
   exchange.reply(

@@ -101,7 +101,7 @@ function listingOf({ start, pageSize }: Pick<PreviewRequest, "start" | "pageSize
     startsWith: undefined,
     startAfter: undefined,
     fromEtag: undefined,
-    isWanted: () => true,
+    isWanted: undefined,
   };
 }
 

@@ -20,8 +20,8 @@ export interface Listing {
   readonly startAfter: string | undefined;
   /** Only documents with this etag or a higher one, oldest first. */
   readonly fromEtag: number | undefined;
-  /** Filters by the part of an id after the prefix. */
-  readonly isWanted: (rest: string) => boolean;
+  /** Filters by the part of an id after the prefix; undefined: all are wanted. */
+  readonly isWanted: ((rest: string) => boolean) | undefined;
 }
 
 /** The parameters of a listing. @throws EngineError invalid-argument */
@@ -91,14 +91,17 @@ export async function eachListed(
   collection: string | undefined,
   receive: ListedRow,
 ): Promise<void> {
-  const { startsWith, startAfter, fromEtag, pageSize } = listing;
-  if (listing.start < 0 || pageSize <= 0) return;
+  const { startsWith, startAfter, fromEtag, pageSize, start } = listing;
+  if (start < 0 || pageSize <= 0) return;
   const prefixLength = startsWith?.length ?? 0;
-  let skipped = 0;
+  const isWanted = prefixLength > 0 ? listing.isWanted : undefined;
+  // Which documents are wanted is only known of those that were read.
+  const skip = isWanted === undefined ? start : 0;
+  let skipped = skip;
   let given = 0;
-  await view.list({ startsWith, startAfter, collection, fromEtag }, (row, found) => {
-    if (prefixLength > 0 && !listing.isWanted(row.id.slice(prefixLength))) return undefined;
-    if (skipped < listing.start) {
+  await view.list({ startsWith, startAfter, collection, fromEtag, skip }, (row, found) => {
+    if (isWanted?.(row.id.slice(prefixLength)) === false) return undefined;
+    if (skipped < start) {
       skipped++;
       return undefined;
     }
@@ -113,10 +116,10 @@ export async function eachListed(
 function patternFilter(
   matches: string | undefined,
   exclude: string | undefined,
-): (rest: string) => boolean {
+): ((rest: string) => boolean) | undefined {
   const wanted = patternsOf(matches);
   const unwanted = patternsOf(exclude);
-  if (wanted.length === 0 && unwanted.length === 0) return () => true;
+  if (wanted.length === 0 && unwanted.length === 0) return undefined;
   return (rest) =>
     (wanted.length === 0 || wanted.some((pattern) => matchesPattern(rest, pattern))) &&
     !unwanted.some((pattern) => matchesPattern(rest, pattern));

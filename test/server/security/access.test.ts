@@ -49,7 +49,7 @@ const firstAllowed: Record<Access, Caller> = {
  */
 const specification: Readonly<Record<Access, string>> = {
   open: `
-    GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz`,
+    GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
     POST /admin/cluster/demote
@@ -125,7 +125,6 @@ function nameOf(route: Route): string {
 
 /** Some routes that RavenDB has and this server does not (yet). */
 const foreignRoutes = [
-  "GET /studio/index.html",
   "GET /secrets/generate",
   "GET /server/notification-center/watch",
   "GET /admin/secrets",

@@ -1,0 +1,84 @@
+/** The studio: a page for browsers, and what it is made of. It has no data: what it shows comes from the other routes. */
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Exchange } from "../http/exchange.ts";
+import { RequestError } from "../http/request-error.ts";
+import { StaticFiles } from "../http/static-files.ts";
+import type { Route } from "../routing/route.ts";
+
+export const studioStart = "/studio/databases";
+
+/** Nothing but its own files, nothing inline, no frame around it, and no text that becomes a script. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join("; ");
+
+const built = filesIn(builtFolder());
+
+export const studioPageRoutes: readonly Route[] = routesOf(built);
+
+/** Was it built? */
+export function hasStudio(): boolean {
+  return built.has("index.html");
+}
+
+/** The routes of a studio that was built into `folder`. */
+export function studioRoutesIn(folder: string): readonly Route[] {
+  return routesOf(filesIn(folder));
+}
+
+function filesIn(folder: string): StaticFiles {
+  return new StaticFiles(folder, {
+    "content-security-policy": policy,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+  });
+}
+
+/** Beside the bundle; for the sources and the output of tsc, in the build. */
+function builtFolder(): string {
+  const places = ["./studio", "../../bundle/studio", "../../dist/bundle/studio"].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  return places.find((place) => existsSync(`${place}/index.html`)) ?? (places[0] as string);
+}
+
+function routesOf(files: StaticFiles): readonly Route[] {
+  const kind = "server";
+  const handle = (exchange: Exchange) => getFile(exchange, files);
+  return [
+    { kind, method: "GET", path: "/studio", access: "open", handle: getStart },
+    { kind, method: "GET", path: "/studio/*", access: "open", handle },
+  ];
+}
+
+/** 302 to the first page. */
+function getStart(exchange: Exchange): void {
+  exchange.reply(302, { location: studioStart });
+}
+
+/** A file of the studio; every other address shows the page, which knows what to show for it. */
+async function getFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+  const name = exchange.path.slice("/studio/".length);
+  if (files.has(name)) await files.reply(exchange, name);
+  // What a page of an older version asks for must not become a page.
+  else if (/^[^/]+\.(?:js|css|map)$/.test(name)) {
+    throw notFound(`The studio has no file ${name}.`);
+  } else if (files.has("index.html")) await files.reply(exchange, "index.html");
+  else throw notFound("This server was built without the studio.");
+}
+
+function notFound(message: string): RequestError {
+  return new RequestError(404, "System.IO.FileNotFoundException", message);
+}

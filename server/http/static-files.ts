@@ -1,0 +1,89 @@
+/**
+ * The files of one folder, as replies: found when it is first asked for one, read and compressed when they are, and kept
+ * in memory from then on. For a folder that does not change while the server runs.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { isUnchanged, quoted } from "./conditional.ts";
+import type { Exchange } from "./exchange.ts";
+import type { ReplyHeaders } from "./response.ts";
+
+interface StaticFile {
+  readonly type: string;
+  readonly etag: string;
+  readonly bytes: Buffer;
+  readonly compressed: Buffer;
+}
+
+const types: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+  txt: "text/plain; charset=utf-8",
+};
+/** Names that the build made of the content of the file: `main-Bq2k9x_f.js`. */
+const hashedName = /-[\w-]{8}\.\w+$/;
+
+export class StaticFiles {
+  readonly #folder: string;
+  readonly #headers: ReplyHeaders;
+  #names: ReadonlySet<string> | undefined;
+  readonly #files = new Map<string, Promise<StaticFile>>();
+
+  /** @param headers of each reply */
+  constructor(folder: string, headers: ReplyHeaders) {
+    this.#folder = folder;
+    this.#headers = headers;
+  }
+
+  /** Is there a file of that name, directly in the folder? */
+  has(name: string): boolean {
+    this.#names ??= new Set(namesIn(this.#folder));
+    return this.#names.has(name);
+  }
+
+  /** Replies with the file `name`, which is there. */
+  async reply(exchange: Exchange, name: string): Promise<void> {
+    let found = this.#files.get(name);
+    if (found === undefined) {
+      found = read(`${this.#folder}/${name}`);
+      this.#files.set(name, found);
+    }
+    const { type, etag, bytes, compressed } = await found;
+    const headers = {
+      ...this.#headers,
+      etag: quoted(etag),
+      "content-type": type,
+      "cache-control": hashedName.test(name) ? "public, max-age=31536000, immutable" : "no-cache",
+      vary: "accept-encoding",
+    };
+    if (isUnchanged(exchange, etag)) exchange.reply(304, headers);
+    else if (/\bgzip\b/.test(exchange.header("accept-encoding") ?? "")) {
+      exchange.reply(200, { ...headers, "content-encoding": "gzip" }, compressed);
+    } else exchange.reply(200, headers, bytes);
+  }
+}
+
+/** None where there is no such folder. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((one) => one.isFile())
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}
+
+async function read(path: string): Promise<StaticFile> {
+  const bytes = readFileSync(path);
+  return {
+    type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+    etag: createHash("sha256").update(bytes).digest("base64url").slice(0, 22),
+    bytes,
+    compressed: await promisify(gzip)(bytes, { level: 9 }),
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * Requests to the server that the studio came from.
+ *
+ * - Replies with an ETag are kept in memory and asked for again with it; the same GET under way is not sent twice.
+ * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
+ */
+import { signal } from "@preact/signals";
+
+/** What the server says of a request that it did not carry out. */
+export class ServerError extends Error {
+  readonly status: number;
+  /** The name of the error's class, as `Raven.Client.Exceptions.ConcurrencyException`. */
+  readonly type: string;
+  readonly hint: string | undefined;
+
+  constructor(status: number, body: ErrorBody) {
+    super(body.Message ?? `The server answered with status ${status}.`);
+    this.status = status;
+    this.type = body.Type ?? "";
+    this.hint = body.hint;
+  }
+}
+
+export class OfflineError extends Error {}
+
+interface ErrorBody {
+  readonly Message?: string;
+  readonly Type?: string;
+  readonly hint?: string;
+}
+
+export interface Reply<T> {
+  readonly body: T;
+  readonly etag: string | null;
+  readonly status: number;
+}
+
+/** Whether the last request reached the server, what it was, and how long it took. */
+export const connection = signal<{
+  readonly isOnline: boolean;
+  readonly last: { readonly what: string; readonly ms: number } | null;
+}>({ isOnline: true, last: null });
+
+const cacheBytesMax = 32 * 1024 * 1024;
+
+interface Kept {
+  readonly etag: string;
+  readonly text: string;
+}
+
+/** In the order of use, oldest first. */
+const cache = new Map<string, Kept>();
+let cacheBytes = 0;
+const underWay = new Map<string, Promise<Reply<unknown>>>();
+
+/** As `get`, the text of the body. */
+export function getText(path: string, signal?: AbortSignal): Promise<Reply<string>> {
+  return fetchText("GET", path, signal === undefined ? {} : { signal });
+}
+
+/** The body of a reply to GET, from the cache where the server says that it has not changed. */
+export function get<T>(path: string, signal?: AbortSignal): Promise<Reply<T>> {
+  // A request that one of its askers may abort is its own.
+  if (signal !== undefined) return fetchJson<T>("GET", path, { signal });
+  let found = underWay.get(path);
+  if (found === undefined) {
+    found = fetchJson<unknown>("GET", path, {}).finally(() => underWay.delete(path));
+    underWay.set(path, found);
+  }
+  return found as Promise<Reply<T>>;
+}
+
+export interface Sent {
+  readonly json?: unknown;
+  /** Sent as it is, instead of `json`. */
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+export async function send<T>(method: string, path: string, sent: Sent = {}): Promise<Reply<T>> {
+  return await fetchJson<T>(method, path, sent);
+}
+
+async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<Reply<T>> {
+  const { body, etag, status } = await fetchText(method, path, sent);
+  return { body: (body === "" ? null : JSON.parse(body)) as T, etag, status };
+}
+
+async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
+  const kept = method === "GET" ? cache.get(path) : undefined;
+  const body = sent.text ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json));
+  const headers: Record<string, string> = { "X-Jackdaw-Studio": "1", ...sent.headers };
+  if (body !== undefined) headers["Content-Type"] ??= "application/json";
+  if (kept !== undefined) headers["If-None-Match"] = kept.etag;
+  const startedMs = performance.now();
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      cache: "no-store",
+      ...(body === undefined ? {} : { body }),
+      ...(sent.signal === undefined ? {} : { signal: sent.signal }),
+    });
+    text = await response.text();
+  } catch (error) {
+    if (sent.signal?.aborted) throw error;
+    connection.value = { ...connection.peek(), isOnline: false };
+    throw new OfflineError("The server cannot be reached.", { cause: error });
+  }
+  const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
+  connection.value = { isOnline: true, last: { what, ms: performance.now() - startedMs } };
+  if (response.status === 304 && kept !== undefined) {
+    keep(path, kept);
+    return { body: kept.text, etag: kept.etag, status: 200 };
+  }
+  if (!response.ok) throw new ServerError(response.status, errorBody(text));
+  const etag = response.headers.get("etag");
+  if (method === "GET" && etag !== null) keep(path, { etag, text });
+  return { body: text, etag, status: response.status };
+}
+
+function errorBody(text: string): ErrorBody {
+  try {
+    return JSON.parse(text) as ErrorBody;
+  } catch {
+    return text === "" ? {} : { Message: text };
+  }
+}
+
+function keep(path: string, kept: Kept): void {
+  cacheBytes -= 2 * (cache.get(path)?.text.length ?? 0);
+  cache.delete(path);
+  cache.set(path, kept);
+  cacheBytes += 2 * kept.text.length;
+  for (const [oldest, { text }] of cache) {
+    if (cacheBytes <= cacheBytesMax) return;
+    cacheBytes -= 2 * text.length;
+    cache.delete(oldest);
+  }
+}

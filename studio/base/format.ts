@@ -1,0 +1,52 @@
+/** Numbers, sizes and times as people read them. */
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 2 });
+const bytesUnits = ["bytes", "kB", "MB", "GB", "TB"];
+
+export function count(value: number): string {
+  return whole.format(value);
+}
+
+/** `1.2M` from a hundred thousand on. */
+export function shortCount(value: number): string {
+  return value < 100_000 ? count(value) : short.format(value);
+}
+
+/** `1 document`, `2 documents`. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+export function bytes(value: number): string {
+  let unit = 0;
+  let size = value;
+  while (size >= 1000 && unit < bytesUnits.length - 1) {
+    size /= 1024;
+    unit++;
+  }
+  return `${size < 10 && unit > 0 ? size.toFixed(1) : Math.round(size)} ${bytesUnits[unit]}`;
+}
+
+export function milliseconds(value: number): string {
+  return value < 10 ? `${value.toFixed(1)} ms` : `${count(value)} ms`;
+}
+
+const steps: readonly [number, string, number][] = [
+  [60, "s", 1],
+  [3600, "min", 60],
+  [86_400, "h", 3600],
+  [30 * 86_400, "day", 86_400],
+];
+
+/** `2 min ago`; the date from a month on. */
+export function ago(time: string | number | Date, nowMs: number): string {
+  const date = new Date(time);
+  const seconds = Math.max(0, Math.round((nowMs - date.getTime()) / 1000));
+  if (seconds < 5) return "just now";
+  for (const [below, unit, size] of steps) {
+    if (seconds >= below) continue;
+    const value = Math.floor(seconds / size);
+    return `${value} ${unit === "day" && value > 1 ? "days" : unit} ago`;
+  }
+  return date.toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
+}

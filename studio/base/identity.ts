@@ -1,0 +1,27 @@
+/** Who is signed in, by `/certificates/whoami`. */
+import { signal } from "@preact/signals";
+import { get } from "./client.ts";
+
+export interface Identity {
+  readonly name: string;
+  /** Null: the server asks for no certificates. */
+  readonly clearance: string | null;
+  readonly notAfter: string | null;
+}
+
+interface WhoAmI {
+  readonly Name?: string;
+  readonly SecurityClearance?: string;
+  readonly NotAfter?: string;
+}
+
+export const identity = signal<Identity | null>(null);
+
+export async function askIdentity(): Promise<void> {
+  const { body } = await get<WhoAmI | null>("/certificates/whoami");
+  identity.value = {
+    name: body?.Name ?? "everybody",
+    clearance: body?.SecurityClearance ?? null,
+    notAfter: body?.NotAfter ?? null,
+  };
+}

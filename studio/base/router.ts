@@ -1,0 +1,62 @@
+/**
+ * Addresses of the studio: `/studio/<page>?<state>`. A link is an ordinary `<a href>`; a click on one changes the page
+ * without loading it anew.
+ */
+import { signal } from "@preact/signals";
+
+export interface Address {
+  /** Decoded segments behind `/studio/`. */
+  readonly path: readonly string[];
+  readonly query: URLSearchParams;
+}
+
+const prefix = "/studio/";
+
+function read(): Address {
+  const { pathname, search } = window.location;
+  const rest = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : "";
+  const path = rest.split("/").filter((part) => part !== "" && part !== "index.html");
+  return { path: path.map(decodeURIComponent), query: new URLSearchParams(search) };
+}
+
+export const address = signal<Address>(read());
+
+/** The address of a page. Parameters that are undefined or "" are left out. */
+export function href(
+  path: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(given as [string, string][]).toString();
+  return `${prefix}${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
+}
+
+/** Opens a page; `replace`: the page before is not gone back to. */
+export function open(to: string, { replace = false } = {}): void {
+  if (replace) history.replaceState(null, "", to);
+  else history.pushState(null, "", to);
+  address.value = read();
+}
+
+/** Changes parts of the state of the present page, which "back" does not take back one by one. */
+export function setQuery(changes: Readonly<Record<string, string | undefined>>): void {
+  const { path, query } = address.peek();
+  open(href(path, { ...Object.fromEntries(query), ...changes }), { replace: true });
+}
+
+/** Starts to listen to clicks on links, and to "back" and "forward". */
+export function startRouter(): void {
+  window.addEventListener("popstate", () => {
+    address.value = read();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const link = (event.target as Element | null)?.closest("a");
+    if (link?.target !== "" || link.hasAttribute("download")) return;
+    if (link.origin !== window.location.origin || !link.pathname.startsWith(prefix)) return;
+    event.preventDefault();
+    open(link.pathname + link.search);
+    document.getElementById("main")?.focus({ preventScroll: true });
+  });
+}

@@ -1,0 +1,29 @@
+/** Light or dark: as the system has it, until the user chooses. */
+import { effect, signal } from "@preact/signals";
+
+export type Theme = "light" | "dark";
+
+const key = "jackdaw-theme";
+const system = window.matchMedia("(prefers-color-scheme: dark)");
+
+function first(): Theme {
+  const chosen = localStorage.getItem(key);
+  if (chosen === "light" || chosen === "dark") return chosen;
+  return system.matches ? "dark" : "light";
+}
+
+export const theme = signal<Theme>(first());
+
+export function switchTheme(): void {
+  theme.value = theme.peek() === "dark" ? "light" : "dark";
+  localStorage.setItem(key, theme.peek());
+}
+
+export function startTheme(): void {
+  effect(() => {
+    document.documentElement.dataset["theme"] = theme.value;
+  });
+  system.addEventListener("change", () => {
+    if (localStorage.getItem(key) === null) theme.value = first();
+  });
+}

@@ -1,0 +1,211 @@
+/**
+ * The editor for JSON and RQL: CodeMirror, in a chunk of its own. It lives in a shadow root, where its styles are adopted
+ * style sheets, which the content security policy of the page allows.
+ */
+import {
+  autocompletion,
+  type Completion,
+  type CompletionContext,
+  closeBrackets,
+  completionKeymap,
+} from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { json } from "@codemirror/lang-json";
+import {
+  bracketMatching,
+  codeFolding,
+  foldGutter,
+  foldKeymap,
+  HighlightStyle,
+  indentOnInput,
+  StreamLanguage,
+  syntaxHighlighting,
+} from "@codemirror/language";
+import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { rqlTokens } from "./rql-tokens.ts";
+
+export interface EditorOptions {
+  readonly language: "json" | "rql";
+  readonly label: string;
+  readonly text: string;
+  readonly isReadOnly: boolean;
+  changed(text: string): void;
+  /** By key, as `Mod-s`. */
+  readonly commands: Readonly<Record<string, () => void>>;
+  complete?: (word: string, before: string) => Promise<readonly Completion[]>;
+}
+
+export interface Mark {
+  readonly from: number;
+  readonly to: number;
+  readonly message: string;
+}
+
+export interface Editor {
+  setText(text: string): void;
+  setMarks(marks: readonly Mark[]): void;
+  setReadOnly(isReadOnly: boolean): void;
+  focus(): void;
+  destroy(): void;
+}
+
+const colours = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.keyword], color: "var(--accent-text)", fontWeight: "600" },
+  { tag: tags.string, color: "var(--ok)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--warn)" },
+  { tag: tags.comment, color: "var(--text-3)", fontStyle: "italic" },
+  { tag: tags.function(tags.variableName), color: "var(--text-2)" },
+]);
+
+const look = EditorView.theme({
+  "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--surface)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { font: "12px/19px var(--mono)", overflow: "auto" },
+  ".cm-content": { padding: "8px 0", caretColor: "var(--text)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-gutters": {
+    backgroundColor: "var(--surface)",
+    color: "var(--text-3)",
+    border: "0",
+    paddingLeft: "4px",
+  },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--sunken)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": {
+    backgroundColor: "var(--accent-soft) !important",
+  },
+  ".cm-tooltip": {
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+    border: "1px solid var(--line)",
+    borderRadius: "6px",
+  },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    backgroundColor: "var(--accent-soft)",
+    color: "var(--accent-text)",
+  },
+  // Pictures in `data:` addresses are not allowed.
+  ".cm-lint-marker-error": {
+    content: "normal",
+    background: "var(--bad-fill)",
+    borderRadius: "50%",
+    width: "8px",
+    height: "8px",
+    margin: "5px 3px",
+  },
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)" },
+  ".cm-panels": { backgroundColor: "var(--sunken)", color: "var(--text)" },
+  ".cm-foldPlaceholder": {
+    backgroundColor: "var(--sunken)",
+    border: "0",
+    color: "var(--text-3)",
+    padding: "0 6px",
+  },
+});
+
+/** Mounts an editor in `host`, which has nothing else. */
+export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  const readOnly = new Compartment();
+  let isSetting = false;
+  const view = new EditorView({
+    root,
+    parent: root as unknown as Element,
+    state: EditorState.create({
+      doc: options.text,
+      extensions: [
+        ...basics(options),
+        readOnly.of(EditorState.readOnly.of(options.isReadOnly)),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged && !isSetting) options.changed(update.state.doc.toString());
+        }),
+      ],
+    }),
+  });
+  return {
+    setText(text) {
+      if (view.state.doc.toString() === text) return;
+      isSetting = true;
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      isSetting = false;
+    },
+    setMarks(marks) {
+      const length = view.state.doc.length;
+      const diagnostics = marks.map(
+        ({ from, to, message }): Diagnostic => ({
+          from: Math.min(from, length),
+          to: Math.min(Math.max(to, from), length),
+          message,
+          severity: "error",
+        }),
+      );
+      view.dispatch(setDiagnostics(view.state, diagnostics));
+    },
+    setReadOnly(isReadOnly) {
+      view.dispatch({ effects: readOnly.reconfigure(EditorState.readOnly.of(isReadOnly)) });
+    },
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+}
+
+function basics({ language, label, commands, complete }: EditorOptions): Extension[] {
+  const own = Object.entries(commands).map(([key, run]) => ({
+    key,
+    preventDefault: true,
+    run: () => {
+      run();
+      return true;
+    },
+  }));
+  const source = complete === undefined ? null : completions(complete);
+  return [
+    lineNumbers(),
+    lintGutter(),
+    foldGutter(),
+    codeFolding(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    language === "json" ? json() : StreamLanguage.define(rqlTokens),
+    syntaxHighlighting(colours),
+    source === null ? [] : autocompletion({ override: [source], icons: false }),
+    EditorView.contentAttributes.of({ "aria-label": label }),
+    keymap.of([
+      ...own,
+      ...completionKeymap,
+      ...defaultKeymap,
+      ...historyKeymap,
+      ...foldKeymap,
+      ...searchKeymap,
+      ...lintKeymap,
+    ]),
+    look,
+  ];
+}
+
+function completions(complete: NonNullable<EditorOptions["complete"]>) {
+  return async (context: CompletionContext) => {
+    const word = context.matchBefore(/[\w@$.]*/);
+    if (word === null || (word.from === word.to && !context.explicit)) return null;
+    const before = context.state.sliceDoc(0, word.from);
+    const options = await complete(word.text, before);
+    return {
+      from: word.from + word.text.lastIndexOf(".") + 1,
+      options: [...options],
+      validFor: /^[\w@$]*$/,
+    };
+  };
+}

@@ -1,0 +1,60 @@
+/** The editor of the pages. Until its chunk is there, the same text in the same place. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Editor, EditorOptions, Mark } from "./code-mirror.ts";
+
+interface Properties extends Omit<EditorOptions, "isReadOnly"> {
+  readonly isReadOnly?: boolean;
+  /** Another number: `text` takes the place of what was typed. */
+  readonly revision: number;
+  readonly marks?: readonly Mark[];
+}
+
+const noMarks: readonly Mark[] = [];
+
+export function CodeEditor(properties: Properties) {
+  const { text, revision, isReadOnly = false, marks = noMarks } = properties;
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor | null>(null);
+  const [isThere, setThere] = useState(false);
+  // Handlers of the latest rendering, whenever the editor was made.
+  const latest = useRef(properties);
+  latest.current = properties;
+  useEffect(() => {
+    let isGone = false;
+    void import("./code-mirror.ts").then(({ mountEditor }) => {
+      if (isGone || host.current === null) return;
+      const { language, label, commands, complete } = latest.current;
+      editor.current = mountEditor(host.current, {
+        language,
+        label,
+        text: latest.current.text,
+        isReadOnly: latest.current.isReadOnly ?? false,
+        changed: (changed) => latest.current.changed(changed),
+        commands: Object.fromEntries(
+          Object.keys(commands).map((key) => [key, () => latest.current.commands[key]?.()]),
+        ),
+        ...(complete === undefined
+          ? {}
+          : {
+              complete: async (word, before) =>
+                (await latest.current.complete?.(word, before)) ?? [],
+            }),
+      });
+      setThere(true);
+    });
+    return () => {
+      isGone = true;
+      editor.current?.destroy();
+      editor.current = null;
+    };
+  }, []);
+  useEffect(() => editor.current?.setText(latest.current.text), [revision, isThere]);
+  useEffect(() => editor.current?.setReadOnly(isReadOnly), [isReadOnly, isThere]);
+  useEffect(() => editor.current?.setMarks(marks), [marks, isThere]);
+  return (
+    <div class="editor">
+      {!isThere && <pre class="source scroll">{text}</pre>}
+      <div ref={host} class="editor-host" hidden={!isThere} />
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+/** What may come next in a query: words, collections, indexes, and the fields of the collection that is asked. */
+import { get } from "../base/client.ts";
+import { keywords, methods } from "../editor/rql-tokens.ts";
+
+interface Suggestion {
+  readonly label: string;
+  readonly type: string;
+  readonly detail?: string;
+}
+
+const fields = new Map<string, Promise<readonly Suggestion[]>>();
+
+/** The fields may have changed: they are asked for again. */
+export function forgetFields(): void {
+  fields.clear();
+}
+
+/** @param word what is typed of it, with the path to it; `before`: the text in front of it */
+export async function complete(base: string, word: string, before: string): Promise<Suggestion[]> {
+  if (/\bfrom\s+index\s+['"]?$/i.test(before)) return await indexes(base);
+  if (/\bfrom\s+$/i.test(before)) return await collections(base);
+  const collection = /\bfrom\s+(?:index\s+)?'?([\w@-]+)'?/i.exec(before)?.[1];
+  const found = collection === undefined ? [] : await fieldsOf(base, collection, parentOf(word));
+  if (word.includes(".")) return [...found];
+  const words = keywords.map((label): Suggestion => ({ label, type: "keyword" }));
+  const functions = methods.map((label): Suggestion => ({ label, type: "function" }));
+  return [...found, ...words, ...functions];
+}
+
+function parentOf(word: string): string {
+  return word.slice(0, Math.max(0, word.lastIndexOf(".")));
+}
+
+async function collections(base: string): Promise<Suggestion[]> {
+  const { body } = await get<{ Collections: Record<string, number> }>(`${base}/collections/stats`);
+  const found = Object.keys(body.Collections).map((label) => ({ label, type: "class" }));
+  return [...found, { label: "index", type: "keyword" }];
+}
+
+async function indexes(base: string): Promise<Suggestion[]> {
+  const { body } = await get<{ Results: readonly string[] }>(`${base}/indexes?namesOnly=true`);
+  return body.Results.map((name) => ({ label: `'${name}'`, type: "class" }));
+}
+
+function fieldsOf(
+  base: string,
+  collection: string,
+  parent: string,
+): Promise<readonly Suggestion[]> {
+  const query = new URLSearchParams({ collection, prefix: parent });
+  const path = `${base}/studio/collections/fields?${query}`;
+  let found = fields.get(path);
+  if (found === undefined) {
+    found = get<Record<string, string>>(path).then(
+      ({ body }) =>
+        Object.entries(body).map(([label, detail]) => ({ label, type: "property", detail })),
+      () => [],
+    );
+    fields.set(path, found);
+  }
+  return found;
+}

@@ -1,0 +1,20 @@
+/** The database that one is in, or was in last while one is on a page of the server. */
+import { signal } from "@preact/signals";
+import { address } from "../base/router.ts";
+
+const key = "jackdaw-database";
+
+export const database = signal<string | null>(sessionStorage.getItem(key));
+
+address.subscribe(({ path: [area, name] }) => {
+  if (area !== "db" || name === undefined) return;
+  database.value = name;
+  sessionStorage.setItem(key, name);
+});
+
+/** It is not there any more. */
+export function forgetDatabase(name: string): void {
+  if (database.peek() !== name) return;
+  database.value = null;
+  sessionStorage.removeItem(key);
+}

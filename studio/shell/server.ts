@@ -1,0 +1,14 @@
+/** What the server says of itself. */
+import { signal } from "@preact/signals";
+import { get } from "../base/client.ts";
+
+export interface ServerFacts {
+  readonly version: string;
+}
+
+export const server = signal<ServerFacts | null>(null);
+
+export async function askServer(): Promise<void> {
+  const { body } = await get<{ ProductVersion: string }>("/build/version");
+  server.value = { version: body.ProductVersion };
+}

@@ -1,0 +1,66 @@
+/** The studio's page and files, for everybody who reaches the server: they have no data. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { studioRoutesIn } from "../../../server/endpoints/studio-page.ts";
+import {
+  noCertificate,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../../support/start-test-server.ts";
+
+let folder: string;
+let server: TestServer;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "studio-page-"));
+  writeFileSync(join(folder, "index.html"), "<title>studio</title>");
+  writeFileSync(join(folder, "main-12345678.js"), "run()");
+  server = await startTestServer({ routes: studioRoutesIn(folder) });
+});
+afterAll(async () => {
+  await stopTestServers();
+  rmSync(folder, { recursive: true });
+});
+
+const ask = (path: string) =>
+  server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
+
+test("every address of a page shows the page, also with dots in a name", async () => {
+  for (const path of [
+    "/studio/databases",
+    "/studio/db/my.js/doc/a%2Fb.js?view=tree",
+    "/studio/index.html",
+  ]) {
+    expect(await ask(path), path).toMatchObject({ status: 200, text: "<title>studio</title>" });
+  }
+  expect((await ask("/studio")).headers["location"]).toBe("/studio/databases");
+});
+
+test("its scripts are files, and those of another version are not there", async () => {
+  expect(await ask("/studio/main-12345678.js")).toMatchObject({ status: 200, text: "run()" });
+  expect((await ask("/studio/main-87654321.js")).status).toBe(404);
+});
+
+test("nothing foreign and nothing inline runs in it", async () => {
+  const { headers } = await ask("/studio/databases");
+  const policy = String(headers["content-security-policy"]);
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).toContain("require-trusted-types-for 'script'");
+  expect(policy).not.toContain("unsafe");
+  expect(headers).toMatchObject({
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+  });
+});
+
+test("a server that was built without it says so", async () => {
+  const other = await startTestServer({ routes: studioRoutesIn(join(folder, "missing")) });
+  const reply = await other.request("/studio/databases", {}, noCertificate);
+  expect(reply.status).toBe(404);
+  expect(reply.text).toContain("built without the studio");
+});
