@@ -59,6 +59,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   includeServerSideQuery: "Adds how the server reads the query to the reply.",
   includeTags: "Includes the documents that tags name.",
   index: "The index of the value that is expected; 0: there must be none.",
+  indexName: "The index that the query asks, or `collection/` and the collection.",
   isFullBackup: "A full backup, or an incremental one.",
   "key of compare-exchange": "The key of a value; may be repeated when several are read.",
   key: "The id of the task.",
@@ -97,6 +98,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   "remote-task": "The name of the task.",
   replaceImmediately: "Of no effect: a single node waits for no other.",
   replicationFactor: "On how many nodes; there is one.",
+  resourceName: "Only requests to this database.",
   revisions:
     "A path to a field with change vectors of revisions that are included; may be repeated.",
   revisionsBefore: "Includes the newest revision of each document that is not younger than this.",

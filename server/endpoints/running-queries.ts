@@ -57,7 +57,7 @@ function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.reply(database.queries.kill(name, id) ? 204 : 404);
 }
 
-/** GET debug/queries/cache/list */
+/** GET debug/queries/cache/list: the queries whose plans are kept, with when each was asked last */
 function getKnown(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = Array.from(database.queries.known(), (known) => ({
     CreatedAt: formatTimestamp(known.createdMicros),

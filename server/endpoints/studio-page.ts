@@ -22,21 +22,20 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-const built = filesIn(builtFolder());
+const built = studioFilesIn(builtFolder());
 
-export const studioPageRoutes: readonly Route[] = routesOf(built);
+export const studioPageRoutes: readonly Route[] = [
+  { kind: "server", method: "GET", path: "/studio", access: "open", handle: getStart },
+  { kind: "server", method: "GET", path: "/studio/*", access: "open", handle: getFile },
+];
 
 /** Was it built? */
 export function hasStudio(): boolean {
   return built.has("index.html");
 }
 
-/** The routes of a studio that was built into `folder`. */
-export function studioRoutesIn(folder: string): readonly Route[] {
-  return routesOf(filesIn(folder));
-}
-
-function filesIn(folder: string): StaticFiles {
+/** The files of a studio that was built into `folder`. */
+export function studioFilesIn(folder: string): StaticFiles {
   return new StaticFiles(folder, {
     "content-security-policy": policy,
     "x-content-type-options": "nosniff",
@@ -54,22 +53,18 @@ function builtFolder(): string {
   return places.find((place) => existsSync(`${place}/index.html`)) ?? (places[0] as string);
 }
 
-function routesOf(files: StaticFiles): readonly Route[] {
-  const kind = "server";
-  const handle = (exchange: Exchange) => getFile(exchange, files);
-  return [
-    { kind, method: "GET", path: "/studio", access: "open", handle: getStart },
-    { kind, method: "GET", path: "/studio/*", access: "open", handle },
-  ];
-}
-
-/** 302 to the first page. */
+/** GET /studio: 302 to the first page */
 function getStart(exchange: Exchange): void {
   exchange.reply(302, { location: studioStart });
 }
 
-/** A file of the studio; every other address shows the page, which knows what to show for it. */
-async function getFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+/** GET /studio/*: a file of the studio, or the page */
+async function getFile(exchange: Exchange): Promise<void> {
+  await replyStudioFile(exchange, built);
+}
+
+/** A file; every other address shows the page, which knows what to show for it. */
+export async function replyStudioFile(exchange: Exchange, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length);
   if (files.has(name)) await files.reply(exchange, name);
   // What a page of an older version asks for must not become a page.

@@ -36,7 +36,8 @@ for (const [path, { parameters: _, "x-additional-operations": others, ...known }
     described.set(`${method.toUpperCase()} ${path}`, operation as Operation);
   }
 }
-const pathOf = ({ path }: Route) => path.replace("/:database/", "/{database}/");
+const pathOf = ({ path }: Route) =>
+  path.replace("/:database/", "/{database}/").replace(/\/\*$/, "/{rest}");
 
 describe("docs/openapi.json", () => {
   test("is a valid description in OpenAPI 3.1", async () => {

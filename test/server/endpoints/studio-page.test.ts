@@ -3,13 +3,28 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { studioRoutesIn } from "../../../server/endpoints/studio-page.ts";
+import {
+  replyStudioFile,
+  studioFilesIn,
+  studioPageRoutes,
+} from "../../../server/endpoints/studio-page.ts";
+import type { Exchange } from "../../../server/http/exchange.ts";
+import type { Route } from "../../../server/routing/route.ts";
 import {
   noCertificate,
   startTestServer,
   stopTestServers,
   type TestServer,
 } from "../../support/start-test-server.ts";
+
+/** The routes, over a studio that was built into `folder`. */
+function routesIn(folder: string): Route[] {
+  const files = studioFilesIn(folder);
+  const handle = (exchange: Exchange) => replyStudioFile(exchange, files);
+  return studioPageRoutes.map((route) =>
+    route.kind === "server" && route.path.endsWith("*") ? { ...route, handle } : route,
+  );
+}
 
 let folder: string;
 let server: TestServer;
@@ -18,7 +33,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "studio-page-"));
   writeFileSync(join(folder, "index.html"), "<title>studio</title>");
   writeFileSync(join(folder, "main-12345678.js"), "run()");
-  server = await startTestServer({ routes: studioRoutesIn(folder) });
+  server = await startTestServer({ routes: routesIn(folder) });
 });
 afterAll(async () => {
   await stopTestServers();
@@ -59,7 +74,7 @@ test("nothing foreign and nothing inline runs in it", async () => {
 });
 
 test("a server that was built without it says so", async () => {
-  const other = await startTestServer({ routes: studioRoutesIn(join(folder, "missing")) });
+  const other = await startTestServer({ routes: routesIn(join(folder, "missing")) });
   const reply = await other.request("/studio/databases", {}, noCertificate);
   expect(reply.status).toBe(404);
   expect(reply.text).toContain("built without the studio");
