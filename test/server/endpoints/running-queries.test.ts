@@ -3,6 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
@@ -114,27 +115,32 @@ test("a kill of what does not run is 404, and without a name or number a mistake
   expect((await kill("?indexName=x")).status).toBe(400);
 });
 
-test("the texts that are kept parsed are listed with what they are answered from", async () => {
-  await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
-  await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
-  const listed = (await client.json("GET debug/queries/cache/list")) as {
-    TotalCachedQueries: number;
-    Results: { QueryText: string }[];
-  };
-  expect(listed.TotalCachedQueries).toBe(listed.Results.length);
-  const one = (text: string) => listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
-  const time = expect.stringMatching(/Z$/);
-  expect(one("from Items where n >= 0 limit 1")).toEqual({
-    CreatedAt: time,
-    LastQueriedAt: time,
-    IsDynamic: true,
-    CollectionName: "Items",
-    AutoIndexName: "Auto/Items/Byn",
-    QueryText: "from Items where n >= 0 limit 1",
-  });
-  expect(one("from Items group by")).toMatchObject({
-    IsGroupBy: true,
-    AutoIndexName: "Auto/Items/ByCountReducedByn",
-  });
-  expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
-});
+// A database that is opened again before every read keeps none.
+test.skipIf(isCold)(
+  "the texts that are kept parsed are listed with what they are answered from",
+  async () => {
+    await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
+    await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
+    const listed = (await client.json("GET debug/queries/cache/list")) as {
+      TotalCachedQueries: number;
+      Results: { QueryText: string }[];
+    };
+    expect(listed.TotalCachedQueries).toBe(listed.Results.length);
+    const one = (text: string) =>
+      listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
+    const time = expect.stringMatching(/Z$/);
+    expect(one("from Items where n >= 0 limit 1")).toEqual({
+      CreatedAt: time,
+      LastQueriedAt: time,
+      IsDynamic: true,
+      CollectionName: "Items",
+      AutoIndexName: "Auto/Items/Byn",
+      QueryText: "from Items where n >= 0 limit 1",
+    });
+    expect(one("from Items group by")).toMatchObject({
+      IsGroupBy: true,
+      AutoIndexName: "Auto/Items/ByCountReducedByn",
+    });
+    expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
+  },
+);
