@@ -164,15 +164,17 @@ export class ContinuousBackup {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      void this.ship().then(() => this.#in(this.#waitMs()));
+      const begunMs = performance.now();
+      void this.ship().then(() => this.#in(this.#waitMs(performance.now() - begunMs)));
     }, ms);
     this.#timer.unref();
   }
 
-  #waitMs(): number {
+  /** Until the next round, after one that took `tookMs`. */
+  #waitMs(tookMs: number): number {
     const { intervalMs } = this.#settings;
     return this.#failures === 0
-      ? intervalMs
+      ? Math.max(0, intervalMs - tookMs)
       : Math.max(intervalMs, Math.min(retryMsMax, 1000 * 2 ** this.#failures));
   }
 
@@ -221,17 +223,21 @@ export class ContinuousBackup {
     }
   }
 
+  /** Writes what waits when the round begins. What is committed meanwhile is for the next round: each file costs syncs. */
   async #shipTo(generation: Generation): Promise<void> {
     const { shipment, folder } = generation;
-    for (let file = shipment.next(); file !== null; file = shipment.next()) {
-      generation.framesBytes += await this.#write(folder, shipment, file);
-      generation.framesCount++;
+    for (let isAll = false; !isAll; ) {
+      const begunMs = this.#host.nowMs();
+      const file = shipment.next();
+      if (file !== null) {
+        generation.framesBytes += await this.#write(folder, shipment, file);
+        generation.framesCount++;
+      }
       this.#shippedMs = this.#host.nowMs();
-      this.#waitingSinceMs = file.head.etag === null ? this.#waitingSinceMs : null;
       if (this.#isClosed) return;
+      isAll = file === null || file.head.etag !== null;
+      if (isAll) this.#waitingSinceMs = shipment.waitingBytes === 0 ? null : begunMs;
     }
-    this.#shippedMs = this.#host.nowMs();
-    this.#waitingSinceMs = null;
   }
 
   /** Contents first: whoever finds the file finds what it refers to. @returns bytes of the file */
