@@ -306,6 +306,45 @@ test("a full disk fails the backup and not the writers, leaves nothing half, and
   backup.close();
 });
 
+test("what is committed while a file is written waits for the next round: a round ends, whatever is written", async () => {
+  const client = await startEndpointClient([
+    "--RunInMemory=false",
+    `--DataDir=${newFolder("data")}`,
+  ]);
+  const database = (await client.server.running.services.databases.find("db")) as Database;
+  const folder = newFolder("backup");
+  const definition = {
+    Continuous: { IntervalInSec: 3600 },
+    LocalSettings: { FolderPath: folder },
+  };
+  const { files } = nodeEnvironment();
+  let value = 0;
+  // Each file that is begun has a write committed before it is whole.
+  const busy: FileSystem = Object.assign(Object.create(files) as FileSystem, {
+    open: async (...args: Parameters<FileSystem["open"]>) => {
+      if (value > 0) await put(client, "a", ++value);
+      return await files.open(...args);
+    },
+  });
+  const host = { report: () => undefined, nowMs: () => Date.now(), ended: () => undefined };
+  const backup = new ContinuousBackup(host, database, periodicBackup(definition, 1, new Date()), {
+    place: new FolderPlace(busy, folder),
+    key: null,
+  });
+  await backup.ship();
+  await put(client, "a", ++value);
+  const filesBefore = readdirSync(onlyFolder(folder)).length;
+  await backup.ship();
+  expect(readdirSync(onlyFolder(folder)).length).toBe(filesBefore + 1);
+  const { WaitingBytes, BehindInSec } = backup.status()["Continuous"] as Json;
+  expect(WaitingBytes).toBeGreaterThan(0);
+  expect(BehindInSec).toBeLessThan(60);
+  await backup.finish();
+  value = 0;
+  await restored(client, { DatabaseName: "again", BackupLocation: folder });
+  expect(await valueIn(client, "again", "a")).toBeGreaterThan(1);
+});
+
 test("a new base is made in time, beside what continues the old one, which is kept as long as the task says", async () => {
   const client = await startEndpointClient([
     "--RunInMemory=false",
