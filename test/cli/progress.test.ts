@@ -10,7 +10,13 @@ function lineOn(isTTY: boolean, isQuiet = false) {
   const options = { is: () => isQuiet, text: () => undefined, all: () => [] };
   const streams = { input: new PassThrough(), output: new PassThrough(), errors };
   const line = new ProgressLine({ streams, options }, () => time.ms);
-  return { line, time, written: () => String(errors.read() ?? "") };
+  // One read gives all that is there, or (from Node 26 on) one write of it.
+  const written = () => {
+    let text = "";
+    for (let piece = errors.read(); piece !== null; piece = errors.read()) text += String(piece);
+    return text;
+  };
+  return { line, time, written };
 }
 
 test("tells percent, rate and time left, where the total is known", () => {
