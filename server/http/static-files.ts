@@ -41,8 +41,12 @@ export class StaticFiles {
 
   /** Is there a file of that name, directly in the folder? */
   has(name: string): boolean {
-    this.#names ??= new Set(namesIn(this.#folder));
-    return this.#names.has(name);
+    if (this.#names === undefined) {
+      const names = namesIn(this.#folder);
+      // None: perhaps they could not be listed just now.
+      if (names.length > 0) this.#names = new Set(names);
+    }
+    return this.#names?.has(name) === true;
   }
 
   /** Replies with the file `name`, which is there. */
@@ -51,6 +55,8 @@ export class StaticFiles {
     if (found === undefined) {
       found = read(`${this.#folder}/${name}`);
       this.#files.set(name, found);
+      // What could not be read just now is read when it is asked for again.
+      found.catch(() => this.#files.delete(name));
     }
     const { type, etag, bytes, compressed } = await found;
     const headers = {

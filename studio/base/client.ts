@@ -90,7 +90,7 @@ async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<R
 async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
   const kept = method === "GET" ? cache.get(path) : undefined;
   const body = sent.text ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json));
-  const headers: Record<string, string> = { "X-Jackdaw-Studio": "1", ...sent.headers };
+  const headers: Record<string, string> = { ...sent.headers };
   if (body !== undefined) headers["Content-Type"] ??= "application/json";
   if (kept !== undefined) headers["If-None-Match"] = kept.etag;
   const startedMs = performance.now();

@@ -108,7 +108,7 @@ function List({
   const { state, error, need, reload } = useBlocks(base, collection);
   const nowMs = Date.now();
   const columns = useMemo(
-    () => (state === null ? [] : columnsOf(database, state, nowMs)),
+    () => (state === null ? [] : columnsOf(database, state, collection === undefined, nowMs)),
     [database, state?.columns],
   );
   const row = (index: number) =>
@@ -159,7 +159,6 @@ function useBlocks(base: string, collection: string | undefined) {
         pageSize: String(blockRows),
       });
       if (collection !== undefined) query.set("collection", collection);
-      for (const name of collection === undefined ? ["Name"] : []) query.append("binding", name);
       try {
         const { body } = await get<Preview>(
           `${base}/studio/collections/preview?${query}`,
@@ -212,6 +211,7 @@ function withBlock(before: Blocks | null, block: number, found: Preview): Blocks
 function columnsOf(
   database: string,
   { columns, blocks }: Blocks,
+  isOfAll: boolean,
   nowMs: number,
 ): Column<PreviewRow>[] {
   const sample = [...blocks.values()].flat().slice(0, blockRows);
@@ -227,6 +227,7 @@ function columnsOf(
         </a>
       ),
     },
+    ...(isOfAll ? [collectionColumn(database)] : []),
     ...shown.slice(0, shownColumnsMax).map((name): Column<PreviewRow> => {
       const isNumber = sample.every((row) => row[name] == null || typeof row[name] === "number");
       return {
@@ -248,6 +249,17 @@ function columnsOf(
       ),
     },
   ];
+}
+
+/** Of the list of all documents, whose fields differ. */
+function collectionColumn(database: string): Column<PreviewRow> {
+  return {
+    key: "@collection",
+    title: "Collection",
+    width: 180,
+    cell: ({ "@metadata": { "@collection": name } }) =>
+      name === undefined ? null : <a href={href(["db", database, "docs", name])}>{name}</a>,
+  };
 }
 
 function isCounted(row: PreviewRow, name: string): boolean {
