@@ -1,0 +1,118 @@
+/**
+ * The studio of a real server in a real browser, for the flows in test/studio/flows: Chromium of the system, or the one
+ * that CHROMIUM names.
+ *
+ * After every test it is checked that the page logged no error, broke no rule of its Content-Security-Policy, and asked no
+ * other origin for anything.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import {
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+  type TestServerOptions,
+} from "./start-test-server.ts";
+
+const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+/** Where pictures of the pages go, to be looked at; none without it. */
+const pictures = process.env["PICTURES"];
+
+export interface StudioBrowser {
+  readonly server: TestServer;
+  readonly browser: Browser;
+  /** Of the present test: an administrator's, 1440 by 900. */
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Opens a page of the studio: the part of its address behind `/studio/`. */
+  open(path: string): Promise<unknown>;
+  /** The present test has the server refuse a request with this status. 404 and 409 are always expected. */
+  expectRefusal(status: number): void;
+  /** The same checks for a page that the test opened itself. */
+  watch(page: Page): void;
+}
+
+/** Called once in a file of flows; its fields are set while a test runs. By default the server has a database "shop". */
+export function studioBrowser(
+  options: TestServerOptions = { databases: [{ name: "shop" }] },
+): StudioBrowser {
+  let server: TestServer;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let complaints: string[];
+  let refusals: Set<number>;
+
+  const watch = (watched: Page) => {
+    const origin = new URL(server.url).origin;
+    watched.on("console", (message) => {
+      if (message.type() === "error") complaints.push(message.text());
+    });
+    watched.on("pageerror", (error) => complaints.push(error.message));
+    watched.on("request", (request) => {
+      const url = request.url();
+      if (url.startsWith("blob:") || url.startsWith("data:")) return;
+      if (new URL(url).origin !== origin) complaints.push(`foreign request: ${url}`);
+    });
+  };
+
+  beforeAll(async () => {
+    if (!existsSync(executablePath))
+      throw new Error(`There is no Chromium at ${executablePath}: install it, or set CHROMIUM.`);
+    server = await startTestServer(options);
+    const flags =
+      "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+    browser = await chromium.launch({ executablePath, args: flags.split(" ") });
+    if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    await stopTestServers();
+  });
+
+  beforeEach(async () => {
+    const { key, certificate } = await server.client({ clearance: "ClusterAdmin" });
+    context = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      ignoreHTTPSErrors: true,
+      clientCertificates: [
+        { origin: server.url, key: Buffer.from(key ?? ""), cert: Buffer.from(certificate ?? "") },
+      ],
+    });
+    page = await context.newPage();
+    complaints = [];
+    refusals = new Set([404, 409]);
+    watch(page);
+  }, 60_000);
+
+  afterEach(async ({ task }) => {
+    if (pictures !== undefined)
+      await page.screenshot({ path: `${pictures}/${task.name.replace(/\W+/g, "-")}.png` });
+    await context.close();
+    const isExpected = (text: string) => {
+      const status = /status of (\d{3})/.exec(text)?.[1];
+      return status !== undefined && refusals.has(Number(status));
+    };
+    expect(complaints.filter((text) => !isExpected(text))).toEqual([]);
+  });
+
+  return {
+    get server() {
+      return server;
+    },
+    get browser() {
+      return browser;
+    },
+    get context() {
+      return context;
+    },
+    get page() {
+      return page;
+    },
+    open: (path) => page.goto(`${server.url}/studio/${path}`),
+    expectRefusal: (status) => refusals.add(status),
+    watch,
+  };
+}
