@@ -7,13 +7,20 @@ import { address, href, open, startRouter } from "./base/router.ts";
 import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
-import { DocumentsPage } from "./pages/documents.tsx";
 import { usePage } from "./shell/page.ts";
 import { askServer } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
-const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
+const DocumentsPage = lazy(
+  async () => (await import("./pages/documents/documents-page.tsx")).DocumentsPage,
+);
+const DocumentPage = lazy(
+  async () => (await import("./pages/document/document-page.tsx")).DocumentPage,
+);
+const NewDocument = lazy(
+  async () => (await import("./pages/document/new-document.tsx")).NewDocument,
+);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 
 function Page() {
@@ -22,6 +29,15 @@ function Page() {
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
+    const collection = address.value.query.get("new");
+    if (page === "doc" && rest[0] === undefined && collection !== null)
+      return (
+        <NewDocument
+          key={address.value.query.get("from")}
+          database={name}
+          collection={collection}
+        />
+      );
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }

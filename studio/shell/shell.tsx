@@ -6,6 +6,7 @@ import { identity } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { switchTheme } from "../base/theme.ts";
 import { Icon, type IconName } from "../components/icon.tsx";
+import { Toasts } from "../components/toast.tsx";
 import { database } from "./database.ts";
 import { type Crumb, crumbs, pageName } from "./page.ts";
 import { server } from "./server.ts";
@@ -29,6 +30,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Foot />
         <BottomTabs />
       </div>
+      <Toasts />
     </>
   );
 }
