@@ -183,7 +183,11 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
         ask={{ base, ...rql, name: `${database}-${title}`, fields }}
         total={state?.total ?? 0}
       />
-      <a class="btn primary" href={href(["db", database, "doc"], { new: collection ?? "@" })}>
+      <a
+        class="btn primary"
+        data-new=""
+        href={href(["db", database, "doc"], { new: collection ?? "@" })}
+      >
         <Icon name="plus" />
         New document
       </a>

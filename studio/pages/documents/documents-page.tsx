@@ -146,7 +146,7 @@ function NoDocuments({ database, reload }: { database: string; reload: () => voi
           collection.
         </p>
         <div class="row">
-          <a class="btn primary" href={href(["db", database, "doc"], { new: "" })}>
+          <a class="btn primary" href={href(["db", database, "doc"], { new: "@" })}>
             New document
           </a>
           <button type="button" class="btn" onClick={reload}>
