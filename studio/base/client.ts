@@ -74,6 +74,8 @@ export interface Sent {
   readonly json?: unknown;
   /** Sent as it is, instead of `json`. */
   readonly text?: string;
+  /** Sent as it is, without a type of its own. */
+  readonly blob?: Blob;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -82,33 +84,76 @@ export async function send<T>(method: string, path: string, sent: Sent = {}): Pr
   return await fetchJson<T>(method, path, sent);
 }
 
+/** As `send`, the text of the body: for what `JSON.parse` would round. */
+export async function sendText(
+  method: string,
+  path: string,
+  sent: Sent = {},
+): Promise<Reply<string>> {
+  return await fetchText(method, path, sent);
+}
+
+/** The body of a reply as it comes. */
+export async function openStream(
+  method: string,
+  path: string,
+  sent: Sent = {},
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await reached(method, path, sent, {});
+  if (!response.ok) throw new ServerError(response.status, errorBody(await response.text()));
+  if (response.body === null) throw new OfflineError("The reply has no body.");
+  return response.body;
+}
+
 async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<Reply<T>> {
   const { body, etag, status } = await fetchText(method, path, sent);
   return { body: (body === "" ? null : JSON.parse(body)) as T, etag, status };
 }
 
-async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
-  const kept = method === "GET" ? cache.get(path) : undefined;
-  const body = sent.text ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json));
-  const headers: Record<string, string> = { ...sent.headers };
-  if (body !== undefined) headers["Content-Type"] ??= "application/json";
-  if (kept !== undefined) headers["If-None-Match"] = kept.etag;
-  const startedMs = performance.now();
-  let response: Response;
-  let text: string;
+/** Sends a request; @throws OfflineError */
+async function reached(
+  method: string,
+  path: string,
+  sent: Sent,
+  extra: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const body = sent.text ?? (sent.json === undefined ? sent.blob : JSON.stringify(sent.json));
+  const headers: Record<string, string> = { ...extra, ...sent.headers };
+  if (body !== undefined && sent.blob === undefined) headers["Content-Type"] ??= "application/json";
   try {
-    response = await fetch(path, {
+    return await fetch(path, {
       method,
       headers,
       cache: "no-store",
       ...(body === undefined ? {} : { body }),
       ...(sent.signal === undefined ? {} : { signal: sent.signal }),
     });
+  } catch (error) {
+    throw offline(error, sent);
+  }
+}
+
+/** The error to throw when the server was not reached. */
+function offline(error: unknown, { signal }: Sent): unknown {
+  if (signal?.aborted) return error;
+  connection.value = { ...connection.peek(), isOnline: false };
+  return new OfflineError("The server cannot be reached.", { cause: error });
+}
+
+async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
+  const kept = method === "GET" ? cache.get(path) : undefined;
+  const startedMs = performance.now();
+  const response = await reached(
+    method,
+    path,
+    sent,
+    kept === undefined ? {} : { "If-None-Match": kept.etag },
+  );
+  let text: string;
+  try {
     text = await response.text();
   } catch (error) {
-    if (sent.signal?.aborted) throw error;
-    connection.value = { ...connection.peek(), isOnline: false };
-    throw new OfflineError("The server cannot be reached.", { cause: error });
+    throw offline(error, sent);
   }
   const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
   connection.value = { isOnline: true, last: { what, ms: performance.now() - startedMs } };
