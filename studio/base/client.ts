@@ -123,7 +123,7 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
   }
   if (!response.ok) {
     const error = new ServerError(response.status, errorBody(text));
-    if (error.type !== "Jackdaw.NotSignedIn" || !(await askOtherTabs())) throw error;
+    if (error.type !== "Jackdaw.NotSignedIn" || !(await askOtherTabs(headers))) throw error;
     return await fetchText(method, path, sent);
   }
   const etag = response.headers.get("etag");
