@@ -1,9 +1,10 @@
 /** The studio begins here. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { askIdentity } from "./base/identity.ts";
+import { askIdentity, lacksCertificate } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
+import { signedOut } from "./base/session.ts";
 import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
@@ -24,6 +25,7 @@ const DocumentPage = lazy(
 const NewDocument = lazy(
   async () => (await import("./pages/document/new-document.tsx")).NewDocument,
 );
+const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 
 function Page() {
@@ -53,6 +55,16 @@ function Page() {
   if (area === undefined || (area === "db" && page === undefined && name !== undefined))
     return <Start />;
   return <Unknown />;
+}
+
+/** The pages, for those who are let in. */
+function Studio() {
+  if (lacksCertificate.value || signedOut.value !== null) return <GettingInPage />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
 }
 
 /** An address of no page, of which one leads on. */
@@ -123,12 +135,7 @@ startTheme();
 startRouter();
 const root = document.getElementById("app");
 if (root !== null) {
-  render(
-    <Shell>
-      <Page />
-    </Shell>,
-    root,
-  );
+  render(<Studio />, root);
 }
 // The pages show what fails here by themselves.
 askIdentity().catch(() => undefined);

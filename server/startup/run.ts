@@ -30,6 +30,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -121,6 +122,7 @@ async function serve(
       if (address === undefined) throw new Error("the server does not listen yet");
       return address;
     },
+    foreignStudio: readForeignStudio(config.studioPath),
     serverId: await durableId(storage.values, "server/id"),
     topologyId: await durableId(storage.values, "server/topology-id"),
     startedAt: new Date(),
