@@ -135,6 +135,7 @@ export {
   Revisions,
 } from "./api/revisions.ts";
 export {
+  type DryRunOptions,
   type SetOperationOptions,
   SetOperations,
   type WatchedPatch,
@@ -241,5 +242,6 @@ export type {
   OperationWork,
   StartedOperation,
 } from "./store/operations.ts";
+export { isInterrupted } from "./store/operations.ts";
 export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };
