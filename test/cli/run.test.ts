@@ -114,8 +114,12 @@ describe("documents and queries", () => {
 
   test("tell how they ran instead", async () => {
     const { out } = await jackdaw(["query", "from Users where Age > 30", "-w", "--plan"]);
-    expect(out).toMatch(/1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./);
-    expect(out).toMatch(/2\. Read 2 documents\. \d+\.\d ms\n3\. Returned 2 rows\.\n\d+ ms in all\n$/);
+    expect(out).toMatch(
+      /1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./,
+    );
+    expect(out).toMatch(
+      /2\. Read 2 documents\. \d+\.\d ms\n3\. Returned 2 rows\.\n\d+ ms in all\n$/,
+    );
     expect(await json(["query", "from Users", "--plan"])).toMatchObject({ BetterIndex: null });
   });
 
