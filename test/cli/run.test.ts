@@ -109,6 +109,17 @@ describe("documents and queries", () => {
     expect(await json(words)).toMatchObject({ TotalResults: 2 });
   });
 
+  test("tell how they ran instead", async () => {
+    const { out } = await jackdaw(["query", "from Users where Age > 30", "-w", "--plan"]);
+    expect(out).toMatch(
+      /1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./,
+    );
+    expect(out).toMatch(
+      /2\. Read 2 documents\. \d+\.\d ms\n3\. Returned 2 rows\.\n\d+ ms in all\n$/,
+    );
+    expect(await json(["query", "from Users", "--plan"])).toMatchObject({ BetterIndex: null });
+  });
+
   test("come from a file and from standard input, and their mistakes are told", async () => {
     writeFileSync(join(folder, "query.rql"), "from Users");
     expect((await jackdaw(["query", "-f", join(folder, "query.rql"), "--csv"])).out).toContain(
