@@ -15,6 +15,7 @@ import { Shell } from "./shell/shell.tsx";
 /** Pages that are loaded when they are opened. */
 const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
+const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -22,6 +23,7 @@ function Page() {
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
+    if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }

@@ -23,7 +23,7 @@ export class ServerError extends Error {
 
 export class OfflineError extends Error {}
 
-interface ErrorBody {
+export interface ErrorBody {
   readonly Message?: string;
   readonly Type?: string;
   readonly hint?: string;
@@ -74,6 +74,8 @@ export interface Sent {
   readonly json?: unknown;
   /** Sent as it is, instead of `json`. */
   readonly text?: string;
+  /** Sent as it is, with the type that it has. */
+  readonly form?: FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -89,9 +91,10 @@ async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<R
 
 async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
   const kept = method === "GET" ? cache.get(path) : undefined;
-  const body = sent.text ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json));
+  const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
+  const body = sent.form ?? sent.text ?? json;
   const headers: Record<string, string> = { ...sent.headers };
-  if (body !== undefined) headers["Content-Type"] ??= "application/json";
+  if (typeof body === "string") headers["Content-Type"] ??= "application/json";
   if (kept !== undefined) headers["If-None-Match"] = kept.etag;
   const startedMs = performance.now();
   let response: Response;

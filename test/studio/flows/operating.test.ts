@@ -1,0 +1,169 @@
+/** The operator's pages of the studio in a real browser: databases, backups, import and export, certificates, figures, settings. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const studio = studioBrowser();
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-backups-"));
+
+beforeAll(async () => {
+  await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const button = (name: string | RegExp) => studio.page.getByRole("button", { name });
+const documentsOf = async (database: string) => {
+  const { json } = await studio.server.request(`/databases/${database}/stats/essential`);
+  return (json as { CountOfDocuments: number }).CountOfDocuments;
+};
+const make = (name: string) => studio.server.running.services.databases.create(name, {});
+
+test("a schedule is made, run and verified, and its backup restored into a new database", async () => {
+  await studio.open("db/shop/backup");
+  await studio.page.getByRole("heading", { name: "shop was never backed up from here" }).waitFor();
+  await button("New schedule").click();
+  await studio.page.getByRole("textbox", { name: "Folder on the server" }).fill(folder);
+  await button("Save the schedule").click();
+  await studio.page.getByText("Full on Sunday at 02:00, changes every day at 02:00").waitFor();
+  await button("Back up now").click();
+  await studio.page
+    .getByText(/Verified: it was restored aside, and has all 1,\d+ documents/)
+    .waitFor();
+  await button("Close").click();
+  await studio.page.getByRole("cell", { name: "Verified" }).waitFor();
+  await button("Restore…").click();
+  const dialog = studio.page.getByRole("dialog");
+  await dialog.getByRole("textbox").fill("shop");
+  await dialog.getByText("There is a database shop already.").waitFor();
+  expect(await dialog.getByRole("button", { name: "Restore shop" }).isDisabled()).toBe(true);
+  await dialog.getByRole("textbox").fill("again");
+  await dialog.getByRole("button", { name: "Restore again" }).click();
+  await studio.page.getByText(/again is restored, with 1,\d+ documents/).waitFor();
+  expect(await documentsOf("again")).toBe(await documentsOf("shop"));
+});
+
+test("a backup is made by hand into a folder, where it can be restored from", async () => {
+  await make("small");
+  await studio.open("db/small/backup");
+  await button("Back up now").click();
+  const path = studio.page.getByRole("textbox", { name: "Folder on the server" });
+  await path.fill("relative/path");
+  studio.expectRefusal(400);
+  await button("Back up small").click();
+  await studio.page.getByRole("dialog").getByRole("alert").waitFor();
+  await path.fill(join(folder, "by hand"));
+  await button("Back up small").click();
+  await studio.page.getByText(/Verified: it was restored aside/).waitFor();
+  await button("Close").click();
+  const rows = studio.page.getByRole("region", { name: "Made by hand" }).getByRole("row");
+  await rows.nth(1).getByText("Verified").waitFor();
+  await studio.page.reload();
+  await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
+});
+
+test("lines of JSON are dropped, seen before they are imported, and those that exist are left alone", async () => {
+  await make("lines");
+  const put = (id: string, body: object) =>
+    studio.server.request(`/databases/lines/docs?id=${id}`, {
+      method: "PUT",
+      body: JSON.stringify(body),
+    });
+  await put("orders/7", { Amount: "mine" });
+  await studio.open("db/lines/backup?tab=import");
+  const lines = Array.from({ length: 2500 }, (_, n) => `{"Key":"orders/${n}","Amount":${n}.10}`);
+  await drop("orders-2025.jsonl", lines.join("\n"));
+  await studio.page.getByRole("table", { name: "The first rows" }).getByText("orders/3").waitFor();
+  expect(await studio.page.getByRole("textbox", { name: /Collection/ }).inputValue()).toBe(
+    "Orders",
+  );
+  await studio.page.getByRole("combobox", { name: /Id from the field/ }).selectOption("Key");
+  await studio.page.getByRole("checkbox", { name: /Leave documents that exist/ }).check();
+  await button("Import orders-2025.jsonl").click();
+  await studio.page
+    .getByText("2,499 documents imported from orders-2025.jsonl, 1 skipped.")
+    .waitFor();
+  expect(await documentsOf("lines")).toBe(2500);
+  const { text } = await studio.server.request("/databases/lines/docs?id=orders/7&id=orders/8");
+  expect(text).toContain('"Amount":"mine"');
+  // The digits of a number are kept, and the collection is the one that was chosen.
+  expect(text).toContain('"Amount":8.10');
+  expect(text).toContain('"@collection":"Orders"');
+});
+
+test("a table is imported with its types, and a broken one tells its line", async () => {
+  await make("tables");
+  await studio.open("db/tables/backup?tab=import");
+  await drop("people.csv", 'Name,Age,Address.City\n"Ada",36,London\n"Alan, T.",41,"Wilmslow"\n');
+  await button("Import people.csv").click();
+  await studio.page.getByText("2 documents imported from people.csv.").waitFor();
+  const { text } = await studio.server.request("/databases/tables/docs?startsWith=people/");
+  expect(text).toContain('"Name":"Alan, T.","Age":41,"Address":{"City":"Wilmslow"}');
+  await studio.page.getByRole("button", { name: "Another file" }).click();
+  await drop("bad.csv", "A,B\n1,2\n3\n");
+  await studio.page.getByText("Line 3 has 1 cells, and the first line has 2.").waitFor();
+});
+
+test("an export is downloaded, and imported again it gives the same documents", async () => {
+  await studio.open("db/shop/backup?tab=export");
+  await studio.page
+    .getByRole("group", { name: "Only of these collections" })
+    .getByText("Regions")
+    .click();
+  const download = studio.page.waitForEvent("download");
+  await button("Export shop").click();
+  const path = join(folder, "shop.ravendbdump");
+  await (await download).saveAs(path);
+  await studio.page.getByText(/is in your downloads/).waitFor();
+  await make("copy");
+  await studio.open("db/copy/backup?tab=import");
+  await drop("shop.ravendbdump", readFileSync(path));
+  await button("Import shop.ravendbdump").click();
+  await studio.page.getByText("4 documents imported from shop.ravendbdump.").waitFor();
+  expect(await documentsOf("copy")).toBe(4);
+});
+
+test("documents of one collection are exported as lines that are the documents", async () => {
+  await studio.open("db/shop/backup?tab=export");
+  await studio.page.getByRole("combobox", { name: "As" }).selectOption("jsonl");
+  await studio.page
+    .getByRole("group", { name: "Only of these collections" })
+    .getByText("Regions")
+    .click();
+  const download = studio.page.waitForEvent("download");
+  await button("Export shop").click();
+  const path = join(folder, "regions.jsonl");
+  await (await download).saveAs(path);
+  const lines = readFileSync(path, "utf8").trim().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { Name: string }).Name.trim()).sort()).toEqual([
+    "Eastern",
+    "Northern",
+    "Southern",
+    "Western",
+  ]);
+});
+
+test("sample data goes into a new database where this one has documents", async () => {
+  await studio.open("db/shop/backup?tab=sample");
+  await button("Make demo with it").click();
+  await studio.page.getByRole("link", { name: /^Orders/ }).waitFor();
+  expect(studio.page.url()).toContain("/db/demo/docs");
+});
+
+/** Drops a file on the place for it. */
+async function drop(name: string, content: string | Buffer): Promise<void> {
+  const data = await studio.page.evaluateHandle(
+    ({ name, base64 }) => {
+      const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([bytes], name));
+      return transfer;
+    },
+    { name, base64: Buffer.from(content).toString("base64") },
+  );
+  await studio.page.getByRole("group", { name: "File to import" }).dispatchEvent("drop", {
+    dataTransfer: data,
+  });
+}
