@@ -1,9 +1,10 @@
 /** The studio begins here. */
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { askIdentity } from "./base/identity.ts";
+import { askIdentity, lacksCertificate } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
+import { signedOut } from "./base/session.ts";
 import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
@@ -14,6 +15,7 @@ import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
 const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
+const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
 
@@ -30,6 +32,16 @@ function Page() {
   }
   if (area === undefined) return <Start />;
   return <Unknown />;
+}
+
+/** The pages, for those who are let in. */
+function Studio() {
+  if (lacksCertificate.value || signedOut.value !== null) return <GettingInPage />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
 }
 
 function Start() {
@@ -53,12 +65,7 @@ startTheme();
 startRouter();
 const root = document.getElementById("app");
 if (root !== null) {
-  render(
-    <Shell>
-      <Page />
-    </Shell>,
-    root,
-  );
+  render(<Studio />, root);
 }
 // The pages show what fails here by themselves.
 askIdentity().catch(() => undefined);

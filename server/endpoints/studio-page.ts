@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Exchange } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
-import { StaticFiles } from "../http/static-files.ts";
+import { type FileRequest, StaticFiles } from "../http/static-files.ts";
 import type { Route } from "../routing/route.ts";
 
 export const studioStart = "/studio/databases";
@@ -22,7 +22,7 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-const built = studioFilesIn(builtFolder());
+export const builtStudio = studioFilesIn(builtFolder());
 
 export const studioPageRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/studio", access: "open", handle: getStart },
@@ -31,7 +31,7 @@ export const studioPageRoutes: readonly Route[] = [
 
 /** Was it built? */
 export function hasStudio(): boolean {
-  return built.has("index.html");
+  return builtStudio.has("index.html");
 }
 
 /** The files of a studio that was built into `folder`. */
@@ -60,11 +60,11 @@ function getStart(exchange: Exchange): void {
 
 /** GET /studio/*: a file of the studio, or the page */
 async function getFile(exchange: Exchange): Promise<void> {
-  await replyStudioFile(exchange, built);
+  await replyStudioFile(exchange, builtStudio);
 }
 
 /** A file; every other address shows the page, which knows what to show for it. */
-export async function replyStudioFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+export async function replyStudioFile(exchange: FileRequest, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length);
   if (files.has(name)) await files.reply(exchange, name);
   // What a page of an older version asks for must not become a page.

@@ -7,8 +7,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { isUnchanged, quoted } from "./conditional.ts";
-import type { Exchange } from "./exchange.ts";
 import type { ReplyHeaders } from "./response.ts";
+
+/** What a file is the reply to: an exchange of the server, or of what stands before one. */
+export interface FileRequest {
+  readonly path: string;
+  header(name: string): string | undefined;
+  reply(status: number, headers: ReplyHeaders, body?: Buffer): void;
+}
 
 interface StaticFile {
   readonly type: string;
@@ -50,7 +56,7 @@ export class StaticFiles {
   }
 
   /** Replies with the file `name`, which is there. */
-  async reply(exchange: Exchange, name: string): Promise<void> {
+  async reply(request: FileRequest, name: string): Promise<void> {
     let found = this.#files.get(name);
     if (found === undefined) {
       found = read(`${this.#folder}/${name}`);
@@ -66,10 +72,10 @@ export class StaticFiles {
       "cache-control": hashedName.test(name) ? "public, max-age=31536000, immutable" : "no-cache",
       vary: "accept-encoding",
     };
-    if (isUnchanged(exchange, etag)) exchange.reply(304, headers);
-    else if (/\bgzip\b/.test(exchange.header("accept-encoding") ?? "")) {
-      exchange.reply(200, { ...headers, "content-encoding": "gzip" }, compressed);
-    } else exchange.reply(200, headers, bytes);
+    if (isUnchanged(request, etag)) request.reply(304, headers);
+    else if (/\bgzip\b/.test(request.header("accept-encoding") ?? "")) {
+      request.reply(200, { ...headers, "content-encoding": "gzip" }, compressed);
+    } else request.reply(200, headers, bytes);
   }
 }
 

@@ -5,6 +5,7 @@
  * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
  */
 import { signal } from "@preact/signals";
+import { askOtherTabs, sessionHeaders } from "./session.ts";
 
 /** What the server says of a request that it did not carry out. */
 export class ServerError extends Error {
@@ -93,7 +94,9 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
   const kept = method === "GET" ? cache.get(path) : undefined;
   const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
   const body = sent.form ?? sent.text ?? json;
-  const headers: Record<string, string> = { ...sent.headers };
+  const headers: Record<string, string> = { ...sent.headers, ...(await sessionHeaders()) };
+  // No page elsewhere can send it without asking first (docs/security.md).
+  if (method !== "GET") headers["X-Jackdaw-Studio"] = "1";
   if (typeof body === "string") headers["Content-Type"] ??= "application/json";
   if (kept !== undefined) headers["If-None-Match"] = kept.etag;
   const startedMs = performance.now();
@@ -114,12 +117,18 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
     throw new OfflineError("The server cannot be reached.", { cause: error });
   }
   const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
-  connection.value = { isOnline: true, last: { what, ms: performance.now() - startedMs } };
+  // 502: of `jackdaw studio`, which cannot reach the server.
+  const isOnline = response.status !== 502;
+  connection.value = { isOnline, last: { what, ms: performance.now() - startedMs } };
   if (response.status === 304 && kept !== undefined) {
     keep(path, kept);
     return { body: kept.text, etag: kept.etag, status: 200 };
   }
-  if (!response.ok) throw new ServerError(response.status, errorBody(text));
+  if (!response.ok) {
+    const error = new ServerError(response.status, errorBody(text));
+    if (error.type !== "Jackdaw.NotSignedIn" || !(await askOtherTabs())) throw error;
+    return await fetchText(method, path, sent);
+  }
   const etag = response.headers.get("etag");
   if (method === "GET" && etag !== null) keep(path, { etag, text });
   return { body: text, etag, status: response.status };

@@ -16,9 +16,13 @@ interface WhoAmI {
 }
 
 export const identity = signal<Identity | null>(null);
+/** Does the server want a certificate that the browser did not show? */
+export const lacksCertificate = signal(false);
 
 export async function askIdentity(): Promise<void> {
   const { body } = await get<WhoAmI | null>("/certificates/whoami");
+  // Over TLS everybody whom the server knows has a name.
+  lacksCertificate.value = body === null && window.location.protocol === "https:";
   identity.value = {
     name: body?.Name ?? "everybody",
     clearance: body?.SecurityClearance ?? null,
