@@ -18,10 +18,14 @@ const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).Doc
 const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
+const CertificatesPage = lazy(
+  async () => (await import("./pages/certificates.tsx")).CertificatesPage,
+);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
   if (area === "databases") return <DatabasesPage />;
+  if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;

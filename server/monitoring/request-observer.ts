@@ -72,6 +72,7 @@ export class RequestObserver {
   /** A request from the wire has ended. Hot. */
   ended(exchange: Exchange): void {
     const ms = performance.now() - exchange.startedMs;
+    exchange.connection.usedMs = exchange.startedMs;
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
     if (this.#isWatched) this.#tell(exchange, ms);

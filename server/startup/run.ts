@@ -121,9 +121,9 @@ async function serve(
       if (address === undefined) throw new Error("the server does not listen yet");
       return address;
     },
-    serverId: await durableId(storage.values, "server/id"),
-    topologyId: await durableId(storage.values, "server/topology-id"),
+    ...(await durableIds(storage.values)),
     startedAt: new Date(),
+    certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
@@ -294,6 +294,15 @@ async function registerOwn(
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+async function durableIds(
+  values: ValueStore,
+): Promise<Pick<ServerServices, "serverId" | "topologyId">> {
+  return {
+    serverId: await durableId(values, "server/id"),
+    topologyId: await durableId(values, "server/topology-id"),
+  };
 }
 
 /** A GUID that is generated once and stored. */

@@ -3,6 +3,7 @@
  * the disk where it is large: a form, which would need none, is against the page's policy, and a link cannot POST.
  */
 import { type ErrorBody, ServerError } from "./client.ts";
+import { sessionHeaders } from "./session.ts";
 
 export interface Download {
   readonly method: string;
@@ -20,11 +21,14 @@ export interface Download {
 export async function saveDownload(wanted: Download): Promise<string> {
   const response = await fetch(wanted.path, {
     method: wanted.method,
+    headers: {
+      ...(await sessionHeaders()),
+      ...(wanted.method === "GET" ? {} : { "X-Jackdaw-Studio": "1" }),
+      ...(wanted.json === undefined ? {} : { "Content-Type": "application/json" }),
+    },
     signal: wanted.signal,
     cache: "no-store",
-    ...(wanted.json === undefined
-      ? {}
-      : { body: JSON.stringify(wanted.json), headers: { "Content-Type": "application/json" } }),
+    ...(wanted.json === undefined ? {} : { body: JSON.stringify(wanted.json) }),
   });
   if (!response.ok || response.body === null) {
     const text = await response.text();

@@ -91,7 +91,10 @@ const databaseEntries: readonly Entry[] = [
   { page: "query", text: "Query", icon: "query" },
   { page: "backup", text: "Backup and import", icon: "backup" },
 ];
-const serverEntries: readonly Entry[] = [{ page: "databases", text: "Databases", icon: "dbs" }];
+const serverEntries: readonly Entry[] = [
+  { page: "databases", text: "Databases", icon: "dbs" },
+  { page: "certificates", text: "Certificates", icon: "cert" },
+];
 
 function Side() {
   const name = database.value;

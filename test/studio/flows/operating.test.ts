@@ -3,7 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ChangesSocket } from "../../support/changes-socket.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
+import { unzip } from "../../support/unzip.ts";
 
 const studio = studioBrowser();
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-backups-"));
@@ -152,17 +154,66 @@ test("sample data goes into a new database where this one has documents", async 
   expect(studio.page.url()).toContain("/db/demo/docs");
 });
 
+test("a certificate is made, used and revoked, which ends its open connection", async () => {
+  await studio.open("certificates");
+  await button("New certificate").click();
+  const dialog = studio.page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "Name" }).fill("ci-runner");
+  await dialog.getByRole("combobox", { name: "Add a database" }).selectOption("shop");
+  await dialog.getByRole("radio", { name: "shop, read", exact: true }).check();
+  const download = studio.page.waitForEvent("download");
+  await button("Make and download").click();
+  const path = join(folder, "ci-runner.zip");
+  await (await download).saveAs(path);
+  await studio.page.getByText("The key is in this file only.").waitFor();
+  const files = Object.entries(unzip(readFileSync(path)));
+  const file = (ending: string) =>
+    String(files.find(([name]) => name.endsWith(ending) && !name.startsWith("ca"))?.[1]);
+  const pair = { key: file(".key"), certificate: file(".crt") };
+  await button("Done").click();
+  const socket = await ChangesSocket.open(studio.server, "/databases/shop/changes", pair);
+  await studio.page.reload();
+  await button("ci-runner").click();
+  const drawer = studio.page.getByRole("complementary", { name: "Certificate ci-runner" });
+  await drawer.getByText("1 open", { exact: true }).waitFor();
+  await drawer.getByRole("radio", { name: "shop, read and write" }).check();
+  await drawer.getByRole("button", { name: "Save the rights" }).click();
+  await drawer.getByText("Saved", { exact: true }).waitFor();
+  const { certificates } = studio.server.running.services;
+  expect(certificates.list().find(({ Name }) => Name === "ci-runner")?.Permissions).toEqual({
+    shop: "ReadWrite",
+  });
+  await drawer.getByRole("button", { name: "Revoke…" }).click();
+  await studio.page
+    .getByRole("alertdialog")
+    .getByText(/1 open connection/)
+    .waitFor();
+  await button("Revoke ci-runner").click();
+  await socket.closed;
+  await button("ci-runner").waitFor({ state: "detached" });
+});
+
+test("one's own certificate is marked, and cannot be revoked", async () => {
+  await studio.open("certificates");
+  const row = studio.page.getByRole("row", { name: /You/ });
+  await row.getByRole("button").click();
+  const revoke = studio.page.getByRole("complementary").getByRole("button", { name: "Revoke…" });
+  expect(await revoke.isDisabled()).toBe(true);
+  await studio.page.getByText("Another administrator can revoke it.").waitFor();
+  await studio.page.keyboard.press("Escape");
+  await studio.page.getByRole("complementary").waitFor({ state: "detached" });
+});
+
 /** Drops a file on the place for it. */
 async function drop(name: string, content: string | Buffer): Promise<void> {
-  const data = await studio.page.evaluateHandle(
-    ({ name, base64 }) => {
-      const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
-      const transfer = new DataTransfer();
-      transfer.items.add(new File([bytes], name));
-      return transfer;
-    },
-    { name, base64: Buffer.from(content).toString("base64") },
-  );
+  const base64 = Buffer.from(content).toString("base64");
+  // As text: the browser's types are not those of the tests.
+  const data = await studio.page.evaluateHandle(`(() => {
+    const bytes = Uint8Array.from(atob("${base64}"), (one) => one.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], ${JSON.stringify(name)}));
+    return transfer;
+  })()`);
   await studio.page.getByRole("group", { name: "File to import" }).dispatchEvent("drop", {
     dataTransfer: data,
   });
