@@ -230,6 +230,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     clientCertificates: () => [...certificates.expiries()],
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
+    operations: () => storage.operations,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });
