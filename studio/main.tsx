@@ -21,14 +21,17 @@ const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupP
 const CertificatesPage = lazy(
   async () => (await import("./pages/certificates.tsx")).CertificatesPage,
 );
+const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
   if (area === "databases") return <DatabasesPage />;
+  if (area === "performance") return <PerformancePage database={null} />;
   if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
+    if (page === "performance") return <PerformancePage key={name} database={name} />;
     if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;

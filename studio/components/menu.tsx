@@ -98,11 +98,14 @@ export function Menu({ label, items, icon = "more", children }: Properties) {
 
 function MenuEntry({ item, close }: { item: MenuItem; close: () => void }) {
   const { text, icon, note, isDangerous = false, refusal, isChecked } = item;
+  const kind =
+    isChecked === undefined
+      ? ({ role: "menuitem" } as const)
+      : ({ role: "menuitemradio", "aria-checked": isChecked } as const);
   return (
     <button
       type="button"
-      role={isChecked === undefined ? "menuitem" : "menuitemradio"}
-      aria-checked={isChecked}
+      {...kind}
       aria-disabled={refusal !== undefined}
       title={refusal}
       tabIndex={-1}

@@ -89,6 +89,7 @@ interface Entry {
 const databaseEntries: readonly Entry[] = [
   { page: "docs", text: "Documents", icon: "doc" },
   { page: "query", text: "Query", icon: "query" },
+  { page: "performance", text: "Performance", icon: "perf" },
   { page: "backup", text: "Backup and import", icon: "backup" },
 ];
 const serverEntries: readonly Entry[] = [

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "jackdaw-backups-"));
 
 beforeAll(async () => {
   await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
-});
+}, 60_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -202,6 +202,64 @@ test("one's own certificate is marked, and cannot be revoked", async () => {
   await studio.page.getByText("Another administrator can revoke it.").waitFor();
   await studio.page.keyboard.press("Escape");
   await studio.page.getByRole("complementary").waitFor({ state: "detached" });
+});
+
+test("plots move, the request of somebody else is seen, and a query that runs is killed", async () => {
+  await studio.open("db/shop/performance");
+  await studio.page.getByRole("img", { name: /^Latency, p99: / }).waitFor();
+  await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
+  const seen = studio.page.getByRole("table", { name: "Requests" });
+  await expect
+    .poll(
+      async () => {
+        await studio.server.request("/databases/shop/docs?id=orders/830-A");
+        return await seen.getByText("orders/830-A").count();
+      },
+      { timeout: 10_000 },
+    )
+    .toBeGreaterThan(0);
+  await studio.page.getByRole("searchbox", { name: "Filter the requests" }).fill("nothing like it");
+  await seen.waitFor({ state: "detached" });
+  // The peak that the requests made is in the table behind the plot.
+  await button("As tables").click();
+  const rows = studio.page.getByRole("region", { name: "Requests" }).first().getByRole("row");
+  await expect.poll(() => rows.count()).toBeGreaterThan(2);
+  await studio.page.getByRole("tab", { name: "Running" }).click();
+  await studio.page.getByText("No query runs now.").waitFor();
+  // It waits for an index that is paused.
+  await studio.server.request("/databases/shop/admin/indexes/stop", { method: "POST" });
+  const Query = "from Orders where Freight > 1 and ShipVia != null";
+  const slow = studio.server.request("/databases/shop/queries", {
+    method: "POST",
+    body: JSON.stringify({
+      Query,
+      WaitForNonStaleResults: true,
+      WaitForNonStaleResultsTimeout: "00:00:30",
+    }),
+  });
+  await studio.page.getByRole("cell", { name: Query }).waitFor();
+  await button("Kill").click();
+  expect((await slow).status).toBeGreaterThanOrEqual(400);
+  await studio.page.getByText("No query runs now.").waitFor();
+  await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
+});
+
+test("a range is in the address, and a held page asks for nothing more", async () => {
+  await studio.open("performance?range=1h");
+  await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
+  expect(await button("1 h").getAttribute("aria-pressed")).toBe("true");
+  await button("5 min").click();
+  expect(studio.page.url()).toContain("range=5m");
+  let asked = 0;
+  studio.page.on("request", (request) => {
+    if (request.url().includes("/admin/metrics")) asked++;
+  });
+  await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(1);
+  await button("Hold").click();
+  await studio.page.waitForTimeout(300);
+  const before = asked;
+  await studio.page.waitForTimeout(2500);
+  expect(asked).toBe(before);
 });
 
 /** Drops a file on the place for it. */
