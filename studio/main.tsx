@@ -27,6 +27,11 @@ const NewDocument = lazy(
 );
 const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
+const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
+const CertificatesPage = lazy(
+  async () => (await import("./pages/certificates.tsx")).CertificatesPage,
+);
+const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -36,6 +41,8 @@ function Page() {
     if (databaseNames.value?.includes(name) === false) return <UnknownDatabase name={name} />;
   }
   if (area === "databases") return <DatabasesPage />;
+  if (area === "performance") return <PerformancePage database={null} />;
+  if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
@@ -48,6 +55,8 @@ function Page() {
           collection={collection}
         />
       );
+    if (page === "performance") return <PerformancePage key={name} database={name} />;
+    if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }

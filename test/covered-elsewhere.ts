@@ -366,6 +366,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/curl-access.test.ts": ["server/routing/refusal-page.ts"],
   "test/server/database-stops.test.ts": ["engine/database/system-database.ts"],
+  "test/server/monitoring/figures.test.ts": [
+    "server/monitoring/counted-latency.ts",
+    "server/monitoring/figure-ring.ts",
+  ],
   "test/server/endpoints/studio.test.ts": [
     "engine/json/object-members.ts",
     "server/replies/collection-preview.ts",

@@ -123,9 +123,9 @@ async function serve(
       return address;
     },
     foreignStudio: readForeignStudio(config.studioPath),
-    serverId: await durableId(storage.values, "server/id"),
-    topologyId: await durableId(storage.values, "server/topology-id"),
+    ...(await durableIds(storage.values)),
     startedAt: new Date(),
+    certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
@@ -232,6 +232,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     clientCertificates: () => [...certificates.expiries()],
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
+    operations: () => storage.operations,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });
@@ -296,6 +297,15 @@ async function registerOwn(
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+async function durableIds(
+  values: ValueStore,
+): Promise<Pick<ServerServices, "serverId" | "topologyId">> {
+  return {
+    serverId: await durableId(values, "server/id"),
+    topologyId: await durableId(values, "server/topology-id"),
+  };
 }
 
 /** A GUID that is generated once and stored. */

@@ -24,7 +24,7 @@ export class ServerError extends Error {
 
 export class OfflineError extends Error {}
 
-interface ErrorBody {
+export interface ErrorBody {
   readonly Message?: string;
   readonly Type?: string;
   readonly hint?: string;
@@ -75,8 +75,8 @@ export interface Sent {
   readonly json?: unknown;
   /** Sent as it is, instead of `json`. */
   readonly text?: string;
-  /** Sent as it is, without a type of its own. */
-  readonly blob?: Blob;
+  /** Sent as it is, with the type that it has. */
+  readonly data?: Blob | FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -118,12 +118,13 @@ async function reached(
   sent: Sent,
   extra: Readonly<Record<string, string>>,
 ): Promise<Response> {
-  const body = sent.text ?? (sent.json === undefined ? sent.blob : JSON.stringify(sent.json));
+  const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
+  const body = sent.text ?? json ?? sent.data;
   const session = await sessionHeaders();
   const headers: Record<string, string> = { ...extra, ...sent.headers, ...session };
   // No page elsewhere can send it without asking first (docs/security.md).
   if (method !== "GET") headers["X-Jackdaw-Studio"] = "1";
-  if (body !== undefined && sent.blob === undefined) headers["Content-Type"] ??= "application/json";
+  if (typeof body === "string") headers["Content-Type"] ??= "application/json";
   let response: Response;
   try {
     response = await fetch(path, {
