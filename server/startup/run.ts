@@ -119,8 +119,7 @@ async function serve(
     requests,
     monitoring,
     get address() {
-      if (address === undefined) throw new Error("the server does not listen yet");
-      return address;
+      return listening(address);
     },
     foreignStudio: readForeignStudio(config.studioPath),
     ...(await durableIds(storage.values)),
@@ -173,6 +172,11 @@ async function serve(
       await storage.close();
     },
   };
+}
+
+function listening(address: ServerAddress | undefined): ServerAddress {
+  if (address === undefined) throw new Error("the server does not listen yet");
+  return address;
 }
 
 /** The folder of everything that is kept; undefined: nothing is. */
