@@ -24,7 +24,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const name = database.value;
   const pages = entriesOf(name);
   useEffect(() => {
-    setTimeout(() => void loadPalette(), paletteAfterMs);
+    // Without a connection now, it is loaded when it is opened.
+    setTimeout(() => loadPalette().catch(() => undefined), paletteAfterMs);
   }, []);
   useKeys(Object.fromEntries(pages.map(({ page, to }) => [page, to])));
   return (
