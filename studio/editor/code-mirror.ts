@@ -182,7 +182,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     language === "json" ? json() : StreamLanguage.define(rqlTokens),
     syntaxHighlighting(colours),
     source === null ? [] : autocompletion({ override: [source], icons: false }),
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     keymap.of([
       ...own,
       ...completionKeymap,

@@ -15,7 +15,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/docs", "[role=grid] [role=row]:nth-child(1)"],
   ["db/shop/docs/Orders", "[role=grid] .idlink"],
   ["db/shop/docs/Orders?where=ShipTo.City%20%3D%20'Rheims'", ".empty"],
-  ["db/shop/docs/@cmpxchg", ".empty"],
+  ["db/shop/docs/@cmpxchg", "table"],
   ["db/shop/docs/@revisions-bin", ".empty"],
   ["db/shop/doc/orders%2F830-A", ".diff"],
   ["db/shop/doc/orders%2F830-A?view=tree&side=related", ".tree"],
