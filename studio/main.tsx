@@ -1,9 +1,10 @@
 /** The studio begins here. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { askIdentity } from "./base/identity.ts";
+import { askIdentity, lacksCertificate } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
+import { signedOut } from "./base/session.ts";
 import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
@@ -24,7 +25,13 @@ const DocumentPage = lazy(
 const NewDocument = lazy(
   async () => (await import("./pages/document/new-document.tsx")).NewDocument,
 );
+const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
+const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
+const CertificatesPage = lazy(
+  async () => (await import("./pages/certificates.tsx")).CertificatesPage,
+);
+const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -34,6 +41,8 @@ function Page() {
     if (databaseNames.value?.includes(name) === false) return <UnknownDatabase name={name} />;
   }
   if (area === "databases") return <DatabasesPage />;
+  if (area === "performance") return <PerformancePage database={null} />;
+  if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
@@ -46,6 +55,8 @@ function Page() {
           collection={collection}
         />
       );
+    if (page === "performance") return <PerformancePage key={name} database={name} />;
+    if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }
@@ -53,6 +64,16 @@ function Page() {
   if (area === undefined || (area === "db" && page === undefined && name !== undefined))
     return <Start />;
   return <Unknown />;
+}
+
+/** The pages, for those who are let in. */
+function Studio() {
+  if (lacksCertificate.value || signedOut.value !== null) return <GettingInPage />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
 }
 
 /** An address of no page, of which one leads on. */
@@ -123,12 +144,7 @@ startTheme();
 startRouter();
 const root = document.getElementById("app");
 if (root !== null) {
-  render(
-    <Shell>
-      <Page />
-    </Shell>,
-    root,
-  );
+  render(<Studio />, root);
 }
 // The pages show what fails here by themselves.
 askIdentity().catch(() => undefined);

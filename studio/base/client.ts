@@ -5,6 +5,7 @@
  * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
  */
 import { signal } from "@preact/signals";
+import { askOtherTabs, sessionHeaders } from "./session.ts";
 
 /** What the server says of a request that it did not carry out. */
 export class ServerError extends Error {
@@ -23,7 +24,7 @@ export class ServerError extends Error {
 
 export class OfflineError extends Error {}
 
-interface ErrorBody {
+export interface ErrorBody {
   readonly Message?: string;
   readonly Type?: string;
   readonly hint?: string;
@@ -74,8 +75,8 @@ export interface Sent {
   readonly json?: unknown;
   /** Sent as it is, instead of `json`. */
   readonly text?: string;
-  /** Sent as it is, without a type of its own. */
-  readonly blob?: Blob;
+  /** Sent as it is, with the type that it has. */
+  readonly data?: Blob | FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -117,11 +118,16 @@ async function reached(
   sent: Sent,
   extra: Readonly<Record<string, string>>,
 ): Promise<Response> {
-  const body = sent.text ?? (sent.json === undefined ? sent.blob : JSON.stringify(sent.json));
-  const headers: Record<string, string> = { ...extra, ...sent.headers };
-  if (body !== undefined && sent.blob === undefined) headers["Content-Type"] ??= "application/json";
+  const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
+  const body = sent.text ?? json ?? sent.data;
+  const session = await sessionHeaders();
+  const headers: Record<string, string> = { ...extra, ...sent.headers, ...session };
+  // No page elsewhere can send it without asking first (docs/security.md).
+  if (method !== "GET") headers["X-Jackdaw-Studio"] = "1";
+  if (typeof body === "string") headers["Content-Type"] ??= "application/json";
+  let response: Response;
   try {
-    return await fetch(path, {
+    response = await fetch(path, {
       method,
       headers,
       cache: "no-store",
@@ -131,6 +137,10 @@ async function reached(
   } catch (error) {
     throw offline(error, sent);
   }
+  if (response.status !== 401) return response;
+  const { Type } = errorBody(await response.clone().text());
+  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await askOtherTabs(session));
+  return isSignedIn ? await reached(method, path, sent, extra) : response;
 }
 
 /** The error to throw when the server was not reached. */
@@ -156,12 +166,16 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
     throw offline(error, sent);
   }
   const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
-  connection.value = { isOnline: true, last: { what, ms: performance.now() - startedMs } };
+  // 502: of `jackdaw studio`, which cannot reach the server.
+  const isOnline = response.status !== 502;
+  connection.value = { isOnline, last: { what, ms: performance.now() - startedMs } };
   if (response.status === 304 && kept !== undefined) {
     keep(path, kept);
     return { body: kept.text, etag: kept.etag, status: 200 };
   }
-  if (!response.ok) throw new ServerError(response.status, errorBody(text));
+  if (!response.ok) {
+    throw new ServerError(response.status, errorBody(text));
+  }
   const etag = response.headers.get("etag");
   if (method === "GET" && etag !== null) keep(path, { etag, text });
   return { body: text, etag, status: response.status };

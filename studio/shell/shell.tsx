@@ -188,8 +188,13 @@ interface Entry {
 const databaseEntries: readonly Entry[] = [
   { page: "docs", text: "Documents", icon: "doc" },
   { page: "query", text: "Query", icon: "query" },
+  { page: "performance", text: "Performance", icon: "perf" },
+  { page: "backup", text: "Backup and import", icon: "backup" },
 ];
-const serverEntries: readonly Entry[] = [{ page: "databases", text: "Databases", icon: "dbs" }];
+const serverEntries: readonly Entry[] = [
+  { page: "databases", text: "Databases", icon: "dbs" },
+  { page: "certificates", text: "Certificates", icon: "cert" },
+];
 
 function Side() {
   const name = database.value;

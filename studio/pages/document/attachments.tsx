@@ -64,7 +64,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
       for (const file of files) {
         setAdding(`Adding ${file.name}, ${bytes(file.size)}`);
         const query = new URLSearchParams({ id, name: file.name, contentType: file.type });
-        await send("PUT", `${base}/attachments?${query}`, { blob: file });
+        await send("PUT", `${base}/attachments?${query}`, { data: file });
       }
       say(files.length === 1 ? `Added ${files[0]?.name}` : `Added ${files.length} files`);
     } catch (failed) {
