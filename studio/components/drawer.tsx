@@ -10,16 +10,18 @@ interface Properties {
   readonly title: string;
   /** Named to screen readers, where the title alone does not say what it is. */
   readonly label?: string;
+  /** False: the list keeps the focus, as its keys change what is shown. */
+  readonly takesFocus?: boolean;
   close(): void;
   readonly children: ComponentChildren;
 }
 
 /** Stands behind a `.page` inside of an element with the class `beside`. */
-export function Drawer({ title, label = title, close, children }: Properties) {
+export function Drawer({ title, label = title, takesFocus = true, close, children }: Properties) {
   const ref = useRef<HTMLElement>(null);
   useEffect(() => {
     const before = document.activeElement;
-    ref.current?.focus();
+    if (takesFocus) ref.current?.focus();
     return () => {
       // Whoever went on to something else keeps the focus there.
       const isElsewhere = document.activeElement !== document.body;

@@ -274,13 +274,16 @@ function Head<R>({ column, properties }: { column: Column<R>; properties: Proper
   const { sort, sortBy, resize, reorder } = properties;
   const { key, title, kind, width, isNumber = false, canSort = false } = column;
   const isSorted = sort?.key === key;
+  const isResized = useRef(false);
   const startResize = (event: PointerEvent) => {
     const edge = event.currentTarget as HTMLElement;
     edge.setPointerCapture(event.pointerId);
+    isResized.current = true;
     const from = event.clientX;
     edge.onpointermove = ({ clientX }) => resize?.(key, Math.max(widthMin, width + clientX - from));
     edge.onpointerup = () => {
       edge.onpointermove = null;
+      isResized.current = false;
     };
   };
   const text = (
@@ -295,7 +298,11 @@ function Head<R>({ column, properties }: { column: Column<R>; properties: Proper
       class={isNumber ? "vcell num" : "vcell"}
       aria-sort={isSorted ? (sort.isDescending ? "descending" : "ascending") : undefined}
       draggable={reorder !== undefined}
-      onDragStart={(event) => event.dataTransfer?.setData(dragType, key)}
+      onDragStart={(event) => {
+        // Its edge is dragged, not the column.
+        if (isResized.current) event.preventDefault();
+        else event.dataTransfer?.setData(dragType, key);
+      }}
       onDragOver={(event) => {
         if (reorder !== undefined && event.dataTransfer?.types.includes(dragType))
           event.preventDefault();

@@ -184,7 +184,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     language === "json" ? foldService.of(foldOf) : [],
     syntaxHighlighting(colours),
     source === null ? [] : autocompletion({ override: [source], icons: false }),
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     keymap.of([
       ...own,
       ...completionKeymap,

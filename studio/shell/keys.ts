@@ -1,6 +1,6 @@
 /** Keys that work on every page. Single letters can be switched off, and never work while something is typed. */
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { open } from "../base/router.ts";
 import { switchTheme } from "../base/theme.ts";
 
@@ -80,6 +80,21 @@ export function useKeys(addresses: Readonly<Record<string, string>>): void {
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
   }, [JSON.stringify(addresses)]);
+}
+
+/** Single letters of one page; `pressed` tells whether it knew the letter. */
+export function useLetters(pressed: (key: string) => boolean): void {
+  const latest = useRef(pressed);
+  latest.current = pressed;
+  useEffect(() => {
+    const down = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (!hasLetterKeys.value || isTyping(event)) return;
+      if (latest.current(event.key)) event.preventDefault();
+    };
+    document.addEventListener("keydown", down);
+    return () => document.removeEventListener("keydown", down);
+  }, []);
 }
 
 /** Is a text edited? The editor is in a shadow root. */

@@ -1,5 +1,6 @@
 /** The frame around every page: bar, sidebar, state line; at small widths tabs at the bottom. */
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { when } from "../base/format.ts";
 import { identity } from "../base/identity.ts";
 import { lazy } from "../base/lazy.tsx";
@@ -14,11 +15,18 @@ import { pageKeys, palette, useKeys } from "./keys.ts";
 import { type Crumb, crumbs, pageName } from "./page.ts";
 import { StateLine } from "./state-line.tsx";
 
-const Palette = lazy(async () => (await import("./palette.tsx")).Palette);
+const loadPalette = async () => (await import("./palette.tsx")).Palette;
+const Palette = lazy(loadPalette);
+/** It is there before somebody types in it. */
+const paletteAfterMs = 1000;
 
 export function Shell({ children }: { children: ComponentChildren }) {
   const name = database.value;
   const pages = entriesOf(name);
+  useEffect(() => {
+    // Without a connection now, it is loaded when it is opened.
+    setTimeout(() => loadPalette().catch(() => undefined), paletteAfterMs);
+  }, []);
   useKeys(Object.fromEntries(pages.map(({ page, to }) => [page, to])));
   return (
     <>

@@ -29,6 +29,8 @@ export interface StudioBrowser {
   open(path: string): Promise<unknown>;
   /** The present test has the server refuse a request with this status. 404 and 409 are always expected. */
   expectRefusal(status: number): void;
+  /** The present test takes the connection away: what the browser says of that is expected. */
+  expectOffline(): void;
   /** The same checks for a page that the test opened itself. */
   watch(page: Page): void;
 }
@@ -43,6 +45,7 @@ export function studioBrowser(
   let page: Page;
   let complaints: string[];
   let refusals: Set<number>;
+  let isOffline: boolean;
 
   const watch = (watched: Page) => {
     const origin = new URL(server.url).origin;
@@ -84,6 +87,7 @@ export function studioBrowser(
     page = await context.newPage();
     complaints = [];
     refusals = new Set([404, 409]);
+    isOffline = false;
     watch(page);
   }, 60_000);
 
@@ -92,6 +96,7 @@ export function studioBrowser(
       await page.screenshot({ path: `${pictures}/${task.name.replace(/\W+/g, "-")}.png` });
     await context.close();
     const isExpected = (text: string) => {
+      if (isOffline && /ERR_INTERNET_DISCONNECTED|WebSocket connection/.test(text)) return true;
       const status = /status of (\d{3})/.exec(text)?.[1];
       return status !== undefined && refusals.has(Number(status));
     };
@@ -113,6 +118,9 @@ export function studioBrowser(
     },
     open: (path) => page.goto(`${server.url}/studio/${path}`),
     expectRefusal: (status) => refusals.add(status),
+    expectOffline() {
+      isOffline = true;
+    },
     watch,
   };
 }

@@ -74,7 +74,11 @@ export function OpenedDocument(properties: Properties) {
                 revision={edited.revision}
                 marks={parsed.mark === null ? [] : [parsed.mark]}
                 changed={opened.typed}
-                commands={{ "Mod-s": opened.save, "Shift-Alt-f": opened.format }}
+                commands={{
+                  "Mod-s": opened.save,
+                  "Mod-d": () => open(cloneAddress(database, id, version)),
+                  "Shift-Alt-f": opened.format,
+                }}
               />
             )}
           </div>

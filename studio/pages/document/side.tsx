@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../base/client.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { panel, Tabs } from "../../components/tabs.tsx";
+import { useLetters } from "../../shell/keys.ts";
 import { Attachments, attachmentsOf } from "./attachments.tsx";
 import { Counters } from "./counters.tsx";
 import { Related, referencesIn } from "./related.tsx";
@@ -49,6 +50,13 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
     );
     return () => abort.abort();
   }, [base, id, version.changeVector]);
+  const choose = (key: SideName) =>
+    setQuery({ side: key === "revisions" ? undefined : key, rev: undefined, with: undefined });
+  useLetters((key) => {
+    const side = sides[Number(key) - 1];
+    if (side !== undefined) choose(side);
+    return side !== undefined;
+  });
   const related = useMemo(() => referencesIn(version.content, id).length, [version, id]);
   const tabs = [
     { key: "revisions", text: "Revisions", count: revisions },
@@ -59,15 +67,7 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
   ] as const;
   return (
     <div class="pane">
-      <Tabs
-        label="Beside the document"
-        name="side"
-        tabs={tabs}
-        chosen={chosen}
-        choose={(key: SideName) =>
-          setQuery({ side: key === "revisions" ? undefined : key, rev: undefined, with: undefined })
-        }
-      />
+      <Tabs label="Beside the document" name="side" tabs={tabs} chosen={chosen} choose={choose} />
       <div class="pane grow" {...panel("side", chosen)}>
         {chosen === "revisions" && (
           <Revisions

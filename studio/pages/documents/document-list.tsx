@@ -389,7 +389,6 @@ function useChanges(database: string, collection: string | undefined) {
 function useSelection(state: ListState | null, row: (index: number) => ListRow | undefined) {
   const [selected, setSelected] = useState<Selected>(nothingSelected);
   const lastToggled = useRef(0);
-  const seen = [...(state?.blocks.values() ?? [])].flat();
   const selection: TableSelection<ListRow> = {
     state: selected.isAll ? "all" : selected.rows.size > 0 ? "some" : "none",
     has: ({ id }) => selected.isAll || selected.rows.has(id),
@@ -413,6 +412,7 @@ function useSelection(state: ListState | null, row: (index: number) => ListRow |
     toggleAll() {
       if (selected.isAll || selected.rows.size > 0) setSelected(nothingSelected);
       else {
+        const seen = [...(state?.blocks.values() ?? [])].flat();
         const rows = seen.slice(0, selectedMax).map((one) => [one.id, one] as const);
         setSelected({ rows: new Map(rows), isAll: false });
       }

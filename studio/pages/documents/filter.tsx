@@ -51,7 +51,8 @@ export function Filter({ base, collection, where, apply }: Properties) {
     else if (event.key === "Enter" && offer !== undefined) take(offer);
     else if (event.key === "Enter") {
       drop();
-      apply(text.trim());
+      // What is typed may not be drawn yet.
+      apply((input.current?.value ?? text).trim());
     } else return;
     event.preventDefault();
   };

@@ -49,6 +49,7 @@ export interface ListState {
 
 export const blockRows = 128;
 const blocksMax = 20;
+const pauseMs = 40;
 /** `orders/8`, `orders/830-A`, `orders/`. */
 const idStart = /^[^\s=<>()'"]*[/|][^\s=<>()'"]*$/;
 
@@ -120,11 +121,13 @@ export function useRows(ask: ListAsk) {
     [key],
   );
   const isNew = useRef(true);
+  const pause = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => {
     isNew.current = true;
     const requests = asked.current;
     void fetchBlock(0);
     return () => {
+      clearTimeout(pause.current);
       for (const abort of requests.values()) abort.abort();
       requests.clear();
     };
@@ -136,9 +139,13 @@ export function useRows(ask: ListAsk) {
       const last = Math.floor(Math.max(from, to - 1) / blockRows);
       for (const [block, abort] of asked.current)
         if (block < first - 1 || block > last + 1) abort.abort();
-      for (let block = first; block <= last; block++) {
-        if (!held.current?.blocks.has(block) && !asked.current.has(block)) void fetchBlock(block);
-      }
+      // What is scrolled past is not asked for.
+      clearTimeout(pause.current);
+      pause.current = setTimeout(() => {
+        for (let block = first; block <= last; block++) {
+          if (!held.current?.blocks.has(block) && !asked.current.has(block)) void fetchBlock(block);
+        }
+      }, pauseMs);
     },
     [fetchBlock],
   );

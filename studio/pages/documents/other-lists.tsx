@@ -130,7 +130,8 @@ function Identities({ base }: Properties) {
     );
   }
   return (
-    <div class="scroll">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard
+    <div class="scroll" tabIndex={0}>
       <table class="data" aria-label="Identities">
         <thead>
           <tr>
@@ -241,7 +242,8 @@ function Rows({
   children: ComponentChildren;
 }) {
   return (
-    <div class="scroll grow">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard
+    <div class="scroll grow" tabIndex={0}>
       {children}
       {hasMore && (
         <button type="button" class="btn" onClick={more}>

@@ -35,7 +35,7 @@ export function Peek({ base, database, row: { id }, close }: Properties) {
     return () => abort.abort();
   }, [base, id]);
   return (
-    <Drawer title={id} close={close}>
+    <Drawer title={id} takesFocus={false} close={close}>
       <a class="btn" href={href(["db", database, "doc", id])}>
         Open
       </a>

@@ -1,0 +1,389 @@
+/** The documents of a database, and one of them: what people do on pages 2 and 3. */
+import { readFileSync } from "node:fs";
+import { beforeAll, expect, test } from "vitest";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const studio = studioBrowser();
+
+const request = (method: string, path: string, body?: unknown) =>
+  studio.server.request(`/databases/shop/${path}`, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+const put = (id: string, document: object) =>
+  request("PUT", `docs?id=${encodeURIComponent(id)}`, document);
+const stored = async (id: string) => {
+  const { json } = await request("GET", `docs?id=${encodeURIComponent(id)}`);
+  return (json as { Results: Record<string, unknown>[] }).Results[0] as Record<string, unknown>;
+};
+const grid = (collection: string) =>
+  studio.page.getByRole("grid", { name: `Documents of ${collection}` });
+const editorOf = (id: string) => studio.page.getByRole("textbox", { name: `Document ${id}` });
+const filter = () => studio.page.getByRole("combobox", { name: "Filter" });
+const openDocument = (id: string, more = "") =>
+  studio.open(`db/shop/doc/${encodeURIComponent(id)}${more}`);
+/** Puts a member in front of all others. */
+const typeMember = async (id: string, text: string) => {
+  await editorOf(id).click();
+  await studio.page.keyboard.press("Control+Home");
+  await studio.page.keyboard.press("ArrowRight");
+  await studio.page.keyboard.type(text);
+};
+
+beforeAll(async () => {
+  await request("POST", "studio/sample-data");
+  for (const name of ["a", "b", "c"])
+    await put(`notes/${name}`, {
+      Text: `=1+1 ${name}`,
+      N: 1,
+      "@metadata": { "@collection": "Notes" },
+    });
+}, 60_000);
+
+test("a filter narrows the list, and its address shows the same", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await filter().fill("ShipTo.Country = 'France'");
+  await filter().press("Enter");
+  await studio.page.getByText("77 documents", { exact: true }).waitFor();
+  const address = studio.page.url();
+  expect(address).toContain("where=");
+  await studio.page.goto("about:blank");
+  await studio.page.goto(address);
+  await studio.page.getByText("77 documents", { exact: true }).waitFor();
+  await filter().fill("orders/82");
+  await filter().press("Enter");
+  await studio.page.getByText("11 documents", { exact: true }).waitFor();
+});
+
+test("a filter completes the fields that there are", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await filter().pressSequentially("ShipTo.Coun");
+  await studio.page.getByRole("option", { name: /Country/ }).click();
+  expect(await filter().inputValue()).toBe("ShipTo.Country");
+});
+
+test("a filter without a result offers what is close", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await filter().fill("ShipTo.City = 'Rheims'");
+  await filter().press("Enter");
+  await studio.page.getByRole("heading", { name: /Nothing found for ShipTo.City/ }).waitFor();
+  await studio.page.getByRole("button", { name: "Look for reims" }).click();
+  await grid("Orders").getByRole("row").nth(1).waitFor();
+});
+
+test("a filter that is no condition says what is wrong", async () => {
+  studio.expectRefusal(400);
+  await studio.open("db/shop/docs/Orders");
+  await filter().fill("where where");
+  await filter().press("Enter");
+  await studio.page.getByRole("alert").waitFor();
+});
+
+test("columns are chosen, and kept", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const freight = studio.page.getByRole("columnheader", { name: /^Freight/ });
+  await freight.waitFor();
+  await studio.page.getByRole("button", { name: "Columns" }).click();
+  await studio.page.getByRole("checkbox", { name: "Freight" }).uncheck();
+  await freight.waitFor({ state: "detached" });
+  await studio.page.getByRole("textbox", { name: "Another field" }).fill("ShipTo.City");
+  await studio.page.keyboard.press("Enter");
+  await studio.page.getByRole("columnheader", { name: /^ShipTo\.City/ }).waitFor();
+  await grid("Orders").getByText("Albuquerque").waitFor();
+  expect(studio.page.url()).toContain("cols=");
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("columnheader", { name: /^ShipTo\.City/ }).waitFor();
+  expect(await freight.count()).toBe(0);
+});
+
+test("a column is made wider and put in front of another one", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const company = studio.page.getByRole("columnheader", { name: /^Company/ });
+  const before = (await company.boundingBox())?.width ?? 0;
+  const edge = await company.locator(".edge-of-column").boundingBox();
+  if (edge === null) throw new Error("There is no edge.");
+  await studio.page.mouse.move(edge.x + 4, edge.y + 10);
+  await studio.page.mouse.down();
+  await studio.page.mouse.move(edge.x + 64, edge.y + 10, { steps: 4 });
+  await studio.page.mouse.up();
+  expect((await company.boundingBox())?.width).toBeGreaterThan(before + 40);
+  await studio.page.getByRole("columnheader", { name: /^Freight/ }).dragTo(company);
+  await expect
+    .poll(async () => (await studio.page.getByRole("columnheader").allTextContents()).slice(2, 4))
+    .toEqual(["Freightnum", "Companyid"]);
+});
+
+test("a click on a head sorts, numbers by their size", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const freight = studio.page.getByRole("button", { name: /^Freight/ });
+  await freight.click();
+  await studio.page.getByText("by Freight").waitFor();
+  await freight.click();
+  await grid("Orders").getByText("1007.64").waitFor();
+  expect(studio.page.url()).toContain("order=Freight%3Adesc");
+});
+
+test("changes of others come as a line, and no row moves", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const first = grid("Orders").getByRole("row").nth(1);
+  await first.getByText("orders/830-A").waitFor();
+  // The socket is there when the count of a collection ticks.
+  await put("orders/5-A", { ...(await stored("orders/5-A")), Freight: 1 });
+  await put("orders/6-A", { ...(await stored("orders/6-A")), Freight: 1 });
+  await studio.page.getByRole("status").filter({ hasText: "2 orders changed." }).waitFor();
+  expect(await first.textContent()).toContain("orders/830-A");
+  await studio.page.getByRole("button", { name: "Show them" }).click();
+  await first.getByText("orders/6-A").waitFor();
+});
+
+test("a selection is exported as CSV, without formulas", async () => {
+  await studio.open("db/shop/docs/Notes");
+  for (const name of ["a", "b", "c"])
+    await studio.page.getByRole("checkbox", { name: `Select notes/${name}` }).click();
+  const bar = studio.page.getByRole("toolbar", { name: "3 selected" });
+  await bar.getByRole("button", { name: "Export" }).click();
+  const downloading = studio.page.waitForEvent("download");
+  await studio.page.getByRole("button", { name: "Export 3 documents" }).click();
+  const text = readFileSync(await (await downloading).path(), "utf8");
+  expect(text.trimEnd().split("\r\n").sort()).toEqual([
+    "id,Text,N",
+    "notes/a,'=1+1 a,1",
+    "notes/b,'=1+1 b,1",
+    "notes/c,'=1+1 c,1",
+  ]);
+});
+
+test("a filter is exported as lines of JSON", async () => {
+  await studio.open("db/shop/docs/Orders?where=ShipTo.Country%20%3D%20'France'");
+  await studio.page.getByText("77 documents", { exact: true }).waitFor();
+  await studio.page.getByRole("button", { name: "Export" }).click();
+  await studio.page.getByRole("button", { name: "JSON lines" }).click();
+  const downloading = studio.page.waitForEvent("download");
+  await studio.page.getByRole("button", { name: "Export 77 documents" }).click();
+  const lines = readFileSync(await (await downloading).path(), "utf8")
+    .trimEnd()
+    .split("\n");
+  expect(lines).toHaveLength(77);
+  expect(JSON.parse(lines[0] as string)).toMatchObject({ ShipTo: { Country: "France" } });
+});
+
+test("a selection is deleted, and brought back as it was", async () => {
+  const large = '{"Big":12345678901234567890.10,"@metadata":{"@collection":"Notes"}}';
+  await studio.server.request("/databases/shop/docs?id=notes/large", {
+    method: "PUT",
+    body: large,
+  });
+  await studio.open("db/shop/docs/Notes");
+  await studio.page.getByRole("checkbox", { name: "Select notes/a" }).click();
+  await studio.page.getByRole("checkbox", { name: "Select notes/large" }).click();
+  await studio.page.getByRole("button", { name: "Delete", exact: true }).click();
+  const dialog = studio.page.getByRole("alertdialog", { name: "Delete 2 notes?" });
+  await dialog.getByRole("button", { name: "Delete 2 notes" }).click();
+  await studio.page.getByText("Deleted 2 notes").waitFor();
+  expect((await request("GET", "docs?id=notes/a")).status).toBe(404);
+  await studio.page.getByRole("button", { name: "Undo" }).click();
+  await studio.page.getByText("Brought 2 notes back").waitFor();
+  const { text } = await request("GET", "docs?id=notes/large");
+  expect(text).toContain("12345678901234567890.10");
+  await studio.page.getByRole("checkbox", { name: "Select notes/a" }).waitFor();
+});
+
+test("Space shows a document beside the list, and the arrows change it", async () => {
+  await studio.open("db/shop/docs/Orders?where=orders/82");
+  await grid("Orders").getByRole("row").nth(1).focus();
+  await studio.page.keyboard.press("Space");
+  const beside = studio.page.getByRole("complementary");
+  const first = await beside.getByRole("heading").textContent();
+  await studio.page.keyboard.press("ArrowDown");
+  await expect.poll(() => beside.getByRole("heading").textContent()).not.toBe(first);
+  await studio.page.keyboard.press("Escape");
+  await beside.waitFor({ state: "detached" });
+});
+
+test("a new document has the fields of its collection", async () => {
+  await studio.open("db/shop/docs/Shippers");
+  await studio.page.getByRole("link", { name: "New document" }).click();
+  const editor = studio.page.getByRole("textbox", { name: "New document" });
+  await expect.poll(() => editor.textContent()).toContain('"Phone"');
+  await studio.page.getByRole("button", { name: "Save" }).click();
+  await studio.page.getByRole("heading", { name: /^shippers\/\d/ }).waitFor();
+  const id = decodeURIComponent(studio.page.url().split("/").at(-1) ?? "");
+  expect(await stored(id)).toMatchObject({ Name: "", "@metadata": { "@collection": "Shippers" } });
+});
+
+test("Ctrl D copies a document, and does not write over another one", async () => {
+  await openDocument("shippers/1-A");
+  await editorOf("shippers/1-A").click();
+  await studio.page.keyboard.press("Control+d");
+  await studio.page.getByRole("heading", { name: "Copy of shippers/1-A" }).waitFor();
+  const editor = studio.page.getByRole("textbox", { name: "New document" });
+  await expect.poll(() => editor.textContent()).toContain("Speedy Express");
+  await studio.page.getByLabel("Id").fill("shippers/2-A");
+  await studio.page.getByRole("button", { name: "Save" }).click();
+  await studio.page.getByRole("alert").waitFor();
+  expect(await stored("shippers/2-A")).toMatchObject({ Name: "United Package" });
+});
+
+test("what others save while one reads is told, and compared", async () => {
+  await openDocument("orders/10-A");
+  await typeMember("orders/10-A", '"Note": "mine", ');
+  await put("orders/10-A", { ...(await stored("orders/10-A")), Freight: 4.5 });
+  await studio.page.getByText(/This document changed on the server/).waitFor();
+  await studio.page.getByRole("button", { name: "Compare" }).click();
+  const difference = studio.page.getByRole("dialog").getByRole("region", { name: "Difference" });
+  await difference.getByText('"Freight": ').first().waitFor();
+  await studio.page.getByRole("button", { name: "Take theirs" }).click();
+  await expect.poll(() => editorOf("orders/10-A").textContent()).toContain("4.5");
+});
+
+test("a document that is deleted while it is edited can be saved again", async () => {
+  await put("notes/short", { Text: "x", "@metadata": { "@collection": "Notes" } });
+  await openDocument("notes/short");
+  await editorOf("notes/short").waitFor();
+  await request("DELETE", "docs?id=notes/short");
+  await studio.page.getByText("was deleted on the server").waitFor();
+  await studio.page.getByRole("button", { name: "Save" }).click();
+  await studio.page.getByText("Saved", { exact: true }).waitFor();
+  expect(await stored("notes/short")).toMatchObject({ Text: "x" });
+});
+
+test("a draft outlives its tab, and does not lose what others saved meanwhile", async () => {
+  const id = "orders/11-A";
+  await openDocument(id);
+  await typeMember(id, '"Note": "draft", ');
+  await expect
+    .poll(() =>
+      studio.page.evaluate("Object.keys(localStorage).some((k) => k.startsWith('jackdaw-draft'))"),
+    )
+    .toBe(true);
+  await studio.page.goto("about:blank");
+  await put(id, { ...(await stored(id)), Freight: 7.25 });
+  await openDocument(id);
+  await studio.page.getByText("You have a draft of").waitFor();
+  await studio.page.getByRole("button", { name: "Open it" }).click();
+  await expect.poll(() => editorOf(id).textContent()).toContain("draft");
+  await studio.page.getByRole("button", { name: "Save" }).click();
+  await studio.page
+    .getByRole("alertdialog")
+    .getByRole("button", { name: "Save the merge" })
+    .click();
+  await studio.page.getByText("Saved", { exact: true }).waitFor();
+  expect(await stored(id)).toMatchObject({ Note: "draft", Freight: 7.25 });
+});
+
+test("two revisions are compared, and one is put back", async () => {
+  const id = "orders/830-A";
+  await openDocument(id);
+  const revisions = studio.page.getByRole("listbox", { name: "Revisions" });
+  await revisions.getByRole("option").nth(2).click();
+  const difference = studio.page.getByRole("region", { name: "Difference" });
+  await difference.getByText("+14").waitFor();
+  expect(studio.page.url()).toContain("rev=");
+  const lines = ((await stored(id))["Lines"] as unknown[]).length;
+  await difference.getByRole("button", { name: "Put this one back" }).click();
+  await expect.poll(async () => ((await stored(id))["Lines"] as unknown[]).length).toBe(lines - 2);
+  await studio.page.getByRole("tab", { name: "Revisions 30" }).waitFor();
+});
+
+test("revisions are switched on where they are missed", async () => {
+  await openDocument("regions/1-A");
+  await studio.page.getByRole("heading", { name: "Revisions are off for Regions" }).waitFor();
+  await studio.page.getByRole("button", { name: "Keep the last 10" }).click();
+  await studio.page.getByRole("heading", { name: "No revisions yet" }).waitFor();
+  const { json } = await request("GET", "revisions/config");
+  expect(json).toMatchObject({
+    Collections: { Regions: { MinimumRevisionsToKeep: 10 }, Orders: { Disabled: false } },
+  });
+});
+
+test("an attachment is added and looked at; HTML is only downloaded", async () => {
+  await openDocument("notes/b", "?side=attachments");
+  const pixel =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const choosing = studio.page.waitForEvent("filechooser");
+  await studio.page.getByRole("button", { name: "choose some" }).click();
+  await (await choosing).setFiles([
+    { name: "photo.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") },
+    { name: "x.html", mimeType: "text/html", buffer: Buffer.from("<script>1</script>") },
+  ]);
+  const listed = (name: string) => studio.page.getByRole("listitem").filter({ hasText: name });
+  await listed("photo.png").getByRole("button", { name: "Look" }).click();
+  await studio.page.getByRole("img", { name: "photo.png" }).waitFor();
+  await listed("x.html").getByRole("link", { name: "Download" }).waitFor();
+  expect(await listed("x.html").getByRole("button", { name: "Look" }).count()).toBe(0);
+  const downloading = studio.page.waitForEvent("download");
+  await listed("x.html").getByRole("link", { name: "Download" }).click();
+  expect(readFileSync(await (await downloading).path(), "utf8")).toBe("<script>1</script>");
+});
+
+test("a counter is added to, exactly", async () => {
+  await request("POST", "counters", {
+    Documents: [
+      {
+        DocumentId: "notes/c",
+        Operations: [{ Type: "Increment", CounterName: "likes", Delta: 42 }],
+      },
+    ],
+  });
+  await studio.server.request("/databases/shop/counters", {
+    method: "POST",
+    body: '{"Documents":[{"DocumentId":"notes/c","Operations":[{"Type":"Increment","CounterName":"big","Delta":9007199254740993}]}]}',
+  });
+  await openDocument("notes/c");
+  await studio.page.getByRole("tab", { name: /^Counters/ }).click();
+  await studio.page.getByRole("button", { name: "Add 1 to likes" }).click();
+  await studio.page.getByText("43", { exact: true }).waitFor();
+  await studio.page.getByRole("button", { name: "Take 1 from likes" }).click();
+  await studio.page.getByText("42", { exact: true }).waitFor();
+  await studio.page.getByText("9,007,199,254,740,993").waitFor();
+});
+
+test("a time series is a line and a table", async () => {
+  await openDocument("employees/8-A", "?side=series");
+  await studio.page.getByRole("img", { name: /^HeartRates: 120 entries/ }).waitFor();
+  await studio.page.getByRole("table", { name: "Entries of HeartRates" }).waitFor();
+});
+
+test("an id in a document leads on, and back to where one was", async () => {
+  await openDocument("orders/1-A", "?side=related");
+  await studio.page.getByRole("link", { name: "companies/85-A" }).click();
+  await studio.page.getByRole("heading", { name: "companies/85-A" }).waitFor();
+  await studio.page.getByRole("tab", { name: /^Related/ }).click();
+  await studio.page.getByRole("button", { name: "Look for them" }).click();
+  await studio.page.getByRole("link", { name: "5 Orders" }).waitFor();
+  await studio.page.goBack();
+  await studio.page.getByRole("heading", { name: "orders/1-A" }).waitFor();
+  const tab = studio.page.getByRole("tab", { name: /^Related/ });
+  expect(await tab.getAttribute("aria-selected")).toBe("true");
+});
+
+test("a document is a tree, whose numbers are as they are stored", async () => {
+  await studio.server.request("/databases/shop/docs?id=notes/tree", {
+    method: "PUT",
+    body: '{"Inner":{"Exact":1.10},"@metadata":{"@collection":"Notes"}}',
+  });
+  await openDocument("notes/tree", "?view=tree");
+  const tree = studio.page.getByRole("treegrid", { name: "Values of notes/tree" });
+  await tree.getByRole("row").nth(1).focus();
+  await studio.page.keyboard.press("ArrowRight");
+  await tree.getByText("1.10").waitFor();
+});
+
+test("an id that there is not names the nearest ones", async () => {
+  await openDocument("orders/830x");
+  await studio.page.getByRole("heading", { name: "There is no document orders/830x" }).waitFor();
+  await studio.page.getByRole("link", { name: "orders/830-A" }).waitFor();
+});
+
+test("values, identities and deleted documents have their lists", async () => {
+  await request("PUT", "cmpxchg?key=lock&index=0", { Object: 12345 });
+  await put("users|", { Name: "x" });
+  await request("DELETE", "docs?id=orders/20-A");
+  await studio.open("db/shop/docs/@cmpxchg");
+  await studio.page.getByRole("cell", { name: "12345" }).waitFor();
+  await studio.page.getByRole("link", { name: "Identities" }).click();
+  await studio.page.getByRole("cell", { name: "users|" }).waitFor();
+  await studio.page.getByRole("link", { name: "Deleted, kept" }).click();
+  await studio.page.getByRole("button", { name: "Bring orders/20-A back" }).click();
+  await expect.poll(async () => (await request("GET", "docs?id=orders/20-A")).status).toBe(200);
+});

@@ -1,0 +1,134 @@
+/** The frame around the pages: palette, keys, switcher, state line, and addresses that are nearly right. */
+import { beforeAll, expect, test } from "vitest";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const studio = studioBrowser({ databases: [{ name: "shop" }, { name: "archive" }] });
+
+beforeAll(async () => {
+  await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
+}, 60_000);
+
+const palette = () => studio.page.getByRole("combobox", { name: "Search or run a command" });
+const heading = (name: string | RegExp) => studio.page.getByRole("heading", { name }).waitFor();
+const opened = async (path: string) => {
+  await studio.open(path);
+  await studio.page.getByRole("contentinfo", { name: "State" }).getByText("Connected").waitFor();
+};
+
+test("the palette finds pages, collections, indexes and ids, and opens them by the keyboard", async () => {
+  await opened("db/shop/docs");
+  await studio.page.keyboard.press("Control+k");
+  await palette().fill("Compan");
+  await studio.page.getByRole("option", { name: "Companies collection" }).waitFor();
+  await palette().press("Enter");
+  await studio.page.getByRole("grid", { name: "Documents of Companies" }).waitFor();
+  await studio.page.keyboard.press("Control+k");
+  await palette().fill("orders/82");
+  await studio.page.getByRole("option", { name: /^orders\/820-A/ }).waitFor();
+  await palette().press("ArrowDown");
+  await palette().press("Enter");
+  await heading(/^orders\/82/);
+  await studio.page.keyboard.press("Control+k");
+  await palette().fill("archive");
+  await studio.page.getByRole("option", { name: "archive database" }).click();
+  await heading("No documents in archive yet");
+});
+
+test("the palette runs commands, and shows the keys", async () => {
+  await opened("databases");
+  const theme = () => studio.page.evaluate("document.documentElement.dataset.theme");
+  const before = await theme();
+  await studio.page.keyboard.press("Control+k");
+  await palette().fill(">light");
+  await palette().press("Enter");
+  expect(await theme()).not.toBe(before);
+  await studio.page.keyboard.press("?");
+  await studio.page.getByText("In lists: peek").waitFor();
+  await studio.page.keyboard.press("Escape");
+  await palette().waitFor({ state: "detached" });
+});
+
+test("g and a letter lead to a page, but not while something is typed, or when letters are off", async () => {
+  await opened("db/shop/docs/Orders");
+  await studio.page.keyboard.press("g");
+  await studio.page.keyboard.press("q");
+  await studio.page.getByRole("textbox", { name: "RQL query" }).waitFor();
+  await studio.page.getByRole("textbox", { name: "RQL query" }).click();
+  await studio.page.keyboard.type("gd");
+  expect(studio.page.url()).toContain("/query");
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("grid").waitFor();
+  await studio.page.keyboard.press("?");
+  await studio.page.getByRole("checkbox", { name: "Single letters are keys" }).uncheck();
+  await studio.page.keyboard.press("Escape");
+  await studio.page.keyboard.press("g");
+  await studio.page.keyboard.press("q");
+  expect(studio.page.url()).toContain("/docs/Orders");
+});
+
+test("/ leads to the filter, and n to a new document", async () => {
+  await opened("db/shop/docs/Orders");
+  await studio.page.getByRole("grid").waitFor();
+  await studio.page.keyboard.press("/");
+  expect(await studio.page.evaluate("document.activeElement.id")).toBe("filter");
+  await studio.page.keyboard.press("Tab");
+  await studio.page.getByRole("row").nth(1).focus();
+  await studio.page.keyboard.press("n");
+  await heading("New document");
+});
+
+test("another database is chosen in the bar", async () => {
+  await opened("db/shop/docs");
+  await studio.page.getByRole("button", { name: "shop" }).click();
+  await studio.page.getByRole("menuitemradio", { name: "archive" }).click();
+  await heading("No documents in archive yet");
+});
+
+test("a database that there is not names the nearest ones, and asks nothing of it", async () => {
+  await studio.open("db/shp/docs");
+  await heading("There is no database shp");
+  await studio.page.getByRole("link", { name: "shop", exact: true }).click();
+  await studio.page.getByRole("grid").waitFor();
+  await studio.open("db/shop/dcs");
+  await heading("There is no such page");
+  await studio.page.getByRole("main").getByRole("link", { name: "Documents" }).click();
+  await studio.page.getByRole("grid").waitFor();
+});
+
+test("the first Tab leads to the content, and a page that is opened has the focus and is told", async () => {
+  await opened("databases");
+  await studio.page.keyboard.press("Tab");
+  expect(await studio.page.evaluate("document.activeElement.textContent")).toBe("Skip to content");
+  await studio.page.getByRole("link", { name: "shop", exact: true }).click();
+  await studio.page.getByRole("status").filter({ hasText: "All documents" }).first().waitFor({
+    state: "attached",
+  });
+  expect(await studio.page.evaluate("document.activeElement.id")).toBe("main");
+  expect(await studio.page.title()).toBe("All documents · Documents · shop · Jackdaw studio");
+});
+
+test("a lost connection is told and tried again, and what was missed is asked for", async () => {
+  await opened("db/shop/docs/Orders");
+  await studio.page.getByRole("grid").waitFor();
+  await studio.context.setOffline(true);
+  studio.expectOffline();
+  await studio.page.evaluate("fetch('/build/version').catch(() => 0)");
+  await studio.page.getByRole("button", { name: "Columns" }).waitFor();
+  await studio.page.getByRole("row").nth(1).getByRole("link").first().click();
+  await studio.page.getByText("Not connected.").waitFor();
+  await studio.page.getByText(/Trying again in \d+ s|Trying now/).waitFor();
+  await studio.context.setOffline(false);
+  await studio.page.getByRole("button", { name: "Try now" }).click();
+  await studio.page.getByText("Connected again").waitFor();
+});
+
+test("on a phone all pages are in reach", async () => {
+  await studio.page.setViewportSize({ width: 360, height: 780 });
+  await studio.open("db/shop/docs/Orders");
+  const tabs = studio.page.getByRole("navigation", { name: "Pages" }).last();
+  await tabs.getByRole("link", { name: "Query" }).click();
+  await studio.page.getByRole("textbox", { name: "RQL query" }).waitFor();
+  await studio.page.goBack();
+  await studio.page.getByRole("combobox", { name: "Collection" }).selectOption("Companies");
+  await studio.page.getByRole("grid", { name: "Documents of Companies" }).waitFor();
+});
