@@ -344,7 +344,7 @@ test("the operator's pages fit a phone, and are shown in the dark", async () => 
   for (const [path, title] of Object.entries(pages)) {
     await studio.open(path);
     await studio.page.getByText(title).first().waitFor();
-    await studio.page.waitForLoadState("networkidle").catch(() => undefined);
+    await studio.page.waitForTimeout(700);
     const width = await studio.page.evaluate("document.documentElement.scrollWidth");
     expect(width, path).toBe(360);
     const ground = await studio.page.evaluate("getComputedStyle(document.body).backgroundColor");
