@@ -6,6 +6,7 @@ import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { StaticFiles } from "../http/static-files.ts";
 import type { AuditLog } from "../logging/audit-log.ts";
 import type { Log } from "../logging/log.ts";
 import type { Monitoring } from "../monitoring/monitoring.ts";
@@ -65,6 +66,8 @@ export interface ServerServices {
   readonly requests: RequestObserver;
   readonly monitoring: Monitoring;
   readonly address: ServerAddress;
+  /** A copy of RavenDB's Studio, served instead of ours. */
+  readonly foreignStudio: StaticFiles | undefined;
   /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;
   /** Likewise, of the cluster whose only node this is. */

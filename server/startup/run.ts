@@ -30,6 +30,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -118,9 +119,9 @@ async function serve(
     requests,
     monitoring,
     get address() {
-      if (address === undefined) throw new Error("the server does not listen yet");
-      return address;
+      return listening(address);
     },
+    foreignStudio: readForeignStudio(config.studioPath),
     ...(await durableIds(storage.values)),
     startedAt: new Date(),
     certificateUse: (thumbprint) => server.certificateUse(thumbprint),
@@ -171,6 +172,11 @@ async function serve(
       await storage.close();
     },
   };
+}
+
+function listening(address: ServerAddress | undefined): ServerAddress {
+  if (address === undefined) throw new Error("the server does not listen yet");
+  return address;
 }
 
 /** The folder of everything that is kept; undefined: nothing is. */

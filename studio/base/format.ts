@@ -51,6 +51,28 @@ export function ago(time: string | number | Date, nowMs: number): string {
   return date.toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }
 
+const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const exactTimeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** `Today 10:44`, `Yesterday 17:20`, `4 Nov 2026, 09:02`: the local time, with seconds if it `isExact`. */
+export function when(time: string | number, isExact = false): string {
+  const date = new Date(time);
+  const days = Math.round((startOfDay(new Date()) - startOfDay(date)) / 86_400_000);
+  const clock = (isExact ? exactTimeOfDay : timeOfDay).format(date);
+  if (days === 0) return `Today ${clock}`;
+  if (days === 1) return `Yesterday ${clock}`;
+  const day = date.toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+  });
+  return `${day}, ${clock}`;
+}
+
+function startOfDay(date: Date): number {
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+}
+
 /** `in 14 h`, `in 9 days`; `now` where it has come. */
 export function until(time: string | number | Date, nowMs: number): string {
   const seconds = Math.round((new Date(time).getTime() - nowMs) / 1000);

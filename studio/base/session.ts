@@ -42,16 +42,21 @@ export async function urlFor(path: string): Promise<string> {
   return `${target}${search === "" ? "?" : "&"}jackdaw-ticket=${Ticket}`;
 }
 
-/** Called when a request was refused for want of a session. @returns whether another tab has it */
-export async function askOtherTabs(): Promise<boolean> {
-  const before = half;
-  channel.postMessage("ask");
+/**
+ * Called when a request was refused for want of a session.
+ *
+ * @param sent the headers that were not enough
+ * @returns whether there is a session by now, of another tab
+ */
+export async function askOtherTabs(sent: Readonly<Record<string, string>>): Promise<boolean> {
+  const refused = sent["X-Jackdaw-Session"] ?? null;
+  if (half === refused) channel.postMessage("ask");
   const untilMs = performance.now() + otherTabsMs;
-  while (half === before && performance.now() < untilMs) {
+  while (half === refused && performance.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  if (half === before) signedOut.value ??= "no-session";
-  return half !== before;
+  if (half === refused) signedOut.value ??= "no-session";
+  return half !== refused;
 }
 
 async function enter(): Promise<void> {

@@ -85,7 +85,7 @@ function DumpImport({ database, file }: { database: string; file: File }) {
       const answer = await send<DumpFigures>(
         "POST",
         `${base}/smuggler/import?operationId=${body.Id}`,
-        { form },
+        { data: form },
       );
       setResult(answer.body);
     } catch (failed) {
