@@ -32,6 +32,7 @@ const CertificatesPage = lazy(
   async () => (await import("./pages/certificates.tsx")).CertificatesPage,
 );
 const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
+const SettingsPage = lazy(async () => (await import("./pages/settings.tsx")).SettingsPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -56,6 +57,7 @@ function Page() {
         />
       );
     if (page === "performance") return <PerformancePage key={name} database={name} />;
+    if (page === "settings") return <SettingsPage key={name} database={name} />;
     if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;

@@ -1,4 +1,5 @@
 /** Health, which everybody may ask for, metrics, and the configuration of the log. */
+import { statfs } from "node:fs/promises";
 import type { WebSocket } from "ws";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
@@ -11,6 +12,7 @@ import { alive } from "../monitoring/health.ts";
 import { watchersMax } from "../monitoring/traffic-watch.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
+import type { Config } from "../settings/config.ts";
 import type { ArchiveSettings } from "../settings/log-settings.ts";
 
 const logs = "/admin/logs/configuration";
@@ -95,9 +97,22 @@ const ranges = {
   "24h": { ms: 86_400_000, step: 60_000 },
 } as const;
 
-/** GET /admin/metrics?range=5m|1h|24h&since=…: what went on in the server, in samples of 1 s, 10 s or 1 min; ours */
-function getServerFigures(exchange: Exchange, { server }: Context): void {
-  replyFigures(exchange, server.monitoring.figures, undefined);
+/** GET /admin/metrics?range=5m|1h|24h&since=…: what went on in the server, in samples of 1 s, 10 s or 1 min, and the disk; ours */
+async function getServerFigures(exchange: Exchange, { server }: Context): Promise<void> {
+  replyFigures(exchange, server.monitoring.figures, undefined, {
+    Disk: await diskOf(server.config),
+  });
+}
+
+/** The room on the disk with the data; null: it is in memory, or the system does not tell. */
+async function diskOf({ runInMemory, dataFolder }: Config): Promise<object | null> {
+  if (runInMemory) return null;
+  try {
+    const { bavail, blocks, bsize } = await statfs(dataFolder);
+    return { FreeBytes: bavail * bsize, TotalBytes: blocks * bsize };
+  } catch {
+    return null;
+  }
 }
 
 /** GET metrics?range=5m|1h|24h&since=…: what went on in the database, in samples of 1 s, 10 s or 1 min; ours */
@@ -109,7 +124,12 @@ function getDatabaseFigures(exchange: Exchange, { database, server }: DatabaseCo
  * `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…]}`; `since`: only samples and events from that time on.
  * @throws EngineError invalid-argument
  */
-function replyFigures(exchange: Exchange, figures: Figures, database: Database | undefined): void {
+function replyFigures(
+  exchange: Exchange,
+  figures: Figures,
+  database: Database | undefined,
+  more: object = {},
+): void {
   const { query } = exchange;
   const name = query.get("range") ?? "5m";
   if (!Object.hasOwn(ranges, name)) {
@@ -130,6 +150,7 @@ function replyFigures(exchange: Exchange, figures: Figures, database: Database |
   const fromMs = Math.max(nowMs - range.ms, sinceMs);
   const read = figures.read(database, range.step, fromMs, nowMs);
   exchange.replyJson(200, {
+    ...more,
     Range: name,
     StepInMs: range.step,
     From: dateText(new Date(read?.startMs ?? nowMs)),

@@ -83,7 +83,9 @@ export class RequestObserver {
     const ms = performance.now() - exchange.startedMs;
     exchange.connection.usedMs = exchange.startedMs;
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
-    this.figures?.ended(exchange.databaseName, exchange.status, ms);
+    // How long somebody listens says nothing of how fast the server is.
+    if (this.#routes[exchange.routeNumber]?.kind !== "websocket")
+      this.figures?.ended(exchange.databaseName, exchange.status, ms);
     if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300)
       this.#tellDeploy(exchange);
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);

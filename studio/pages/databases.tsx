@@ -1,14 +1,19 @@
 /** Page 1: the databases of the server; makes and deletes them. */
-import { useState } from "preact/hooks";
-import { send } from "../base/client.ts";
-import { bytes, count, counted } from "../base/format.ts";
+import { useEffect, useState } from "preact/hooks";
+import { type BackupTask, lastBackupMs } from "../base/backup-tasks.ts";
+import { get, send } from "../base/client.ts";
+import { ago, bytes, count, counted } from "../base/format.ts";
+import { identity, isOperator } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
+import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Bones, Empty, Failure } from "../components/messages.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
+import { Aside, type AttendedDatabase, type ServerFigures } from "./databases-attention.tsx";
+import { FirstStart } from "./first-start.tsx";
 
 interface Listed {
   readonly Name: string;
@@ -36,6 +41,10 @@ export function DatabasesPage() {
   const states = useResource<{ Databases: State[] }>("/studio-tasks/databases/state", pollMs);
   const [isMaking, setMaking] = useState(false);
   const [deleting, setDeleting] = useState<Row | null>(null);
+  const figures = useResource<ServerFigures>(
+    isOperator(identity.value) ? "/admin/metrics?range=5m" : null,
+    pollMs,
+  );
   const filter = address.value.query.get("filter") ?? "";
   const reload = () => {
     list.reload();
@@ -44,6 +53,8 @@ export function DatabasesPage() {
   const byName = new Map(states.body?.Databases.map((state) => [state.Name, state]));
   const rows = (list.body?.Databases ?? []).map((one) => ({ ...one, state: byName.get(one.Name) }));
   const shown = rows.filter(({ Name }) => Name.toLowerCase().includes(filter.toLowerCase()));
+  const details = useDetails(rows);
+  const { failed, told, act } = useActions(reload);
   return (
     <div class="page">
       <div class="head">
@@ -71,25 +82,31 @@ export function DatabasesPage() {
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
       {list.isLoading && <Bones rows={5} />}
-      {list.body !== undefined && rows.length === 0 && (
-        <Empty icon="dbs" title="The server is running. It has no database yet.">
-          <p>
-            A database holds documents, their indexes and their files. It takes a second to make
-            one.
-          </p>
-          <button type="button" class="btn" onClick={() => setMaking(true)}>
-            Make a database
-          </button>
-        </Empty>
-      )}
+      {list.body !== undefined && rows.length === 0 && <FirstStart />}
       {rows.length > 0 && shown.length === 0 && (
         <Empty icon="find" title={`No database's name has "${filter}" in it`} />
       )}
-      {shown.length > 0 && <DatabaseTable rows={shown} remove={setDeleting} />}
+      {rows.length > 0 && (
+        <div class="with-aside">
+          <div class="stack">
+            {failed !== null && <Failure error={failed} />}
+            {told !== "" && (
+              <p role="status" class="note">
+                {told}
+              </p>
+            )}
+            {shown.length > 0 && (
+              <DatabaseTable rows={shown} details={details} remove={setDeleting} act={act} />
+            )}
+          </div>
+          <Aside databases={attended(rows, details)} figures={figures.body} />
+        </div>
+      )}
       {isMaking && <NewDatabase close={() => setMaking(false)} />}
       {deleting !== null && (
         <DeleteDatabase
           row={deleting}
+          lastBackupMs={details.get(deleting.Name)?.lastBackupMs}
           close={(isGone) => {
             setDeleting(null);
             if (isGone) reload();
@@ -100,7 +117,116 @@ export function DatabasesPage() {
   );
 }
 
-function DatabaseTable({ rows, remove }: { rows: readonly Row[]; remove: (row: Row) => void }) {
+/** What is asked of each database by itself, of as many as are usually seen at once. */
+const detailsMax = 20;
+const detailsMs = 60_000;
+
+interface Details {
+  /** Null: never by a schedule. */
+  readonly lastBackupMs: number | null;
+  /** A second, over the last hour. */
+  readonly writes: number;
+}
+
+function useDetails(rows: readonly Row[]): ReadonlyMap<string, Details> {
+  const [details, setDetails] = useState<ReadonlyMap<string, Details>>(new Map());
+  const names = rows
+    .filter(({ IsDisabled, state }) => !IsDisabled && !state?.LoadError)
+    .slice(0, detailsMax)
+    .map(({ Name }) => Name);
+  const key = names.join("\n");
+  useEffect(() => {
+    if (key === "") return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const abort = new AbortController();
+    const look = async () => {
+      if (!document.hidden) {
+        for (const name of key.split("\n")) {
+          // One that is gone or closed meanwhile is left out; its row says why.
+          const found = await detailsOf(name, abort.signal).catch(() => null);
+          if (abort.signal.aborted) return;
+          if (found !== null) setDetails((before) => new Map(before).set(name, found));
+        }
+      }
+      timer = setTimeout(look, detailsMs);
+    };
+    void look();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return details;
+}
+
+async function detailsOf(name: string, signal: AbortSignal): Promise<Details> {
+  const base = `/databases/${encodeURIComponent(name)}`;
+  const [tasks, figures] = await Promise.all([
+    get<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, signal),
+    get<ServerFigures>(`${base}/metrics?range=1h`, signal),
+  ]);
+  const changes = (figures.body.Columns["Changes"] ?? []).map((one) => one ?? 0);
+  return {
+    lastBackupMs: lastBackupMs(
+      tasks.body.OngoingTasks.filter(({ TaskType }) => TaskType === "Backup"),
+    ),
+    writes: changes.reduce((sum, one) => sum + one, 0) / Math.max(1, changes.length),
+  };
+}
+
+function attended(rows: readonly Row[], details: ReadonlyMap<string, Details>): AttendedDatabase[] {
+  return rows.map(({ Name, state }) => ({
+    name: Name,
+    documents: state?.DocumentsCount ?? 0,
+    indexErrors: state?.IndexingErrors ?? 0,
+    lastBackupMs: details.get(Name)?.lastBackupMs,
+  }));
+}
+
+type Action = "switch" | "compact";
+
+/** Switches databases on and off, and compacts them. */
+function useActions(reload: () => void) {
+  const [failed, setFailed] = useState<Error | null>(null);
+  const [told, setTold] = useState("");
+  const act = async (action: Action, { Name, IsDisabled }: Row) => {
+    setFailed(null);
+    setTold("");
+    try {
+      if (action === "compact") {
+        await send("POST", "/admin/compact", {
+          json: { DatabaseName: Name, Documents: true, Indexes: [] },
+        });
+        setTold(`${Name} is being compacted. Reading and writing go on.`);
+      } else {
+        await send("POST", `/admin/databases/${IsDisabled ? "enable" : "disable"}`, {
+          json: { DatabaseNames: [Name] },
+        });
+        setTold(
+          IsDisabled ? `${Name} is on again.` : `${Name} is switched off: nobody can use it.`,
+        );
+      }
+      reload();
+    } catch (error) {
+      setFailed(error as Error);
+    }
+  };
+  return { failed, told, act };
+}
+
+function DatabaseTable({
+  rows,
+  details,
+  remove,
+  act,
+}: {
+  rows: readonly Row[];
+  details: ReadonlyMap<string, Details>;
+  remove: (row: Row) => void;
+  act: (action: Action, row: Row) => void;
+}) {
+  const mayChange = isOperator(identity.value);
+  const nowMs = Date.now();
   return (
     <div class="panel scroll">
       <table class="lines" aria-label="Databases">
@@ -111,6 +237,8 @@ function DatabaseTable({ rows, remove }: { rows: readonly Row[]; remove: (row: R
             <th class="num">Documents</th>
             <th class="num">Size</th>
             <th class="num">Indexes</th>
+            <th class="num">Writes, last hour</th>
+            <th>Last backup</th>
             <th>
               <span class="hidden-label">Actions</span>
             </th>
@@ -132,15 +260,20 @@ function DatabaseTable({ rows, remove }: { rows: readonly Row[]; remove: (row: R
                 {row.state?.TotalSize == null ? "" : bytes(row.state.TotalSize.SizeInBytes)}
               </td>
               <td class="num l0">{count(row.IndexesCount)}</td>
+              <td class="num l0">{writesText(details.get(row.Name))}</td>
+              <td class="l0">{backupText(details.get(row.Name), nowMs)}</td>
               <td class="act">
-                <button
-                  type="button"
-                  class="btn quiet danger"
-                  aria-label={`Delete ${row.Name}`}
-                  onClick={() => remove(row)}
-                >
-                  Delete…
-                </button>
+                <Menu
+                  label={`More about ${row.Name}`}
+                  items={[
+                    {
+                      text: "Back up",
+                      icon: "backup",
+                      choose: () => open(href(["db", row.Name, "backup"])),
+                    },
+                    ...(mayChange ? changesOf(row, act, remove) : []),
+                  ]}
+                />
               </td>
             </tr>
           ))}
@@ -148,6 +281,32 @@ function DatabaseTable({ rows, remove }: { rows: readonly Row[]; remove: (row: R
       </table>
     </div>
   );
+}
+
+function changesOf(
+  row: Row,
+  act: (action: Action, row: Row) => void,
+  remove: (row: Row) => void,
+): MenuItem[] {
+  return [
+    {
+      text: row.IsDisabled ? "Switch on" : "Switch off",
+      icon: row.IsDisabled ? "play" : "pause",
+      choose: () => act("switch", row),
+    },
+    { text: "Compact", icon: "disk", choose: () => act("compact", row) },
+    { text: "Delete…", icon: "x", isDangerous: true, choose: () => remove(row) },
+  ];
+}
+
+function writesText(details: Details | undefined): string {
+  if (details === undefined || details.writes === 0) return "–";
+  return `${details.writes < 10 ? details.writes.toFixed(1) : count(details.writes)} / s`;
+}
+
+function backupText(details: Details | undefined, nowMs: number): string {
+  if (details === undefined) return "";
+  return details.lastBackupMs === null ? "Never" : ago(details.lastBackupMs, nowMs);
 }
 
 function DatabaseState({ row: { IsDisabled, state } }: { row: Row }) {
@@ -248,7 +407,16 @@ function NewDatabase({ close }: { close: () => void }) {
   );
 }
 
-function DeleteDatabase({ row, close }: { row: Row; close: (isGone: boolean) => void }) {
+function DeleteDatabase({
+  row,
+  lastBackupMs,
+  close,
+}: {
+  row: Row;
+  /** Undefined: not known. */
+  lastBackupMs: number | null | undefined;
+  close: (isGone: boolean) => void;
+}) {
   const { Name: name, state, IndexesCount } = row;
   const [typed, setTyped] = useState("");
   const [error, setError] = useState<Error | null>(null);
@@ -270,7 +438,10 @@ function DeleteDatabase({ row, close }: { row: Row; close: (isGone: boolean) => 
     <Dialog title={`Delete the database ${name}?`} close={() => close(false)} isAlert>
       <p>
         {documents}, {counted(IndexesCount, "index", "indexes")}
-        {size} go, and open connections are closed. This cannot be undone.
+        {size} go, and open connections are closed.{" "}
+        {lastBackupMs === null && <b>No schedule has made a backup of it. </b>}
+        {lastBackupMs != null && `The last backup is of ${ago(lastBackupMs, Date.now())}. `}
+        This cannot be undone.
       </p>
       <label class="form">
         <span>

@@ -190,6 +190,7 @@ const databaseEntries: readonly Entry[] = [
   { page: "query", text: "Query", icon: "query" },
   { page: "performance", text: "Performance", icon: "perf" },
   { page: "backup", text: "Backup and import", icon: "backup" },
+  { page: "settings", text: "Settings", icon: "gear" },
 ];
 const serverEntries: readonly Entry[] = [
   { page: "databases", text: "Databases", icon: "dbs" },

@@ -13,6 +13,8 @@ import {
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({ databases: [{ name: "Shop" }, { name: "idle" }] });
+  // The samples are taken by the tests, at times of their own.
+  server.running.services.monitoring.figures.stop();
 });
 afterAll(stopTestServers);
 

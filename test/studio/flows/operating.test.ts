@@ -262,6 +262,100 @@ test("a range is in the address, and a held page asks for nothing more", async (
   expect(asked).toBe(before);
 });
 
+test("settings are saved, and are there again", async () => {
+  await make("settled");
+  await studio.open("db/settled/settings");
+  const revisions = studio.page.getByRole("region", { name: "Revisions" });
+  await revisions.getByRole("textbox", { name: "Collection with rules" }).fill("Orders");
+  await revisions.getByRole("button", { name: "Add" }).click();
+  await revisions.getByRole("spinbutton", { name: "Keep of Orders" }).fill("25");
+  await button("Save revisions").click();
+  await revisions.getByText("Saved").waitFor();
+  const expiration = studio.page.getByRole("region", { name: "Expiration" });
+  await expiration.getByRole("checkbox", { name: "On" }).check();
+  await expiration.getByRole("spinbutton").fill("30");
+  await button("Save expiration").click();
+  await expiration.getByText("Saved").waitFor();
+  const { json } = await studio.server.request("/databases/settled/revisions/config");
+  expect(json).toMatchObject({ Collections: { Orders: { MinimumRevisionsToKeep: 25 } } });
+  await studio.page.reload();
+  expect(await revisions.getByRole("spinbutton", { name: "Keep of Orders" }).inputValue()).toBe(
+    "25",
+  );
+  expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
+});
+
+test("a database is switched off and on, and deleted after its name was typed, by keyboard", async () => {
+  await make("tests-main");
+  await studio.open("databases");
+  const row = studio.page.getByRole("row", { name: /tests-main/ });
+  const more = row.getByRole("button", { name: "More about tests-main" });
+  await more.click();
+  await studio.page.getByRole("menuitem", { name: "Switch off" }).click();
+  await row.getByText("Switched off").waitFor();
+  studio.expectRefusal(503);
+  expect((await studio.server.request("/databases/tests-main/stats")).status).toBe(503);
+  await more.click();
+  await studio.page.getByRole("menuitem", { name: "Switch on" }).click();
+  await row.getByText("Online").waitFor();
+  await more.click();
+  await studio.page.getByRole("menuitem", { name: "Compact" }).click();
+  await studio.page.getByText("tests-main is being compacted.").waitFor();
+  await more.focus();
+  await studio.page.keyboard.press("ArrowUp");
+  await studio.page.keyboard.press("Enter");
+  const dialog = studio.page.getByRole("alertdialog", { name: "Delete the database tests-main?" });
+  await dialog.getByText("No schedule has made a backup of it.").waitFor();
+  const remove = dialog.getByRole("button", { name: "Delete tests-main" });
+  await dialog.getByRole("textbox").fill("tests");
+  expect(await remove.isDisabled()).toBe(true);
+  await dialog.getByRole("textbox").fill("tests-main");
+  await remove.focus();
+  await studio.page.keyboard.press("Enter");
+  await row.waitFor({ state: "detached" });
+});
+
+test("what needs attention leads to where it is dealt with", async () => {
+  const name = "attended";
+  await make(name);
+  await studio.server.request(`/databases/${name}/docs?id=a`, { method: "PUT", body: "{}" });
+  await studio.open("databases");
+  const attention = studio.page.getByRole("complementary", { name: "Needs attention" });
+  await attention.getByRole("link", { name: `${name} has no schedule with a backup` }).click();
+  await studio.page
+    .getByRole("heading", { name: `${name} was never backed up from here` })
+    .waitFor();
+  expect(studio.page.url()).toContain(`/db/${name}/backup`);
+});
+
+test("the operator's pages fit a phone, and are shown in the dark", async () => {
+  await studio.page.emulateMedia({ colorScheme: "dark" });
+  await studio.page.setViewportSize({ width: 360, height: 780 });
+  const pages = {
+    databases: "Databases",
+    certificates: "Certificates",
+    performance: "Performance",
+    "db/shop/performance": "Performance",
+    "db/shop/backup": "Backup and import",
+    "db/shop/backup?tab=import": "Backup and import",
+    "db/shop/backup?tab=export": "Backup and import",
+    "db/shop/settings": "Settings",
+  };
+  for (const [path, title] of Object.entries(pages)) {
+    await studio.open(path);
+    await studio.page.getByText(title).first().waitFor();
+    await studio.page.waitForTimeout(700);
+    const width = await studio.page.evaluate("document.documentElement.scrollWidth");
+    expect(width, path).toBe(360);
+    const ground = await studio.page.evaluate("getComputedStyle(document.body).backgroundColor");
+    expect(ground, path).toBe("rgb(14, 16, 22)");
+    if (process.env["PICTURES"] !== undefined)
+      await studio.page.screenshot({
+        path: `${process.env["PICTURES"]}/phone-${path.replace(/\W+/g, "-")}.png`,
+      });
+  }
+});
+
 /** Drops a file on the place for it. */
 async function drop(name: string, content: string | Buffer): Promise<void> {
   const base64 = Buffer.from(content).toString("base64");

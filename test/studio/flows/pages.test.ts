@@ -35,7 +35,8 @@ test("a database is made and deleted, with its name typed", async () => {
   await studio.page.getByRole("button", { name: "Make made" }).click();
   await studio.page.getByRole("heading", { name: "No documents in made yet" }).waitFor();
   await studio.page.getByRole("link", { name: "Databases" }).first().click();
-  await studio.page.getByRole("button", { name: "Delete made" }).click();
+  await studio.page.getByRole("button", { name: "More about made" }).click();
+  await studio.page.getByRole("menuitem", { name: "Delete…" }).click();
   const remove = studio.page.getByRole("alertdialog").getByRole("button", { name: "Delete made" });
   expect(await remove.isDisabled()).toBe(true);
   await studio.page.getByRole("alertdialog").getByRole("textbox").fill("made");

@@ -1,0 +1,166 @@
+/** What somebody should look at, each with a link to where it is dealt with. */
+import type { ComponentChildren } from "preact";
+import { type Certificate, expiryOf } from "../base/certificates.ts";
+import { ago, bytes, counted, until } from "../base/format.ts";
+import { identity, isOperator } from "../base/identity.ts";
+import { useResource } from "../base/resource.ts";
+import { href } from "../base/router.ts";
+import { Icon } from "../components/icon.tsx";
+import { server } from "../shell/server.ts";
+
+/** What is known of a database here. */
+export interface AttendedDatabase {
+  readonly name: string;
+  readonly documents: number;
+  readonly indexErrors: number;
+  /** Undefined: not known. */
+  readonly lastBackupMs: number | null | undefined;
+}
+
+interface Todo {
+  readonly key: string;
+  readonly icon: "bad" | "warn";
+  readonly text: string;
+  readonly to: string;
+  readonly more: string;
+}
+
+export interface ServerFigures {
+  readonly Disk: { readonly FreeBytes: number; readonly TotalBytes: number } | null;
+  readonly Columns: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
+/** Below this share of the disk it is told that it fills up. */
+const diskShareMin = 0.05;
+const certificatesMs = 300_000;
+
+export function Aside({
+  databases,
+  figures,
+}: {
+  databases: readonly AttendedDatabase[];
+  figures: ServerFigures | undefined;
+}) {
+  const may = isOperator(identity.value);
+  const certificates = useResource<{ Results: Certificate[] }>(
+    may && identity.value?.clearance !== null ? "/admin/certificates?metadataOnly=true" : null,
+    certificatesMs,
+  );
+  const todos = [
+    ...diskTodos(figures),
+    ...databases.flatMap(databaseTodos),
+    ...(certificates.body?.Results ?? []).flatMap(certificateTodos),
+  ];
+  return (
+    <div class="stack">
+      {todos.length > 0 && (
+        <aside class="panel" aria-label="Needs attention">
+          <div class="cap">
+            <h2 class="grow">Needs attention</h2>
+            <span class="chip warn">{todos.length}</span>
+          </div>
+          <ul class="todo body">
+            {todos.map(({ key, icon, text, to, more }) => (
+              <li key={key}>
+                <Icon name={icon} kind={icon} />
+                <a href={to}>{text}</a>
+                <p>{more}</p>
+              </li>
+            ))}
+          </ul>
+        </aside>
+      )}
+      <ThisServer figures={figures} />
+    </div>
+  );
+}
+
+function databaseTodos({ name, documents, indexErrors, lastBackupMs }: AttendedDatabase): Todo[] {
+  const todos: Todo[] = [];
+  if (indexErrors > 0)
+    todos.push({
+      key: `errors ${name}`,
+      icon: "bad",
+      text: `${name} has ${counted(indexErrors, "index error")}`,
+      to: href(["db", name, "indexes"], { show: "errors" }),
+      more: "Its indexes go on with all other documents.",
+    });
+  if (lastBackupMs === null && documents > 0)
+    todos.push({
+      key: `backup ${name}`,
+      icon: "warn",
+      text: `${name} has no schedule with a backup`,
+      to: href(["db", name, "backup"]),
+      more: counted(documents, "document"),
+    });
+  return todos;
+}
+
+function certificateTodos(certificate: Certificate): Todo[] {
+  const nowMs = Date.now();
+  const { state, atMs } = expiryOf(certificate, nowMs);
+  if (state === "good") return [];
+  const { Name, Thumbprint } = certificate;
+  return [
+    {
+      key: Thumbprint,
+      icon: state === "over" ? "bad" : "warn",
+      text: state === "over" ? `${Name} has ended` : `${Name} ends ${until(atMs, nowMs)}`,
+      to: href(["certificates"], { select: Thumbprint }),
+      more: state === "over" ? ago(atMs, nowMs) : "Renew it before",
+    },
+  ];
+}
+
+function diskTodos(figures: ServerFigures | undefined): Todo[] {
+  const disk = figures?.Disk;
+  if (!disk || disk.FreeBytes > disk.TotalBytes * diskShareMin) return [];
+  return [
+    {
+      key: "disk",
+      icon: "bad",
+      text: `${bytes(disk.FreeBytes)} free on the disk`,
+      to: href(["performance"]),
+      more: `Of ${bytes(disk.TotalBytes)}. When it is full, nothing can be written; reading goes on.`,
+    },
+  ];
+}
+
+function ThisServer({ figures }: { figures: ServerFigures | undefined }) {
+  const memory = figures?.Columns["Memory"]?.findLast((one) => one !== null);
+  const who = identity.value;
+  return (
+    <section class="panel" aria-label="This server">
+      <div class="cap">
+        <h2 class="grow">This server</h2>
+        <a class="btn quiet" href={href(["performance"])}>
+          Performance
+        </a>
+      </div>
+      <dl class="facts body">
+        <Fact name="Address">
+          <code class="break">{window.location.origin}</code>
+        </Fact>
+        {server.value !== null && (
+          <Fact name="Version">Jackdaw, speaks {server.value.version}</Fact>
+        )}
+        {memory != null && <Fact name="Memory">{bytes(memory)}</Fact>}
+        {figures?.Disk && (
+          <Fact name="Disk">
+            {bytes(figures.Disk.FreeBytes)} free of {bytes(figures.Disk.TotalBytes)}
+          </Fact>
+        )}
+        {who !== null && <Fact name="You">{who.name}</Fact>}
+      </dl>
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}

@@ -1,0 +1,92 @@
+/** What there is to do on a server without databases. */
+import { useState } from "preact/hooks";
+import { useDatabaseName } from "../base/database-name.ts";
+import { identity } from "../base/identity.ts";
+import { href, open } from "../base/router.ts";
+import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { Failure } from "../components/messages.tsx";
+
+export function FirstStart() {
+  const [name, setName] = useState("shop");
+  const [making, setMaking] = useState<"own" | "demo" | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const problem = useDatabaseName(name);
+  const isReady = name !== "" && problem === null && making === null;
+  const make = async (wanted: string, kind: "own" | "demo") => {
+    setMaking(kind);
+    setError(null);
+    try {
+      await makeDatabase(wanted);
+      if (kind === "demo") await putSampleData(wanted);
+      open(href(["db", wanted, "docs"]));
+    } catch (failed) {
+      setError(failed as Error);
+      setMaking(null);
+    }
+  };
+  return (
+    <div class="hero">
+      <div class="stack-2">
+        <h2 class="big">The server is running. It has no database yet.</h2>
+        <p class="soft">
+          It listens on <code>{window.location.origin}</code>
+          {identity.value === null ? "." : `, and you are signed in as ${identity.value.name}.`}
+        </p>
+      </div>
+      {error !== null && <Failure error={error} />}
+      <div class="cards">
+        <form
+          class="panel card"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (isReady) void make(name, "own");
+          }}
+        >
+          <h2>Make a database</h2>
+          <label class="form">
+            Name
+            <div class="field">
+              <input
+                value={name}
+                aria-invalid={problem !== null}
+                aria-describedby="first-problem"
+                onInput={(event) => setName(event.currentTarget.value)}
+              />
+            </div>
+            <small id="first-problem" class={problem === null ? "" : "bad"} aria-live="polite">
+              {problem ??
+                "Letters, digits, dots, dashes and underscores. It becomes part of addresses."}
+            </small>
+          </label>
+          <div>
+            <button type="submit" class="btn primary" disabled={!isReady}>
+              {making === "own" ? "Making" : `Make ${name}`}
+            </button>
+          </div>
+        </form>
+        <section class="panel card" aria-label="Look around first">
+          <h2>Look around first</h2>
+          <p class="soft">
+            Make “demo” with the sample shop: 1,059 documents with indexes, revisions and
+            attachments. It takes a second or two, and goes with one click.
+          </p>
+          {making === "demo" && (
+            <p role="status" class="soft">
+              Making demo…
+            </p>
+          )}
+          <div>
+            <button
+              type="button"
+              class="btn"
+              disabled={making !== null}
+              onClick={() => void make("demo", "demo")}
+            >
+              Make demo with sample data
+            </button>
+          </div>
+        </section>
+      </div>
+    </div>
+  );
+}
