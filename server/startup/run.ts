@@ -123,8 +123,7 @@ async function serve(
       return address;
     },
     foreignStudio: readForeignStudio(config.studioPath),
-    serverId: await durableId(storage.values, "server/id"),
-    topologyId: await durableId(storage.values, "server/topology-id"),
+    ...(await durableIds(storage.values)),
     startedAt: new Date(),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
@@ -296,6 +295,12 @@ async function registerOwn(
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+/** The same on every run with the same data folder. */
+async function durableIds(values: ValueStore): Promise<{ serverId: string; topologyId: string }> {
+  const serverId = await durableId(values, "server/id");
+  return { serverId, topologyId: await durableId(values, "server/topology-id") };
 }
 
 /** A GUID that is generated once and stored. */
