@@ -4,9 +4,9 @@ import type { WebSocket } from "ws";
 import { watchDatabase, watchServer } from "../changes/notifications.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
-import type { Context, Route, WebSocketRoute } from "../routing/route.ts";
+import type { Context, DatabaseContext, Route, WebSocketRoute } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
-import { clusterTopologyOf } from "./server-info.ts";
+import { clusterTopologyOf, replyMetadata } from "./server-info.ts";
 
 const prefix = "/databases/:database";
 
@@ -31,6 +31,20 @@ export const studioServerRoutes: readonly Route[] = [
     path: `${prefix}/notifications`,
     access: "read",
     handle: getNotifications,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/etl/stats`,
+    access: "read",
+    handle: getEtlStats,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/tasks/errors`,
+    access: "read",
+    handle: getTaskErrors,
   },
   {
     kind: "database",
@@ -115,6 +129,16 @@ function followDatabase(
 /** GET notifications: none is kept; what happens is told to those who watch */
 function getNotifications(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [], TotalResults: 0 });
+}
+
+/** GET etl/stats: there are no such tasks */
+function getEtlStats(exchange: Exchange, { server }: DatabaseContext): void {
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), Results: [] });
+}
+
+/** GET tasks/errors: of tasks that there are not */
+function getTaskErrors(exchange: Exchange, { server }: DatabaseContext): void {
+  exchange.replyJson(200, { NodeTag: server.config.nodeTag, ShardNumber: null, Results: [] });
 }
 
 /** 404, as of a configuration that is not set: this server has none of the kind */
