@@ -12,7 +12,10 @@ import { join } from "node:path";
 
 /** What is run by `.ci/run` or by hand: a script, and what it adds. */
 const leftOut = [
-  ["test:long", "processes, the package, benches in small, crashes and faults at many places"],
+  [
+    "test:long",
+    "processes, the package, benches in small, crashes and faults at many places, what takes seconds a file",
+  ],
   ["test:cold", "all tests without a record in memory"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
   ["test:faults, test:crash", "every fault of the disk, and killed processes"],
@@ -28,7 +31,7 @@ let status = 0;
 part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint");
 part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations");
 const filters = process.argv.slice(2);
-part("tests", ["exec", "--", "vitest", "run", ...filters], addCounts);
+part("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], addCounts);
 if (filters.length > 0) leftOut.push(["test:studio", "the studio in a browser"]);
 else if (existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"))
   part("studio", ["exec", "--", "vitest", "run", "--mode", "studio"], addCounts);

@@ -130,6 +130,7 @@ export const commandTable: readonly Command[] = [
       wait: { short: "w", about: "wait until the index is up to date" },
       jsonl: { about: "print one row of JSON a line" },
       csv: { about: "print CSV" },
+      plan: { about: "print how it runs, with counts and times, instead of its rows" },
       "no-history": { about: "keep nothing of what is typed at the prompt" },
     },
     example: "jackdaw query -d shop 'from Users where Age > $age' -p age=30 --csv",

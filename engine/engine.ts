@@ -112,6 +112,7 @@ export {
   Indexes,
   type IndexSelection,
   type IndexTerms,
+  type IndexTrial,
   indexLockModes,
   indexPriorities,
   type TermsRequest,
@@ -136,6 +137,7 @@ export {
   Revisions,
 } from "./api/revisions.ts";
 export {
+  type DryRunOptions,
   type SetOperationOptions,
   SetOperations,
   type WatchedPatch,
@@ -242,5 +244,6 @@ export type {
   OperationWork,
   StartedOperation,
 } from "./store/operations.ts";
+export { isInterrupted } from "./store/operations.ts";
 export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

@@ -10,8 +10,8 @@ import {
 } from "../background/revision-tasks.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
-import { flagsText } from "../documents/document-text.ts";
 import { DocumentRow } from "../documents/document-row.ts";
+import { flagsText } from "../documents/document-text.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 

@@ -40,6 +40,14 @@ export interface DatabaseDirectory {
   delete(name: string): Promise<boolean>;
 }
 
+/** What is known of the use of a certificate since the server was started. */
+export interface CertificateUse {
+  /** Connections that are open. */
+  readonly openCount: number;
+  /** As `performance.now()`; null: it was not used. */
+  readonly usedMs: number | null;
+}
+
 /** State that outlives a request. */
 export interface ServerServices {
   readonly config: Config;
@@ -65,6 +73,7 @@ export interface ServerServices {
   /** Likewise, of the cluster whose only node this is. */
   readonly topologyId: string;
   readonly startedAt: Date;
+  readonly certificateUse: (thumbprint: string) => CertificateUse;
   /** Runs an exchange through routing, access and error handling, as if it had come over the wire. */
   readonly dispatch: (exchange: Exchange) => Promise<void>;
 }

@@ -119,12 +119,12 @@ async function serve(
     requests,
     monitoring,
     get address() {
-      if (address === undefined) throw new Error("the server does not listen yet");
-      return address;
+      return listening(address);
     },
     foreignStudio: readForeignStudio(config.studioPath),
     ...(await durableIds(storage.values)),
     startedAt: new Date(),
+    certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
@@ -172,6 +172,11 @@ async function serve(
       await storage.close();
     },
   };
+}
+
+function listening(address: ServerAddress | undefined): ServerAddress {
+  if (address === undefined) throw new Error("the server does not listen yet");
+  return address;
 }
 
 /** The folder of everything that is kept; undefined: nothing is. */
@@ -231,6 +236,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     clientCertificates: () => [...certificates.expiries()],
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
+    operations: () => storage.operations,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });
@@ -297,10 +303,13 @@ async function registerOwn(
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
 }
 
-/** The same on every run with the same data folder. */
-async function durableIds(values: ValueStore): Promise<{ serverId: string; topologyId: string }> {
-  const serverId = await durableId(values, "server/id");
-  return { serverId, topologyId: await durableId(values, "server/topology-id") };
+async function durableIds(
+  values: ValueStore,
+): Promise<Pick<ServerServices, "serverId" | "topologyId">> {
+  return {
+    serverId: await durableId(values, "server/id"),
+    topologyId: await durableId(values, "server/topology-id"),
+  };
 }
 
 /** A GUID that is generated once and stored. */

@@ -29,3 +29,8 @@ export async function askIdentity(): Promise<void> {
     notAfter: body?.NotAfter ?? null,
   };
 }
+
+/** May he do what concerns the server as a whole? Decided by the server; buttons that it would refuse are not offered. */
+export function isOperator(who: Identity | null): boolean {
+  return who !== null && (who.clearance === null || /^(Operator|Cluster)/.test(who.clearance));
+}

@@ -27,7 +27,11 @@ const ask = async (path: string, method = "GET", body?: unknown) => {
     method,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return { status: reply.status, json: reply.text.startsWith("{") ? reply.json : null, text: reply.text };
+  return {
+    status: reply.status,
+    json: reply.text.startsWith("{") ? reply.json : null,
+    text: reply.text,
+  };
 };
 const put = (id: string, collection: string) =>
   ask(`/databases/shop/docs?id=${id}`, "PUT", { "@metadata": { "@collection": collection } });
