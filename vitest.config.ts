@@ -103,6 +103,7 @@ export default defineConfig(({ mode }) => {
       ],
       server: { deps: { external: [/\/dist\//] } },
       testTimeout: 60_000,
+      hookTimeout: 120_000,
       // A busy machine makes what is waited for late; it does not make it wrong.
       expect: { poll: { timeout: 15_000 } },
       reporters: report === undefined ? ["default"] : ["default", "json"],

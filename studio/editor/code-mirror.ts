@@ -10,12 +10,12 @@ import {
   completionKeymap,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { json } from "@codemirror/lang-json";
 import {
   bracketMatching,
   codeFolding,
   foldGutter,
   foldKeymap,
+  foldService,
   HighlightStyle,
   indentOnInput,
   StreamLanguage,
@@ -32,6 +32,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { foldOf, jsonTokens } from "./json-tokens.ts";
 import { rqlTokens } from "./rql-tokens.ts";
 
 export interface EditorOptions {
@@ -179,7 +180,8 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    language === "json" ? json() : StreamLanguage.define(rqlTokens),
+    StreamLanguage.define<unknown>(language === "json" ? jsonTokens : rqlTokens),
+    language === "json" ? foldService.of(foldOf) : [],
     syntaxHighlighting(colours),
     source === null ? [] : autocompletion({ override: [source], icons: false }),
     EditorView.contentAttributes.of({ "aria-label": label }),
