@@ -131,6 +131,7 @@ export {
   type RevisionBinPage,
   type RevisionChoice,
   type RevisionDeletion,
+  type RevisionKind,
   type RevisionPage,
   type RevisionScope,
   Revisions,

@@ -147,6 +147,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   waitForIndexThrow: "Whether indexes that are not done by then are an error.",
   waitForNonStaleResults: "Waits until the index has caught up with the documents.",
   waitForNonStaleResultsTimeoutInMs: "For at most so long.",
+  range: "How far back the figures go, e.g. 5m.",
   waitForReplicasTimeout: "Waits so long for other nodes, of which there are none.",
   waitForSpecificIndex: "An index that is waited for; may be repeated. All when left out.",
   workerId: "One worker of the subscription.",

@@ -28,6 +28,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "certs/hosts.ts",
     "certs/pfx.ts",
   ],
+  "test/cli/studio/studio-proxy.test.ts": ["cli/studio/forwarding.ts"],
+  "test/server/endpoints/studio-server.test.ts": ["server/changes/notifications.ts"],
   "test/client/documents.test.ts": [
     "server/replies/document-listing.ts",
     "server/replies/document-loading.ts",

@@ -11,6 +11,7 @@ import {
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
+import { flagsText } from "../documents/document-text.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 
@@ -30,6 +31,21 @@ export interface RevisionChoice {
   readonly before?: number | undefined;
   readonly start?: number;
   readonly pageSize?: number;
+}
+
+/** Revisions of documents, of deletions, or both. */
+export type RevisionKind = "all" | "regular" | "deleted";
+
+/** A revision without its body. */
+export interface ListedRevision {
+  readonly id: string;
+  readonly etag: number;
+  readonly changeVector: string;
+  /** Microseconds since 1970. */
+  readonly modifiedAt: number;
+  /** As `@flags` has them. */
+  readonly flags: string;
+  readonly collection: string;
 }
 
 /** The bin: documents that were deleted and have revisions. */
@@ -86,6 +102,37 @@ export class Revisions {
     const read = await this.#readRows([first, ...found.slice(start, start + pageSize)]);
     const [newest = null, ...rows] = read;
     return { newest, rows, revisionCount };
+  }
+
+  /** Revisions of all documents, or of a collection, newest first. Cost: O(revisions). */
+  async list(wanted: {
+    readonly collection: string | undefined;
+    readonly kind: RevisionKind;
+    readonly start: number;
+    readonly pageSize: number;
+  }): Promise<{ readonly rows: readonly ListedRevision[]; readonly total: number }> {
+    const { revisions, collections } = this.#database.state.keyspaces;
+    const { kind, start, pageSize } = wanted;
+    const id = wanted.collection === undefined ? -1 : collections.find(wanted.collection);
+    const found = revisions.rowsFrom(0).filter((row) => {
+      if (wanted.collection !== undefined && revisions.collectionOf(row) !== id) return false;
+      const isDeletion = (revisions.flagsOf(row) & documentFlags.DeleteRevision) !== 0;
+      return kind === "all" || isDeletion === (kind === "deleted");
+    });
+    const page = found.reverse().slice(start, start + pageSize);
+    const facts = page.map((row) => ({
+      modifiedAt: revisions.lastModifiedOf(row),
+      flags: flagsText(revisions.flagsOf(row)),
+      collection: collections.nameOf(revisions.collectionOf(row)),
+    }));
+    const read = await this.#readRows(page);
+    const rows = read.map(({ id: documentId, etag, changeVector }, n) => ({
+      id: documentId,
+      etag,
+      changeVector,
+      ...(facts[n] as (typeof facts)[number]),
+    }));
+    return { rows, total: found.length };
   }
 
   /** Removes the revisions that the rules do not keep. @returns the figures of RavenDB's result */

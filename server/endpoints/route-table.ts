@@ -35,6 +35,7 @@ import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
 import { studioRoutes } from "./studio.ts";
 import { studioPageRoutes } from "./studio-page.ts";
+import { studioServerRoutes } from "./studio-server.ts";
 import { subscriptionRoutes } from "./subscriptions.ts";
 import { taskRoutes } from "./tasks.ts";
 import { timeSeriesRoutes } from "./time-series.ts";
@@ -78,6 +79,7 @@ export const routes: readonly Route[] = [
   ...sampleDataRoutes,
   ...studioRoutes,
   ...studioPageRoutes,
+  ...studioServerRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,

@@ -174,35 +174,53 @@ function getNodeInfo(exchange: Exchange, { server }: Context): void {
 
 /** Clients continue with the addresses named here, so these are the one that this client used. */
 function getClusterTopology(exchange: Exchange, { server }: Context): void {
-  const nodes = { [server.config.nodeTag]: exchange.baseUrl };
+  const { Topology, Leader, NodeTag, CurrentTerm, NodeLicenseDetails, Status, CurrentState } =
+    clusterTopologyOf(server, exchange.baseUrl);
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     Topology: {
-      TopologyId: server.topologyId,
-      AllNodes: nodes,
-      Members: nodes,
+      TopologyId: Topology.TopologyId,
+      AllNodes: Topology.Members,
+      Members: Topology.Members,
       Promotables: {},
       Watchers: {},
-      LastNodeId: server.config.nodeTag,
+      LastNodeId: Topology.LastNodeId,
       Etag: 1,
     },
     Etag: 1,
-    Leader: server.config.nodeTag,
+    Leader,
     LeaderShipDuration: Date.now() - server.startedAt.getTime(),
-    CurrentState: "Leader",
-    NodeTag: server.config.nodeTag,
+    CurrentState,
+    NodeTag,
     ServerRole: "Member",
+    CurrentTerm,
+    NodeLicenseDetails,
+    LastStateChangeReason: leadershipReason(server),
+    Status,
+  });
+}
+
+/** What is told of the one node, as its notification has it. */
+export function clusterTopologyOf(server: ServerServices, url: string) {
+  const { nodeTag } = server.config;
+  return {
+    Topology: {
+      TopologyId: server.topologyId,
+      Members: { [nodeTag]: url },
+      Promotables: {},
+      Watchers: {},
+      LastNodeId: nodeTag,
+      Etag: 1,
+    },
+    Leader: nodeTag,
+    NodeTag: nodeTag,
+    Status: {},
     CurrentTerm: 1,
     NodeLicenseDetails: {
-      [server.config.nodeTag]: {
-        UtilizedCores: cpus().length,
-        MaxUtilizedCores: null,
-        ...nodeDetails(),
-      },
+      [nodeTag]: { UtilizedCores: cpus().length, MaxUtilizedCores: null, ...nodeDetails() },
     },
-    LastStateChangeReason: leadershipReason(server),
-    Status: {},
-  });
+    CurrentState: "Leader",
+  };
 }
 
 /** The address of the subscription protocol. */

@@ -1,6 +1,12 @@
 /** What pages that show databases ask for: previews of collections, figures of the footer, checks of names. */
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
-import { checkStaticIndexName, type Database, EngineError } from "../../engine/engine.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import {
+  checkStaticIndexName,
+  type Database,
+  EngineError,
+  type RevisionKind,
+} from "../../engine/engine.ts";
 import { CronSchedule } from "../backups/cron-schedule.ts";
 import { recordOf } from "../databases/database-record.ts";
 import { dateText, humaneSize, timeSpanText } from "../http/dates.ts";
@@ -37,6 +43,20 @@ export const studioRoutes: readonly Route[] = [
     path: `${prefix}/collections/fields`,
     access: "read",
     handle: getFields,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/revisions/preview`,
+    access: "read",
+    handle: getRevisionsPreview,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/indexes/errors-count`,
+    access: "read",
+    handle: getErrorCounts,
   },
   {
     kind: "server",
@@ -112,6 +132,66 @@ function getFields(exchange: Exchange, { database }: DatabaseContext): Promise<v
   const path = (query.get("prefix") ?? "").split(".").filter((name) => name !== "");
   const collection = query.get("collection") || undefined;
   return replyFields(exchange, database, collection, path);
+}
+
+/**
+ * GET studio/revisions/preview?collection&type=All|Regular|Deleted&start&pageSize: revisions of all documents, newest
+ * first. For both a collection and a type RavenDB does not count them.
+ */
+async function getRevisionsPreview(
+  exchange: Exchange,
+  { database }: DatabaseContext,
+): Promise<void> {
+  const { query } = exchange;
+  const type = query.get("type") || "All";
+  const kind = revisionKinds[type.toLowerCase()];
+  if (kind === undefined) {
+    throw new EngineError(
+      "invalid-argument",
+      `Invalid value '${type}' provided for 'type'. Please use one of the following options: All, Regular, Deleted.`,
+    );
+  }
+  const collection = query.get("collection") || undefined;
+  const start = Math.max(0, query.int("start", 0));
+  const pageSize = Math.max(0, query.int("pageSize", int32Max));
+  const { rows, total } = await database.revisions.list({ collection, kind, start, pageSize });
+  const isCounted = collection === undefined || kind === "all";
+  exchange.replyJson(200, {
+    ...(isCounted ? { TotalResults: total } : {}),
+    Results: rows.map((row) => ({
+      Id: row.id,
+      Etag: row.etag,
+      LastModified: formatTimestamp(row.modifiedAt),
+      ChangeVector: row.changeVector,
+      Flags: row.flags,
+      Collection: row.collection,
+    })),
+  });
+}
+
+const revisionKinds: Readonly<Record<string, RevisionKind>> = {
+  all: "all",
+  regular: "regular",
+  deleted: "deleted",
+};
+
+/** GET studio/indexes/errors-count?name, which may be repeated: `{"Results":[{"Name","Errors":[{"Action","NumberOfErrors"}]}]}` */
+function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void {
+  const wanted = exchange.query.all("name");
+  const indexes = database.indexes
+    .listDetails()
+    .filter(({ name, errors }) =>
+      wanted.length === 0 ? errors.length > 0 : wanted.includes(name),
+    );
+  const results = indexes.map(({ name, errors }) => {
+    const actions = [...new Set(errors.map(({ action }) => action))];
+    const counted = actions.map((action) => ({
+      Action: action,
+      NumberOfErrors: errors.filter((one) => one.action === action).length,
+    }));
+    return { Name: name, Errors: counted };
+  });
+  exchange.replyJson(200, { Results: results });
 }
 
 /** GET /studio-tasks/databases?name&start&pageSize: what a list of databases shows at once */

@@ -3,6 +3,7 @@
  * tags and `*` never match, as in RavenDB 7.2.7.
  */
 import { createHash } from "node:crypto";
+import type { Exchange } from "./exchange.ts";
 
 /** Whatever has headers: an exchange. */
 interface Conditional {
@@ -19,7 +20,7 @@ export function isUnchanged(exchange: Conditional, etag: string): boolean {
 }
 
 /** The change vector of `If-Match`; "" when it is empty (must not exist), undefined without the header. */
-export function expectedVector(exchange: Conditional): string | undefined {
+export function expectedVector(exchange: Exchange): string | undefined {
   const header = exchange.header("if-match");
   return header === undefined ? undefined : unquoted(header);
 }

@@ -56,7 +56,8 @@ const specification: Readonly<Record<Access, string>> = {
     PUT DELETE /admin/cluster/node
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
-    GET PUT POST DELETE /admin/*`,
+    GET PUT POST DELETE /admin/*
+    GET /secrets/generate`,
   "database-admin": `
     GET PUT POST DELETE RESET ~/admin/*`,
   write: `
@@ -83,7 +84,9 @@ const specification: Readonly<Record<Access, string>> = {
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
-    GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*`,
+    GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*
+    GET /configuration/studio /license/limits-usage /assistant/settings /server/notification-center/watch
+    POST /build/version/updates`,
 };
 /** In which order levels are looked up: the lists of higher ones have the fewer stars. */
 const levels = [
@@ -299,6 +302,20 @@ describe("a page of another site", () => {
       expect(reply.status, origin).toBe(status);
     }
   });
+});
+
+test("a page's request that a form could send needs our header", async () => {
+  const send = async (headers: Record<string, string>, method = "POST") => {
+    const given = { method, headers: { origin: server.url, ...headers } };
+    return (await server.request("/databases/mine/queries?query=from%20Users", given)).status;
+  };
+  for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+    expect(await send({ "content-type": type }), type).toBe(403);
+  }
+  expect(await send({})).toBe(403);
+  expect(await send({ "x-jackdaw-studio": "1" })).not.toBe(403);
+  expect(await send({ "content-type": "application/json" })).not.toBe(403);
+  expect(await send({}, "GET")).not.toBe(403);
 });
 
 test("what another site's page embeds is refused, a link to us is not", async () => {

@@ -1,0 +1,186 @@
+/** What RavenDB's Studio asks of the server before it shows anything: notifications, versions, limits, secrets. */
+import { randomBytes } from "node:crypto";
+import type { WebSocket } from "ws";
+import { watchDatabase, watchServer } from "../changes/notifications.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import type { Context, DatabaseContext, Route, WebSocketRoute } from "../routing/route.ts";
+import { hasPermission } from "../security/access.ts";
+import { clusterTopologyOf, replyMetadata } from "./server-info.ts";
+
+const prefix = "/databases/:database";
+
+export const studioServerRoutes: readonly Route[] = [
+  {
+    kind: "websocket",
+    method: "GET",
+    path: "/server/notification-center/watch",
+    access: "valid-user",
+    connect: followServer,
+  },
+  {
+    kind: "websocket",
+    method: "GET",
+    path: `${prefix}/notification-center/watch`,
+    access: "read",
+    connect: followDatabase,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/notifications`,
+    access: "read",
+    handle: getNotifications,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/etl/stats`,
+    access: "read",
+    handle: getEtlStats,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/tasks/errors`,
+    access: "read",
+    handle: getTaskErrors,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/schema-validation/config`,
+    access: "read",
+    handle: getUnset,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/configuration/studio",
+    access: "valid-user",
+    handle: getUnset,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/studio-tasks/bootstrap",
+    access: "valid-user",
+    handle: getBootstrap,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/license/limits-usage",
+    access: "valid-user",
+    handle: getLimitsUsage,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/build/version/updates",
+    access: "valid-user",
+    handle: postUpdates,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/secrets/generate",
+    access: "operator",
+    handle: getSecret,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/assistant/settings",
+    access: "valid-user",
+    handle: getAssistant,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/server-wide/tasks",
+    access: "operator",
+    handle: getServerWideTasks,
+  },
+];
+
+/** /server/notification-center/watch: operations of the server, and databases that come and go */
+function followServer(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+  const { databases, operations } = server;
+  watchServer(socket, {
+    operations,
+    topology: clusterTopologyOf(server, exchange.baseUrl),
+    names: () => databases.names().filter((name) => hasPermission(exchange.identity, name, 1)),
+  });
+}
+
+/** notification-center/watch: operations and figures of a database */
+function followDatabase(
+  socket: WebSocket,
+  _exchange: Exchange,
+  { database }: Parameters<WebSocketRoute["connect"]>[2],
+): void {
+  // It existed when the route was matched; the handshake took a moment.
+  if (database === undefined || database.hasEnded || database.isDisabled) {
+    socket.close(1001, "The database serves no longer.");
+  } else watchDatabase(socket, database);
+}
+
+/** GET notifications: none is kept; what happens is told to those who watch */
+function getNotifications(exchange: Exchange): void {
+  exchange.replyJson(200, { Results: [], TotalResults: 0 });
+}
+
+/** GET etl/stats: there are no such tasks */
+function getEtlStats(exchange: Exchange, { server }: DatabaseContext): void {
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), Results: [] });
+}
+
+/** GET tasks/errors: of tasks that there are not */
+function getTaskErrors(exchange: Exchange, { server }: DatabaseContext): void {
+  exchange.replyJson(200, { NodeTag: server.config.nodeTag, ShardNumber: null, Results: [] });
+}
+
+/** 404, as of a configuration that is not set: this server has none of the kind */
+function getUnset(exchange: Exchange): void {
+  exchange.reply(404, { "content-type": jsonContentType });
+}
+
+/** GET /studio-tasks/bootstrap: from when on an expiring certificate is marked */
+function getBootstrap(exchange: Exchange): void {
+  exchange.replyJson(200, { CertificateExpiringThresholdInDays: 14 });
+}
+
+/** GET /license/limits-usage: what RavenDB's licences count, over all databases that are open */
+function getLimitsUsage(exchange: Exchange, { server }: Context): void {
+  const indexes = server.databases.opened().flatMap((one) => one.indexes.listDetails());
+  const automatic = indexes.filter(({ name }) => name.startsWith("Auto/")).length;
+  exchange.replyJson(200, {
+    NumberOfStaticIndexesInCluster: indexes.length - automatic,
+    NumberOfAutoIndexesInCluster: automatic,
+    NumberOfCustomSortersInCluster: 0,
+    NumberOfAnalyzersInCluster: 0,
+    NumberOfSubscriptionsInCluster: 0,
+  });
+}
+
+/** POST /build/version/updates: this server asks nobody for newer versions */
+function postUpdates(exchange: Exchange): void {
+  exchange.replyJson(200, { Version: null, PublishedAt: null, BuildNumber: null });
+}
+
+/** GET /secrets/generate: 256 random bits, as base64 */
+function getSecret(exchange: Exchange): void {
+  const secret = randomBytes(32).toString("base64");
+  exchange.reply(200, { "content-type": "application/base64" }, secret);
+}
+
+/** GET /assistant/settings: there is no assistant */
+function getAssistant(exchange: Exchange): void {
+  exchange.replyJson(200, { DisableAiAssistant: true, DisableDataSubmission: true });
+}
+
+/** GET /admin/server-wide/tasks: tasks belong to a database here */
+function getServerWideTasks(exchange: Exchange): void {
+  exchange.replyJson(200, { Tasks: [] });
+}

@@ -1,0 +1,162 @@
+/** What RavenDB's Studio asks of a server: notifications over web sockets, limits, versions, secrets, revisions. */
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { CertificatePair } from "../../../certs/authority.ts";
+import {
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+  tlsOptions,
+} from "../../support/start-test-server.ts";
+
+interface Notification {
+  readonly Type: string;
+  readonly [member: string]: unknown;
+}
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({ databases: [{ name: "shop" }] });
+});
+afterAll(() => stopTestServers());
+
+const ask = async (path: string, method = "GET", body?: unknown) => {
+  const reply = await server.request(path, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return {
+    status: reply.status,
+    json: reply.text.startsWith("{") ? reply.json : null,
+    text: reply.text,
+  };
+};
+const put = (id: string, collection: string) =>
+  ask(`/databases/shop/docs?id=${id}`, "PUT", { "@metadata": { "@collection": collection } });
+
+async function watch(path: string, pair: CertificatePair = server.admin) {
+  const told: Notification[] = [];
+  const socket = new WebSocket(server.url.replace("https", "wss") + path, {
+    ...tlsOptions(server.authority, pair),
+  });
+  socket.on("message", (data) => told.push(JSON.parse(String(data)) as Notification));
+  await once(socket, "open");
+  return { told, socket };
+}
+
+describe("notifications", () => {
+  test("of a database tell of operations and, once a second, of what was written", async () => {
+    const { told, socket } = await watch("/databases/shop/notification-center/watch");
+    await put("notes/1", "Notes");
+    await ask("/databases/shop/queries", "PATCH", {
+      Query: { Query: "from Notes update { this.A = 1 }" },
+    });
+    await expect.poll(() => told.map(({ Severity }) => Severity)).toContain("Success");
+    const ended = told.find(({ Severity }) => Severity === "Success");
+    expect(ended).toMatchObject({
+      Type: "OperationChanged",
+      Title: "Update by Query",
+      Database: "shop",
+      Killable: false,
+      State: { Status: "Completed", Result: { Total: 1 } },
+    });
+    await expect.poll(() => told.map(({ Type }) => Type)).toContain("DatabaseStatsChanged");
+    expect(told.find(({ Type }) => Type === "DatabaseStatsChanged")).toMatchObject({
+      CountOfDocuments: 1,
+      ModifiedCollections: [{ Name: "Notes", Count: 1 }],
+    });
+    socket.close();
+  });
+
+  test("end with the database", async () => {
+    await server.running.services.databases.create("gone", { DatabaseName: "gone" });
+    const { socket } = await watch("/databases/gone/notification-center/watch");
+    await server.running.services.databases.delete("gone");
+    const [code] = (await once(socket, "close")) as [number];
+    expect(code).toBe(1001);
+  });
+
+  test("of the server tell of databases that come and go, to those who may see them", async () => {
+    const reader = await server.client({ permissions: { seen: "Read" } });
+    const mine = await watch("/server/notification-center/watch", reader);
+    const all = await watch("/server/notification-center/watch");
+    await expect
+      .poll(() => all.told[0])
+      .toMatchObject({
+        Type: "ClusterTopologyChanged",
+        Leader: "A",
+        Topology: { Members: { A: server.url } },
+      });
+    for (const name of ["seen", "hidden"]) {
+      await server.running.services.databases.create(name, { DatabaseName: name });
+    }
+    const ids = (of: typeof mine) => of.told.map(({ Id }) => Id);
+    const seen = "DatabaseChanged/Put/seen";
+    await expect.poll(() => ids(mine), { timeout: 5000 }).toContain(seen);
+    await expect.poll(() => ids(all), { timeout: 5000 }).toContain("DatabaseChanged/Put/hidden");
+    await server.running.services.databases.delete("hidden");
+    await expect.poll(() => ids(all), { timeout: 5000 }).toContain("DatabaseChanged/Delete/hidden");
+    expect(ids(mine).filter((id) => String(id).endsWith("hidden"))).toEqual([]);
+    mine.socket.close();
+    all.socket.close();
+  });
+});
+
+test("revisions of all documents are listed newest first, by kind and by collection", async () => {
+  await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
+  for (const id of ["a/1", "a/2"]) await put(id, "As");
+  await put("b/1", "Bs");
+  await ask("/databases/shop/docs?id=a/1", "DELETE");
+  const list = async (query: string) =>
+    (await ask(`/databases/shop/studio/revisions/preview${query}`)).json as {
+      TotalResults?: number;
+      Results: { Id: string; Flags: string; Collection: string }[];
+    };
+  const ids = async (query: string) => (await list(query)).Results.map(({ Id }) => Id);
+  expect(await ids("")).toEqual(["a/1", "b/1", "a/2", "a/1"]);
+  expect(await ids("?start=1&pageSize=2")).toEqual(["b/1", "a/2"]);
+  expect(await ids("?type=Regular")).toEqual(["b/1", "a/2", "a/1"]);
+  const deleted = await list("?type=Deleted");
+  expect(deleted.Results).toMatchObject([
+    { Id: "a/1", Flags: expect.stringContaining("DeleteRevision"), Collection: "As" },
+  ]);
+  expect(await list("?collection=Bs")).toMatchObject({ TotalResults: 1, Results: [{ Id: "b/1" }] });
+  expect(await list("?collection=Bs&type=Deleted")).toEqual({ Results: [] });
+  expect(await ids("?collection=Nothing")).toEqual([]);
+  expect((await ask("/databases/shop/studio/revisions/preview?type=Foo")).text).toContain(
+    "All, Regular, Deleted",
+  );
+});
+
+test("errors of indexes are counted by what failed", async () => {
+  const maps = ["map('As', (a) => { throw 'no'; })"];
+  await ask("/databases/shop/indexes", "PUT", { Indexes: [{ Name: "Bad", Maps: maps }] });
+  const counted = async () => (await ask("/databases/shop/studio/indexes/errors-count")).json;
+  await expect.poll(counted).toEqual({
+    Results: [{ Name: "Bad", Errors: [{ Action: "Map", NumberOfErrors: expect.any(Number) }] }],
+  });
+});
+
+test("limits are counted, secrets are new each time, and what there is not is said to be not there", async () => {
+  expect((await ask("/license/limits-usage")).json).toMatchObject({
+    NumberOfStaticIndexesInCluster: 1,
+    NumberOfAutoIndexesInCluster: 0,
+  });
+  const secrets = [await ask("/secrets/generate"), await ask("/secrets/generate")];
+  for (const { text } of secrets) expect(Buffer.from(text, "base64")).toHaveLength(32);
+  expect(secrets[0]?.text).not.toBe(secrets[1]?.text);
+  expect((await ask("/databases/shop/etl/stats")).json).toMatchObject({ Results: [] });
+  expect((await ask("/databases/shop/tasks/errors")).json).toMatchObject({ Results: [] });
+  expect((await ask("/configuration/studio")).status).toBe(404);
+  expect((await ask("/databases/shop/schema-validation/config")).status).toBe(404);
+  expect((await ask("/databases/shop/notifications")).json).toEqual({
+    Results: [],
+    TotalResults: 0,
+  });
+  expect((await ask("/build/version/updates", "POST")).json).toMatchObject({ Version: null });
+  expect((await ask("/studio-tasks/bootstrap")).status).toBe(200);
+  expect((await ask("/assistant/settings")).json).toMatchObject({ DisableAiAssistant: true });
+  expect((await ask("/admin/server-wide/tasks")).json).toEqual({ Tasks: [] });
+});
