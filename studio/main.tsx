@@ -14,6 +14,7 @@ import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
 const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
+const PatchPage = lazy(async () => (await import("./pages/patch.tsx")).PatchPage);
 const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 
 function Page() {
@@ -21,6 +22,10 @@ function Page() {
   if (area === "databases") return <DatabasesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
+    if (page === "patch") {
+      const operation = rest[0] === undefined ? {} : { operation: rest[0] };
+      return <PatchPage key={name} database={name} {...operation} />;
+    }
     if (page === "query") return <QueryPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
