@@ -70,6 +70,7 @@ async function tryOut(surroundings: Surroundings, query: PatchQuery): Promise<vo
     await tryOne(surroundings, query, one);
     return;
   }
+  withoutUpdate(query.Query); // refuses a text that is no patch
   const sample = numberOr(options.text("sample"), sampleDefault, "--sample");
   const started = (await client().json(inDatabase(database(), "queries/dry-run"), {
     method: "PATCH",
