@@ -14,16 +14,18 @@ import { addHistory, historyLinesMax, historyPath, readHistory } from "./history
 import { painter, tableLines } from "./output.ts";
 import { Schema } from "./schema.ts";
 
-/** Runs a query from row `start` on and prints it. @returns rows printed, and how many there are */
-export type Ask = (
-  text: string,
-  start: number,
-  signal: AbortSignal,
-) => Promise<{ rows: number; total: number }>;
+/** What runs a query and prints what it gives. */
+export interface Asks {
+  /** From row `start` on. @returns rows printed, and how many there are */
+  rows(text: string, start: number, signal: AbortSignal): Promise<{ rows: number; total: number }>;
+  /** How it runs. */
+  plan(text: string, signal: AbortSignal): Promise<void>;
+}
 
 const commands: Readonly<Record<string, string>> = {
   "\\d [COLLECTION]": "the collections, or the fields of one",
   "\\more": "the next rows, as an empty line does",
+  "\\plan": "how the last query runs, with counts and times",
   "\\watch [SECONDS]": "the last query again and again; Ctrl-C ends it",
   "\\?": "this list",
   "\\q": "leave, as Ctrl-D does",
@@ -35,7 +37,7 @@ const keywords =
 const watchSecondsDefault = 2;
 const watchSecondsMax = 86_400;
 
-export async function runPrompt(surroundings: Surroundings, ask: Ask): Promise<void> {
+export async function runPrompt(surroundings: Surroundings, ask: Asks): Promise<void> {
   const { streams, environment, options, database, client } = surroundings;
   const path = options.is("no-history") ? undefined : historyPath(environment);
   const history = (await readHistory(path)).reverse();
@@ -71,7 +73,7 @@ export async function runPrompt(surroundings: Surroundings, ask: Ask): Promise<v
 
 class Prompt {
   readonly #surroundings: Surroundings;
-  readonly #ask: Ask;
+  readonly #ask: Asks;
   readonly #schema: Schema;
   readonly #terminal: Interface;
   /** Lines of a query that is not complete. */
@@ -80,7 +82,7 @@ class Prompt {
   #running: AbortController | null = null;
   #isClosed = false;
 
-  constructor(surroundings: Surroundings, ask: Ask, schema: Schema, terminal: Interface) {
+  constructor(surroundings: Surroundings, ask: Asks, schema: Schema, terminal: Interface) {
     this.#surroundings = surroundings;
     this.#ask = ask;
     this.#schema = schema;
@@ -155,6 +157,9 @@ class Prompt {
     else if (name === "\\more" || name === "\\m") {
       if (this.#hasMore()) await this.#more(signal);
       else this.#say("There are no more rows.");
+    } else if (name === "\\plan") {
+      if (this.#last === null) throw new Failure("usage", "There is no query to explain yet");
+      await this.#ask.plan(this.#last.text, signal);
     } else if (name === "\\watch") await this.#watch(argument, signal);
     else throw new Failure("usage", `There is no command '${name}'; \\? lists them`);
   }
@@ -166,7 +171,7 @@ class Prompt {
   async #more(signal: AbortSignal): Promise<void> {
     const last = this.#last;
     if (last === null) return;
-    const { rows, total } = await this.#ask(last.text, last.shown, signal);
+    const { rows, total } = await this.#ask.rows(last.text, last.shown, signal);
     last.shown += rows;
     last.total = rows === 0 ? last.shown : total;
     if (this.#hasMore()) {
@@ -183,7 +188,7 @@ class Prompt {
     }
     for (;;) {
       this.#say(this.#paint("dim", `${new Date().toISOString()}, every ${seconds} s`));
-      await this.#ask(this.#last.text, 0, signal);
+      await this.#ask.rows(this.#last.text, 0, signal);
       await wait(seconds * 1000, undefined, { signal });
     }
   }

@@ -112,6 +112,7 @@ export {
   Indexes,
   type IndexSelection,
   type IndexTerms,
+  type IndexTrial,
   indexLockModes,
   indexPriorities,
   type TermsRequest,

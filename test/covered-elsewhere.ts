@@ -15,6 +15,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
+  "test/server/endpoints/query-plan.test.ts": [
+    "engine/rql/better-index.ts",
+    "engine/rql/query-plan.ts",
+    "engine/rql/query-trace.ts",
+  ],
   "test/certs/certificate-folder.test.ts": [
     "certs/authority.ts",
     "certs/complete-certificate.ts",
@@ -360,6 +366,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/curl-access.test.ts": ["server/routing/refusal-page.ts"],
   "test/server/database-stops.test.ts": ["engine/database/system-database.ts"],
+  "test/server/monitoring/figures.test.ts": [
+    "server/monitoring/counted-latency.ts",
+    "server/monitoring/figure-ring.ts",
+  ],
   "test/server/endpoints/studio.test.ts": [
     "engine/json/object-members.ts",
     "server/replies/collection-preview.ts",

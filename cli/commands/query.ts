@@ -17,6 +17,21 @@ interface QueryReply {
   readonly IsStale: boolean;
 }
 
+interface PlanReply {
+  readonly DurationInMs: number;
+  readonly Steps: readonly {
+    readonly Text: string;
+    readonly DurationInMs: number | null;
+    readonly Conditions: readonly { readonly Condition: string; readonly Found: number | null }[];
+  }[];
+  readonly BetterIndex: {
+    readonly Text: string;
+    readonly Definition: { readonly Name: string; readonly Maps: readonly string[] };
+    readonly IsDeployed: boolean;
+    readonly Query: string;
+  } | null;
+}
+
 const rowsDefault = 100;
 /** Rows of a page at the prompt at least, and lines beside them. */
 const rowsMin = 10;
@@ -36,8 +51,10 @@ export async function run(surroundings: Surroundings): Promise<void> {
   const Query = await queryText(surroundings);
   if (Query.trim() === "") throw new Failure("usage", "The query is empty: jackdaw query TEXT");
   const rows = numberOr(options.text("limit"), rowsDefault, "--limit");
-  const text = await ask(surroundings, Query, 0, rows, interrupted);
+  const isPlan = options.is("plan");
+  const text = await ask(surroundings, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
   if (options.is("json")) print(text);
+  else if (isPlan) showPlan(surroundings, JSON.parse(text) as PlanReply);
   else show(surroundings, JSON.parse(text) as QueryReply);
 }
 
@@ -47,10 +64,16 @@ async function prompt(surroundings: Surroundings): Promise<void> {
   const { runPrompt } = await import("../prompt.ts");
   const screen = Math.max(rowsMin, (streams.output.rows ?? rowsDefault) - linesAround);
   const page = numberOr(options.text("limit"), screen, "--limit");
-  await runPrompt(surroundings, async (text, start, signal) => {
-    const reply = JSON.parse(await ask(surroundings, text, start, page, signal)) as QueryReply;
-    show(surroundings, reply);
-    return { rows: reply.Results.length, total: reply.TotalResults };
+  await runPrompt(surroundings, {
+    rows: async (text, start, signal) => {
+      const reply = JSON.parse(await ask(surroundings, text, start, page, signal)) as QueryReply;
+      show(surroundings, reply);
+      return { rows: reply.Results.length, total: reply.TotalResults };
+    },
+    plan: async (text, signal) => {
+      const reply = await ask(surroundings, text, 0, page, signal, "plan");
+      showPlan(surroundings, JSON.parse(reply) as PlanReply);
+    },
   });
 }
 
@@ -61,8 +84,10 @@ async function ask(
   Start: number,
   PageSize: number,
   signal: AbortSignal,
+  debug?: "plan",
 ): Promise<string> {
-  const answer = await client().send(inDatabase(database(), "queries"), {
+  const path = debug === undefined ? "queries" : `queries?debug=${debug}`;
+  const answer = await client().send(inDatabase(database(), path), {
     method: "POST",
     signal,
     body: {
@@ -85,6 +110,25 @@ function show(surroundings: Surroundings, reply: QueryReply): void {
   streams.errors.write(
     `${reply.Results.length} of ${reply.TotalResults} rows, ${reply.DurationInMs} ms, ${reply.IndexName}${stale}\n`,
   );
+}
+
+/** How a query ran, a step a line, and the index that would be better. */
+function showPlan({ print }: Surroundings, { Steps, DurationInMs, BetterIndex }: PlanReply): void {
+  for (const [at, { Text, DurationInMs: ms, Conditions }] of Steps.entries()) {
+    print(`${at + 1}. ${Text}${ms === null ? "" : ` ${ms.toFixed(1)} ms`}`);
+    for (const { Condition, Found } of Conditions)
+      print(`   ${Condition}${Found === null ? "" : `: ${Found} by itself`}`);
+  }
+  print(`${DurationInMs} ms in all`);
+  if (BetterIndex === null) return;
+  const { Text, Definition, IsDeployed, Query } = BetterIndex;
+  print(`\n${Text}`);
+  if (IsDeployed) print(`It is there, as ${Definition.Name}. The query that uses it:`);
+  else {
+    print(`${Definition.Name}:\n${Definition.Maps.join("\n")}`);
+    print("The query that uses it:");
+  }
+  print(Query);
 }
 
 async function queryText({ arguments: given, options, streams }: Surroundings): Promise<string> {

@@ -8,6 +8,11 @@ import { lockModes, priorities } from "../indexing/static-definition.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { type Deployer, historiesOf } from "../querying/index-hosting/index-history.ts";
+import {
+  type IndexTrial,
+  type TrialRequest,
+  tryIndex,
+} from "../querying/index-hosting/index-trial.ts";
 import { safeHash } from "../reading/query-rows.ts";
 import {
   type AutomaticIndexInfo,
@@ -20,7 +25,7 @@ import {
   indexInfo,
 } from "./index-info.ts";
 
-export type { Deployer };
+export type { Deployer, IndexTrial };
 export { lockModes as indexLockModes, priorities as indexPriorities };
 
 /** Which indexes: one, those with or without a reduce, or, with neither given, all. */
@@ -205,6 +210,14 @@ export class Indexes {
     deployer?: Deployer,
   ): Promise<string[]> {
     return this.#administration.deploy(definitions, mayBeCSharp, deployer);
+  }
+
+  /**
+   * What a definition makes of a few documents; no index is made.
+   * @throws EngineError as `deploy`, and document-missing
+   */
+  tryOut(definition: JsonObject, request: TrialRequest): Promise<IndexTrial> {
+    return tryIndex(definition, request, this.#database, this.#database.clock);
   }
 
   /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */

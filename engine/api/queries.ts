@@ -8,6 +8,7 @@ import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
 import type { EntriesOutcome } from "../rql/execute.ts";
 import { planText } from "../rql/plan-text.ts";
 import type { KnownQueryInfo } from "../rql/query.ts";
+import type { QueryPlan } from "../rql/query-plan.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 
 /** The entries of an index that a query matches. */
@@ -101,6 +102,14 @@ export class Queries {
   /** How a query is answered, in one line without its values. @throws as `prepare` */
   async plan(text: string, kind: QueryKind, options: QueryOptions): Promise<string> {
     return planText(await this.#database.queries.prepare(text, kind, options));
+  }
+
+  /**
+   * Runs a query without its rows, and tells how it ran: step by step with counts, times and sentences, and with which
+   * index it would read clearly less. @throws as `run`
+   */
+  explainRun(text: string, options: QueryOptions): Promise<QueryPlan> {
+    return this.#database.queries.plan(text, options);
   }
 
   /** The texts of queries that are kept in their parsed form. */

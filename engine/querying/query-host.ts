@@ -15,10 +15,12 @@ import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
 import type { IndexSet } from "../indexing/index-set.ts";
 import type { OpenIndex } from "../indexing/open-index.ts";
+import { StaticIndex } from "../indexing/static-index.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import { collectionIdNamed, fingerprintOf, QueryRows, safeHash } from "../reading/query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
+import { betterIndex } from "../rql/better-index.ts";
 import {
   type EntriesOutcome,
   executeEntries,
@@ -28,9 +30,12 @@ import {
 import { isRandomOrder } from "../rql/execute-order.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
+import { planText } from "../rql/plan-text.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
 import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
 import type { QueryParameters } from "../rql/query-parameters.ts";
+import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
+import { QueryTrace } from "../rql/query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
 import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";
 import type { Store } from "../store/store.ts";
@@ -69,6 +74,8 @@ export interface QueryOptions {
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   readonly taker?: QueryTaker | undefined;
+  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  readonly trace?: QueryTrace | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
 }
@@ -239,6 +246,7 @@ export class DatabaseQueries {
       seriesForm: options.seriesForm,
       isStream: options.isStream,
       signal,
+      trace: options.trace,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
         return index !== undefined && searchEngineOf(settings, index) === "Lucene";
@@ -335,6 +343,31 @@ export class DatabaseQueries {
       hold.release();
       rows.close();
     }
+  }
+
+  /**
+   * Runs a query without its rows, and tells how it ran, and with which index it would read clearly less.
+   * @throws as `prepare` and `execute`
+   */
+  async plan(text: string, options: QueryOptions): Promise<QueryPlan> {
+    const query = await this.prepare(text, "read", options);
+    const trace = new QueryTrace();
+    const outcome = await this.execute(query, { ...options, trace }, { add: () => null });
+    assert(outcome !== null, "the caller of a plan has no answer already");
+    return {
+      line: planText(query),
+      steps: planSteps(query, trace, outcome),
+      betterIndex: betterIndex(query, parseQuery(text), trace, (name) => this.#mapOf(name)),
+      outcome,
+    };
+  }
+
+  /** As `KnownMap`. */
+  #mapOf(name: string): string | null | undefined {
+    const index = this.indexes.byName(name);
+    if (index === undefined) return undefined;
+    const maps = index instanceof StaticIndex ? index.definition.maps : [];
+    return maps.length === 1 ? (maps[0] ?? null) : null;
   }
 
   #automatics(): AutomaticIndex[] {

@@ -38,7 +38,10 @@ import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
+import { hasNearest } from "./meaning-of.ts";
 import { type DocumentReader, namesStopWords, stopWordsIn } from "./named-documents.ts";
+import { conditionsText } from "./plan-text.ts";
+import type { OrderWay, QueryTrace, TracedCondition } from "./query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "./results.ts";
 import {
   addWholeDocument,
@@ -99,6 +102,8 @@ export interface QueryRequest {
   readonly tellsScores?: (index: QueryIndex) => boolean;
   /** Aborted when the caller no longer wants the rows. */
   readonly signal?: Abortable | undefined;
+  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  readonly trace?: QueryTrace | undefined;
 }
 
 /** Milliseconds that a query waits for an index that was created for it. */
@@ -112,6 +117,8 @@ const lookTicks = 1024;
 /** Conditions of a filter, and declared functions, from which on their compilation gets a turn of its own. */
 const longFilterUnits = 256;
 const manyDeclarations = 16;
+/** Operands of a condition whose entries are counted for who asks how a query ran. */
+const tracedConditionsMax = 24;
 /** Entries processed between two checks of the budget. */
 const entryStride = 16_384;
 /** Bytes per entry of a list of entries and of their documents. */
@@ -234,27 +241,16 @@ class Execution {
         : this.#indexRows(this.#index);
     const candidates = finding instanceof Promise ? await finding : finding;
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
-    const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
-    if (needsScript) this.#scripts = this.#scriptsOfQuery();
-    else if (query.projection.kind === "fields") {
-      const stored = this.#index?.stored ?? null;
-      this.#projector = new FieldProjector(
-        query,
-        source,
-        this.#outputs,
-        stored,
-        this.#request.projectionBehavior,
-        this.#index?.name ?? null,
-      );
-      const isSeries = query.projection.fields.some(({ value }) => value.kind === "series");
-      if (isSeries) this.#series = this.#seriesRunner();
-    }
+    this.#prepareRows();
+    const walkedAtMs = this.#traceFinding(candidates, startMs, stalenessMs);
     await this.#walk(candidates);
+    this.#traceReading(walkedAtMs);
     if (this.#scripts !== null) this.#included().addScripted(this.#scripts.included);
     const collected = this.#includes;
     const includes = collected === null ? [] : await collected.finish(() => this.#waitForRecord());
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
+    this.#traceEnd(walkedAtMs, includes.length);
     return {
       isSummary: false,
       totalResults,
@@ -289,6 +285,27 @@ class Execution {
           }
         : null,
     };
+  }
+
+  /** What makes the rows: scripts, or fields. */
+  #prepareRows(): void {
+    const query = this.#query;
+    const { source } = this.#host;
+    const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
+    if (needsScript) this.#scripts = this.#scriptsOfQuery();
+    else if (query.projection.kind === "fields") {
+      const stored = this.#index?.stored ?? null;
+      this.#projector = new FieldProjector(
+        query,
+        source,
+        this.#outputs,
+        stored,
+        this.#request.projectionBehavior,
+        this.#index?.name ?? null,
+      );
+      const isSeries = query.projection.fields.some(({ value }) => value.kind === "series");
+      if (isSeries) this.#series = this.#seriesRunner();
+    }
   }
 
   #resultEtag(): number {
@@ -464,12 +481,33 @@ class Execution {
     return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
+  /** What each operand of the condition finds by itself. */
+  *#tracedConditions(reader: IndexReader): Work<TracedCondition[]> {
+    const { where } = this.#query;
+    const traced: TracedCondition[] = [];
+    if (where === null || (where.kind !== "and" && where.kind !== "or")) return traced;
+    for (const operand of where.operands.slice(0, tracedConditionsMax)) {
+      const found = hasNearest(operand)
+        ? null
+        : (yield* findEntries(operand, this.#whereContext(reader))).count;
+      traced.push({ text: conditionsText(operand), found });
+    }
+    return traced;
+  }
+
   #indexRows(index: QueryIndex): Candidates | Promise<Candidates> {
     return this.#onIndex(index, (reader) => this.#entryRows(reader, index));
   }
 
   *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {
+    const { trace } = this.#request;
+    const startMs = trace === undefined ? 0 : this.#host.source.monotonicMs();
     const { entries, total } = yield* this.#foundEntries(reader, index);
+    if (trace !== undefined) {
+      trace.findMs = this.#host.source.monotonicMs() - startMs;
+      trace.entryCount = reader.store.liveCount;
+      trace.conditions = yield* this.#tracedConditions(reader);
+    }
     this.#skippedCount = 0;
     this.#budget.hold(entries.length * candidateBytes);
     if (index.outputs !== null) {
@@ -547,15 +585,22 @@ class Execution {
     const pageEnd = pageEndOf(query);
     const isByBest = isScored && pageEnd !== null && !reader.store.hasSeveral && isByScore(query);
     const best = isByBest ? yield* bestEntries(query, pageEnd, context) : null;
-    if (best !== null && this.#areThere(best.entries, reader, index)) return best;
+    if (best !== null && this.#areThere(best.entries, reader, index)) {
+      this.#traceOrder("best", best.entries.length);
+      return best;
+    }
     const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
     const total = set.count;
     if (pageEnd !== null && !isScored) {
       const first = yield* firstEntries(set, query.orderBy, pageEnd, reader);
       const page = first && (yield* this.#ordered(first, null, pageEnd, reader));
-      if (page !== null && this.#areThere(page, reader, index)) return { entries: page, total };
+      if (page !== null && this.#areThere(page, reader, index)) {
+        this.#traceOrder(query.orderBy.length === 0 ? "none" : "walk", page.length);
+        return { entries: page, total };
+      }
     }
     const entries = set.toList();
+    this.#traceOrder(query.orderBy.length === 0 && !isScored ? "none" : "sort", entries.length);
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     if (isByBest && scores !== null) {
       const page = yield* selectBest(entries, scores, pageEnd, context);
@@ -566,6 +611,40 @@ class Execution {
       return { entries: page, total };
     }
     return { entries: yield* this.#ordered(entries, scores, null, reader), total };
+  }
+
+  /** @returns when the reading of the candidates begins; 0 where nobody asks */
+  #traceFinding(candidates: Candidates, startMs: number, waitMs: number): number {
+    const { trace } = this.#request;
+    if (trace === undefined) return 0;
+    const nowMs = this.#host.source.monotonicMs();
+    trace.waitMs = waitMs;
+    trace.found = candidates.total;
+    if (trace.entryCount === null) trace.findMs = nowMs - startMs;
+    return nowMs;
+  }
+
+  #traceReading(walkedAtMs: number): void {
+    const { trace } = this.#request;
+    if (trace === undefined) return;
+    trace.readMs = this.#host.source.monotonicMs() - walkedAtMs;
+    trace.testedCount = this.#scannedCount;
+    trace.passedCount = this.#matchCount;
+    trace.rowCount = this.#returnedCount;
+  }
+
+  #traceEnd(walkedAtMs: number, includedCount: number): void {
+    const { trace } = this.#request;
+    if (trace === undefined) return;
+    trace.includedCount = includedCount;
+    trace.includeMs = this.#host.source.monotonicMs() - walkedAtMs - trace.readMs;
+  }
+
+  #traceOrder(way: OrderWay, count: number): void {
+    const { trace } = this.#request;
+    if (trace === undefined) return;
+    trace.way = way;
+    trace.orderedCount = count;
   }
 
   /** Whether all documents of a page exist. Where not, the page goes on with those behind it. */
@@ -657,6 +736,7 @@ class Execution {
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
     let ticks = 0;
     let filtered = 0;
+    const skippedAtStart = rawSkip;
     for (;;) {
       if (this.#isPageFull() && !visitsAll) break;
       if (this.#scannedCount >= filterTake) break;
@@ -701,6 +781,8 @@ class Execution {
         budget.refuseCancelled();
       }
     }
+    const { trace } = this.#request;
+    if (trace !== undefined) trace.readCount = this.#passedCount + skippedAtStart - rawSkip;
   }
 
   #isPageFull(): boolean {

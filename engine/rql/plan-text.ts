@@ -41,7 +41,8 @@ function sourceText({ access, source, where, groupBy }: AnalyzedQuery): string {
   return `index ${access.name}${grouped}: ${where === null ? "all of it" : conditionsText(where)}`;
 }
 
-function conditionsText(condition: Condition): string {
+/** A condition without its values; many of them are cut. */
+export function conditionsText(condition: Condition): string {
   let left = conditionsMax;
   const textOf = (one: Condition): string => {
     if (left === 0) return "…";
@@ -91,7 +92,7 @@ function orderText(query: AnalyzedQuery): string | null {
     : `order: sort by ${keys}`;
 }
 
-function keyText(key: OrderKey): string {
+export function keyText(key: OrderKey): string {
   const name = key.kind === "field" ? key.field.name : `${key.kind}()`;
   return key.isDescending ? `${name} desc` : name;
 }
@@ -104,3 +105,15 @@ const rowsText: Readonly<Record<Projection["kind"], string | null>> = {
   facets: "facets",
   suggestions: "suggestions",
 };
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+/** `41,208` */
+export function numberText(value: number): string {
+  return whole.format(value);
+}
+
+/** `1 entry`, `2 entries` */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${numberText(value)} ${value === 1 ? one : many}`;
+}

@@ -7,6 +7,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 import {
   type IndexLockMode,
   type IndexPriority,
+  type IndexTrial,
   indexLockModes,
   indexPriorities,
 } from "../../engine/engine.ts";
@@ -28,6 +29,7 @@ export const indexChangeRoutes: readonly Route[] = [
   route("PUT", "admin/indexes", "database-admin", putAnyIndexes),
   route("DELETE", "indexes", "write", deleteIndex),
   route("RESET", "indexes", "write", resetIndex),
+  route("POST", "indexes/test", "write", postTest),
   route("POST", "indexes/replace", "write", replaceIndex),
   route("POST", "indexes/set-lock", "write", setLock),
   route("POST", "indexes/set-priority", "write", setPriority),
@@ -78,6 +80,51 @@ async function deploy(
 /** Clients on this machine are identified by its host name, others by their address. */
 function sourceOf({ remoteAddress }: Connection): string {
   return /^(?:::ffff:)?127\.|^::1$|^$/.test(remoteAddress) ? hostname() : remoteAddress;
+}
+
+/** POST indexes/test, body `{"IndexDefinition","MaxDocumentsToProcess","Ids"}`: what a definition makes of a few documents */
+async function postTest(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const definition = body["IndexDefinition"];
+  if (definition === undefined || definition === null) {
+    throw new EngineError("bad-request", "Index must have an IndexDefinition field");
+  }
+  const { Ids: ids = [], MaxDocumentsToProcess: count } = body;
+  if (!Array.isArray(ids)) throw new EngineError("invalid-format", "'Ids' is not a list of ids.");
+  const trial = await database.indexes.tryOut(
+    { Name: "Test", ...asObject(definition) },
+    {
+      ids: ids.map(String),
+      count: typeof count === "number" && count > 0 ? count : undefined,
+      signal: exchange,
+    },
+  );
+  exchange.replyJson(200, trialText(trial));
+}
+
+function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial): string {
+  const made = documents.flatMap(({ entries }) => entries).join(",");
+  const entries = trial.isReduce ? reduced.join(",") : made;
+  const failures = [
+    ...documents.flatMap(({ id, failure }) =>
+      failure === null ? [] : [trialError(id, "Map", failure)],
+    ),
+    ...reduceFailures.map(({ key, failure }) => trialError(key, "Reduce", failure)),
+  ];
+  const told = documents.map(
+    (one) => `{"Id":${JSON.stringify(one.id)},"Entries":[${one.entries.join(",")}]}`,
+  );
+  const type = `${trial.isCSharp ? "" : "JavaScript"}${trial.isReduce ? "MapReduce" : "Map"}`;
+  return (
+    `{"IndexEntries":[${entries}],"QueryResults":[],"MapResults":[${made}],"ReduceResults":[${reduced.join(",")}],` +
+    `"HasDynamicFields":${trial.hasDynamicFields},"IsStale":false,"IndexType":"${type}",` +
+    `"Documents":[${told.join(",")}],"Errors":${JSON.stringify(failures)}}`
+  );
+}
+
+function trialError(document: string, action: string, { message, details }: EngineError): object {
+  const { line, column } = details ?? {};
+  return { Document: document, Action: action, Error: message, Line: line, Column: column };
 }
 
 function asObject(value: unknown): Readonly<Record<string, unknown>> {

@@ -106,8 +106,11 @@ function getErrors(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
+/** `Line` and `Column` only where the place in the text is known: RavenDB has them in the message alone. */
 function errorRow({ atMicros, document, action, message }: IndexError): object {
-  return { Timestamp: timeText(atMicros), Document: document, Action: action, Error: message };
+  const row = { Timestamp: timeText(atMicros), Document: document, Action: action, Error: message };
+  const place = /\bAt (\d+):(\d+) /.exec(message);
+  return place === null ? row : { ...row, Line: Number(place[1]), Column: Number(place[2]) };
 }
 
 /** DELETE indexes/errors[?name=…]: 204 */

@@ -135,7 +135,7 @@ function serverSideMember(database: Database, text: string): string {
   return `,"ServerSideQuery":${JSON.stringify(database.queries.canonicalText(text))}`;
 }
 
-/** debug=serverSideQuery | explain | entries. @throws EngineError not-supported for others */
+/** debug=serverSideQuery | explain | entries | plan. @throws EngineError not-supported for others */
 async function answerDebug(
   exchange: Exchange,
   database: Database,
@@ -156,6 +156,9 @@ async function answerDebug(
     }
     case "entries":
       await answerEntries(exchange, database, { text, options });
+      return;
+    case "plan":
+      await answerPlan(exchange, database, { text, options });
       return;
     default:
       throw new EngineError("not-supported", `Not supported query debug operation: '${debug}'`);
@@ -178,4 +181,37 @@ async function answerEntries(
       `"IsStale":${found.isStale},"ResultEtag":${found.resultEtag},"NodeTag":"${database.nodeTag}"}`,
     { etag: String(found.resultEtag) },
   );
+}
+
+/** Replies with how a query ran, and with the index that would be better. Not part of RavenDB's interface. */
+async function answerPlan(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+): Promise<void> {
+  const plan = await database.queries.explainRun(text, { ...options, signal: exchange });
+  const { line, steps, betterIndex: better, outcome } = plan;
+  exchange.replyJson(200, {
+    IndexName: outcome.indexName,
+    IsStale: outcome.isStale,
+    TotalResults: outcome.totalResults,
+    DurationInMs: outcome.durationMs,
+    Plan: line,
+    Steps: steps.map(({ kind, text: sentence, read, kept, ms, conditions }) => ({
+      Step: kind,
+      Text: sentence,
+      Read: read,
+      Kept: kept,
+      DurationInMs: ms === null ? null : Math.round(ms * 1000) / 1000,
+      Conditions: conditions.map((one) => ({ Condition: one.text, Found: one.found })),
+    })),
+    BetterIndex: better && {
+      Text: better.text,
+      Reads: better.reads,
+      InsteadOf: better.insteadOf,
+      Definition: { Name: better.name, Maps: [better.map], Type: "JavaScriptMap" },
+      IsDeployed: better.isThere,
+      Query: better.query,
+    },
+  });
 }

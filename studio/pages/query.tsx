@@ -1,112 +1,40 @@
-/** Page 4: asks in RQL, and shows the answer as a table or as JSON. The text and its parameters are in the address. */
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, send } from "../base/client.ts";
-import { count, counted, milliseconds } from "../base/format.ts";
+/** Page 4: asks in RQL, shows the answer and how it came about. The text and its parameters are in the address. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { send } from "../base/client.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
-import { Empty, Failure } from "../components/messages.tsx";
-import { type Column, VirtualTable } from "../components/virtual-table.tsx";
+import { Menu } from "../components/menu.tsx";
+import { Failure } from "../components/messages.tsx";
+import { panel, Tabs } from "../components/tabs.tsx";
 import { useEditedText } from "../editor/edited-text.ts";
 import { CodeEditor } from "../editor/editor.tsx";
 import { usePage } from "../shell/page.ts";
+import { codeOf, type Language, languages } from "./query-code.ts";
 import { complete, forgetFields } from "./query-completion.ts";
-import { type ResultRow, valueCell } from "./result-cells.tsx";
+import { Examples } from "./query-examples.tsx";
+import { HistoryDialog, SavedDialog } from "./query-lists.tsx";
+import { addressText, history, remember, textOfAddress } from "./query-memory.ts";
+import { PlanPanel } from "./query-plan.tsx";
+import { type Answer, type Asked, Results, type View } from "./query-results.tsx";
+import { formatted, isUpdate, parametersOf, placeOf } from "./query-text.ts";
 
-interface Answer {
-  readonly Results: readonly ResultRow[];
-  readonly TotalResults: number;
-  readonly DurationInMs: number;
-  readonly IndexName: string | null;
-  readonly IsStale: boolean;
-}
-
-interface Asked {
-  readonly answer: Answer;
-  readonly ms: number;
-}
+type Values = Readonly<Record<string, string>>;
 
 const pageSize = 1000;
-const columnsMax = 40;
+/** How long a query runs before it can be cancelled: a shorter one is over before one could. */
+const cancelAfterMs = 150;
+const waitForIndexMs = 120_000;
 
 export function QueryPage({ database }: { database: string }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   usePage("query", [{ text: database, to: href(["db", database, "docs"]) }, { text: "Query" }]);
-  const { query } = address.value;
-  const edited = useEditedText(query.get("q") ?? "");
+  const page = useConsole(database, base);
+  const { edited, values, names, changes, failure, asked, running, opened } = page;
   const { text } = edited;
-  const [values, setValues] = useState<Readonly<Record<string, string>>>(() => givenValues(query));
-  const [asked, setAsked] = useState<Asked | null>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const [running, setRunning] = useState<AbortController | null>(null);
-  const view = query.get("view") ?? "table";
-  const names = useMemo(() => parametersOf(text), [text]);
-  const isUpdate = /\bupdate\s*\{/i.test(text);
-
-  useEffect(() => () => forgetFields(), []);
-  const run = async () => {
-    if (text.trim() === "" || isUpdate) return;
-    running?.abort();
-    const abort = new AbortController();
-    setRunning(abort);
-    setError(null);
-    const given = Object.fromEntries(names.map((name) => [`p.${name}`, values[name]]));
-    const old = [...query.keys()].filter((key) => key.startsWith("p."));
-    setQuery({ ...Object.fromEntries(old.map((key) => [key, undefined])), q: text, ...given });
-    const startedMs = performance.now();
-    try {
-      const parameters = Object.fromEntries(
-        names.map((name) => [name, typedValue(values[name] ?? "")]),
-      );
-      const json = { Query: text, QueryParameters: parameters, PageSize: pageSize };
-      const { body } = await send<Answer>("POST", `${base}/queries`, {
-        json,
-        signal: abort.signal,
-      });
-      setAsked({ answer: body, ms: performance.now() - startedMs });
-    } catch (failed) {
-      if (!abort.signal.aborted) setError(failed as Error);
-    } finally {
-      setRunning((now) => (now === abort ? null : now));
-    }
-  };
-  // An address that was shared shows its answer.
-  const first = useRef(run);
-  useEffect(() => void first.current(), []);
-
+  const dialog = { database, close: () => page.open(null), use: page.put };
   return (
     <div class="pane">
-      <div class="tools">
-        <h1>Query</h1>
-        <span class="grow" />
-        <fieldset class="seg">
-          <legend class="hidden-label">Show the results as</legend>
-          {["table", "json"].map((one) => (
-            <button
-              key={one}
-              type="button"
-              aria-pressed={view === one}
-              onClick={() => setQuery({ view: one })}
-            >
-              {one === "table" ? "Table" : "JSON"}
-            </button>
-          ))}
-        </fieldset>
-        {running === null ? (
-          <button
-            type="button"
-            class="btn primary"
-            onClick={() => void run()}
-            disabled={text.trim() === "" || isUpdate}
-          >
-            <Icon name="play" />
-            Run
-          </button>
-        ) : (
-          <button type="button" class="btn" onClick={() => running.abort()}>
-            Cancel
-          </button>
-        )}
-      </div>
+      <Tools page={page} database={database} />
       <div class={names.length > 0 ? "ask with-parameters" : "ask"}>
         <CodeEditor
           language="rql"
@@ -114,26 +42,309 @@ export function QueryPage({ database }: { database: string }) {
           text={text}
           revision={edited.revision}
           changed={edited.typed}
-          commands={{ "Mod-Enter": () => void run() }}
+          marks={page.marks}
+          commands={{
+            "Mod-Enter": () => page.ask(text),
+            "Mod-Shift-Enter": () => page.ask(text, { plan: true }),
+            "Shift-Alt-f": () => edited.replace(formatted(text)),
+            "Alt-ArrowUp": () => page.goBack(1),
+            "Alt-ArrowDown": () => page.goBack(-1),
+          }}
           complete={(word, before) => complete(base, word, before)}
         />
-        {names.length > 0 && <Parameters names={names} values={values} change={setValues} />}
+        {names.length > 0 && <Parameters names={names} values={values} change={page.setValues} />}
       </div>
-      {isUpdate && (
+      {page.isElsewhere && (
         <p class="note warn edge">
           <Icon name="warn" />
-          This changes documents: a query only reads. Patches have a command:{" "}
-          <code>jackdaw patch</code>.
+          The text of this address is too long to be in it, and is kept in another browser.
         </p>
       )}
-      {error !== null && <Failure error={error} retry={() => void run()} />}
-      {asked === null && error === null && running === null && (
-        <Examples base={base} use={edited.replace} />
+      {changes && (
+        <p class="note warn edge">
+          <Icon name="warn" />
+          <span>
+            This changes documents.{" "}
+            <a href={href(["db", database, "patch"], { q: addressText(text) })}>
+              Open it on the patch page
+            </a>
+          </span>
+        </p>
       )}
-      {asked !== null && (
-        <Results asked={asked} view={view} database={database} isBusy={running !== null} />
+      {failure !== null && <Failure error={failure.error} retry={() => page.ask(text)} />}
+      {asked === null && failure === null && running === null && (
+        <Examples base={base} use={(example) => page.put(example)} />
       )}
+      {asked !== null && <AnswerPane page={page} asked={asked} database={database} base={base} />}
+      {opened === "history" && <HistoryDialog {...dialog} />}
+      {opened === "saved" && <SavedDialog {...dialog} text={text} values={values} />}
     </div>
+  );
+}
+
+/** The state of the page, and what its buttons do. */
+function useConsole(database: string, base: string) {
+  const { query } = address.value;
+  const [given] = useState(() => textOfAddress(query.get("q") ?? ""));
+  const edited = useEditedText(given ?? "");
+  const { text } = edited;
+  const [values, setValues] = useState<Values>(() => givenValues(query));
+  const names = useMemo(() => parametersOf(text), [text]);
+  const changes = useMemo(() => isUpdate(text), [text]);
+  const { asked, failure, running, run, cancel } = useQuery(database, base);
+  const [opened, open] = useState<"history" | "saved" | null>(null);
+  const [said, say] = useState("");
+  const back = useRef(-1);
+
+  useEffect(() => () => forgetFields(), []);
+  const ask = (asking: string, options: { plan?: boolean; wait?: boolean } = {}) => {
+    if (asking.trim() === "" || isUpdate(asking)) return;
+    back.current = -1;
+    say("");
+    const wanted = parametersOf(asking);
+    const parameters = Object.fromEntries(wanted.map((name) => [`p.${name}`, values[name]]));
+    const old = [...address.peek().query.keys()].filter((key) => key.startsWith("p."));
+    setQuery({
+      ...Object.fromEntries(old.map((key) => [key, undefined])),
+      q: addressText(asking),
+      ...parameters,
+      ...(options.plan === true ? { how: "plan" } : {}),
+    });
+    void run(asking, wanted, values, options.wait === true);
+  };
+  // An address that was shared shows its answer.
+  const first = useRef(() => ask(text));
+  useEffect(() => first.current(), []);
+  const put = (next: string, nextValues: Values = values) => {
+    edited.replace(next);
+    setValues({ ...values, ...nextValues });
+    open(null);
+  };
+  const goBack = (step: number) => {
+    const all = history(database);
+    const at = Math.min(all.length - 1, back.current + step);
+    const found = all[at];
+    if (at < 0 || found === undefined) return;
+    back.current = at;
+    put(found.text, found.values);
+  };
+  const marks = useMemo(() => {
+    const { error } = failure?.text === text ? failure : { error: null };
+    const place = error === null ? null : placeOf(error.message, text);
+    return place === null ? [] : [{ ...place, message: error?.message.split("\n")[0] ?? "" }];
+  }, [failure, text]);
+  return {
+    ...{ edited, values, setValues, names, changes, marks, isElsewhere: given === null },
+    ...{ asked, failure, running, cancel, ask, put, goBack, opened, open, said, say },
+  };
+}
+
+type Console = ReturnType<typeof useConsole>;
+
+function Tools({ page, database }: { page: Console; database: string }) {
+  const { edited, values, names, changes, say } = page;
+  const { text } = edited;
+  const copy = async (language: Language) => {
+    const given = names.map((name) => [name, typedValue(values[name] ?? "")] as const);
+    const source = { origin: window.location.origin, database, text, values: given };
+    await navigator.clipboard.writeText(codeOf(language, source));
+    say(`Copied as ${language}`);
+  };
+  const share = async () => {
+    if (addressText(text) === text) {
+      const { path, query } = address.peek();
+      const to = href(path, { ...Object.fromEntries(query), q: text });
+      await navigator.clipboard.writeText(new URL(to, window.location.href).href);
+      say("Copied the address");
+      return;
+    }
+    download(`${database}.rql`, text);
+    say("The text is too long for an address: it was saved as a file");
+  };
+  const changing = changes ? "It changes documents" : undefined;
+  return (
+    <div class="tools">
+      <h1 class="hidden-label">Query</h1>
+      <RunButton
+        running={page.running}
+        refusal={text.trim() === "" ? "There is no text" : changing}
+        run={() => page.ask(text)}
+        cancel={page.cancel}
+      />
+      <button
+        type="button"
+        class="btn quiet"
+        title="Shift Alt F"
+        onClick={() => edited.replace(formatted(text))}
+      >
+        Format
+      </button>
+      <span class="soft" role="status">
+        {page.said}
+      </span>
+      <span class="grow" />
+      <button type="button" class="btn quiet" onClick={() => page.open("history")}>
+        <Icon name="clock" />
+        History
+      </button>
+      <button type="button" class="btn quiet" onClick={() => page.open("saved")}>
+        Saved
+      </button>
+      <Menu
+        label="Copy as"
+        icon="copy"
+        items={languages.map((language) => ({ text: language, choose: () => void copy(language) }))}
+      >
+        Copy as
+      </Menu>
+      <button type="button" class="btn quiet" onClick={() => void share()}>
+        <Icon name="link" />
+        Share
+      </button>
+    </div>
+  );
+}
+
+function AnswerPane({
+  page,
+  asked,
+  database,
+  base,
+}: {
+  page: Console;
+  asked: Asked;
+  database: string;
+  base: string;
+}) {
+  const { query } = address.value;
+  const how = query.get("how") === "plan";
+  const view = viewOf(query.get("view"));
+  const includes = Object.keys(asked.answer.Includes ?? {}).length;
+  const choose = (key: View | "how") =>
+    setQuery(key === "how" ? { how: "plan" } : { how: undefined, view: key });
+  const use = (better: string) => {
+    page.put(better);
+    page.ask(better, { wait: true });
+    page.say("Index is ready");
+  };
+  return (
+    <div class="pane results" aria-busy={page.running?.isShown === true}>
+      <Tabs
+        label="The answer"
+        name="answer"
+        tabs={[
+          { key: "table", text: "Table" },
+          { key: "json", text: "JSON" },
+          { key: "includes", text: "Includes", count: includes > 0 ? includes : undefined },
+          { key: "how", text: "How it ran" },
+        ]}
+        chosen={how ? "how" : view}
+        choose={choose}
+      />
+      <div class={how ? "answer with-plan" : "answer"} {...panel("answer", how ? "how" : view)}>
+        <div class="pane">
+          <Results
+            asked={asked}
+            view={view}
+            database={database}
+            waitForIndex={() => page.ask(page.edited.text, { wait: true })}
+          />
+        </div>
+        {how && (
+          <section class="scroll" aria-label="How it ran">
+            <PlanPanel base={base} request={asked.request} use={use} />
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface Running {
+  readonly abort: AbortController;
+  /** It takes so long that it is told. */
+  readonly isShown: boolean;
+}
+
+/** Runs one query at a time. What was answered stays until there is something newer. */
+function useQuery(database: string, base: string) {
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const [failure, setFailure] = useState<{ readonly error: Error; readonly text: string } | null>(
+    null,
+  );
+  const [running, setRunning] = useState<Running | null>(null);
+  const present = useRef<AbortController | null>(null);
+  useEffect(() => () => present.current?.abort(), []);
+  const run = async (
+    text: string,
+    names: readonly string[],
+    values: Values,
+    isWaiting: boolean,
+  ) => {
+    present.current?.abort();
+    const abort = new AbortController();
+    present.current = abort;
+    setRunning({ abort, isShown: false });
+    const timer = setTimeout(() => setRunning({ abort, isShown: true }), cancelAfterMs);
+    const parameters = names.map((name) => [name, typedValue(values[name] ?? "")]);
+    const request = {
+      Query: text,
+      QueryParameters: Object.fromEntries(parameters) as object,
+      PageSize: pageSize,
+    };
+    const json = isWaiting
+      ? { ...request, WaitForNonStaleResults: true, WaitForNonStaleResultsTimeout: waitForIndexMs }
+      : request;
+    const startedMs = performance.now();
+    try {
+      const { body } = await send<Answer>("POST", `${base}/queries`, {
+        json,
+        signal: abort.signal,
+      });
+      const ms = performance.now() - startedMs;
+      setAsked({ answer: body, ms, request });
+      setFailure(null);
+      remember(database, { text, values, atMs: Date.now(), ms, total: body.TotalResults });
+    } catch (error) {
+      if (!abort.signal.aborted) setFailure({ error: error as Error, text });
+    } finally {
+      clearTimeout(timer);
+      if (present.current === abort) setRunning(null);
+    }
+  };
+  return { asked, failure, running, run, cancel: () => present.current?.abort() };
+}
+
+function RunButton({
+  running,
+  refusal,
+  run,
+  cancel,
+}: {
+  running: Running | null;
+  refusal: string | undefined;
+  run: () => void;
+  cancel: () => void;
+}) {
+  if (running?.isShown === true) {
+    return (
+      <button type="button" class="btn" onClick={cancel}>
+        <Icon name="x" />
+        Cancel
+      </button>
+    );
+  }
+  return (
+    <button
+      type="button"
+      class="btn primary"
+      onClick={run}
+      disabled={refusal !== undefined}
+      title={refusal}
+    >
+      <Icon name="play" />
+      Run
+    </button>
   );
 }
 
@@ -143,8 +354,8 @@ function Parameters({
   change,
 }: {
   names: readonly string[];
-  values: Readonly<Record<string, string>>;
-  change: (values: Readonly<Record<string, string>>) => void;
+  values: Values;
+  change: (values: Values) => void;
 }) {
   return (
     <fieldset class="parameters" aria-label="Parameters">
@@ -166,121 +377,8 @@ function Parameters({
   );
 }
 
-function Examples({ base, use }: { base: string; use: (text: string) => void }) {
-  const [collections, setCollections] = useState<readonly string[]>([]);
-  useEffect(() => {
-    get<{ Collections: Record<string, number> }>(`${base}/collections/stats`).then(
-      ({ body }) => {
-        const found = Object.entries(body.Collections).filter(([name]) => !name.startsWith("@"));
-        setCollections(found.sort(([, a], [, b]) => b - a).map(([name]) => name));
-      },
-      () => undefined,
-    );
-  }, [base]);
-  const name = collections[0];
-  return (
-    <Empty icon="query" title="Ask in RQL">
-      <p>
-        <kbd>Ctrl Enter</kbd> runs it. A name with a dollar sign is a parameter.
-      </p>
-      {name !== undefined &&
-        [
-          `from ${name}`,
-          `from ${name} order by id() desc limit 10`,
-          `from ${name} where exists(Name)`,
-        ].map((text) => (
-          <button key={text} type="button" class="btn" onClick={() => use(text)}>
-            <code>{text}</code>
-          </button>
-        ))}
-    </Empty>
-  );
-}
-
-function Results({
-  asked: { answer, ms },
-  view,
-  database,
-  isBusy,
-}: {
-  asked: Asked;
-  view: string;
-  database: string;
-  isBusy: boolean;
-}) {
-  const rows = answer.Results;
-  const columns = useMemo(() => columnsOf(rows, database), [rows, database]);
-  const row = useCallback((index: number) => rows[index], [rows]);
-  const text = useMemo(() => (view === "json" ? JSON.stringify(rows, null, 4) : ""), [rows, view]);
-  return (
-    <div class="pane results" aria-busy={isBusy}>
-      {rows.length === 0 && <Empty icon="find" title="Nothing found" />}
-      {rows.length > 0 && view === "json" && <pre class="source scroll">{text}</pre>}
-      {rows.length > 0 && view !== "json" && (
-        <VirtualTable
-          label="Results"
-          columns={columns}
-          total={rows.length}
-          row={row}
-          need={noNeed}
-          open={noNeed}
-        />
-      )}
-      <div class="status" role="status">
-        <span>
-          {counted(answer.TotalResults, "result")}
-          {rows.length < answer.TotalResults && `, the first ${count(rows.length)} here`}
-        </span>
-        {answer.IndexName !== null && <span>{answer.IndexName}</span>}
-        <span class="grow" />
-        {answer.IsStale && (
-          <span class="state warn">
-            <Icon name="clock" />
-            The index is behind: results may miss the newest
-          </span>
-        )}
-        <span title="On the server, and with the way there and back">
-          {milliseconds(answer.DurationInMs)} of {milliseconds(ms)}
-        </span>
-      </div>
-    </div>
-  );
-}
-
-const noNeed = () => undefined;
-
-function columnsOf(rows: readonly ResultRow[], database: string): Column<ResultRow>[] {
-  const sample = rows.slice(0, 100);
-  const names = [...new Set(sample.flatMap((row) => Object.keys(row)))].filter(
-    (name) => name !== "@metadata",
-  );
-  const hasIds = sample.some((row) => row["@metadata"]?.["@id"] != null);
-  const id: Column<ResultRow> = {
-    key: "@id",
-    title: "Id",
-    width: 200,
-    cell: (row) => valueCell(row["@metadata"]?.["@id"], database, true),
-  };
-  const fields = names.slice(0, columnsMax).map((name): Column<ResultRow> => {
-    const lengths = sample.map((row) =>
-      typeof row[name] === "object" ? 0 : String(row[name] ?? "").length,
-    );
-    const longest = Math.max(name.length, ...lengths);
-    return {
-      key: name,
-      title: name,
-      width: Math.min(320, Math.max(90, 8 * longest + 26)),
-      isNumber: sample.some((row) => typeof row[name] === "number"),
-      cell: (row) => valueCell(row[name], database),
-    };
-  });
-  return hasIds ? [id, ...fields] : fields;
-}
-
-/** The names behind `$` in the text, outside of quotes. */
-function parametersOf(text: string): string[] {
-  const bare = text.replace(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\/\/.*|\/\*[\s\S]*?\*\//g, " ");
-  return [...new Set([...bare.matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => name as string))];
+function viewOf(given: string | null): View {
+  return given === "json" || given === "includes" ? given : "table";
 }
 
 function givenValues(query: URLSearchParams): Record<string, string> {
@@ -295,4 +393,12 @@ function typedValue(typed: string): unknown {
   } catch {
     return typed;
   }
+}
+
+function download(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -115,7 +115,11 @@ test("\\d describes, \\? helps, and Ctrl-C ends what repeats itself", async () =
   expect(await terminal.type("\\d none\r", /shop> $/)).toContain("no collection 'none'");
   expect(await terminal.type("\\?\r", /shop> $/)).toContain("\\watch [SECONDS]");
   expect(await terminal.type("\\watch\r", /shop> $/)).toContain("no query to repeat");
+  expect(await terminal.type("\\plan\r", /shop> $/)).toContain("no query to explain");
   await terminal.type("from Users limit 1;\r", /shop> $/);
+  expect(await terminal.type("\\plan\r", /shop> $/)).toMatch(
+    /1\. Went through the collection Users, which has 25 documents[\s\S]*Returned 1 row\./,
+  );
   expect(await terminal.type("\\watch x\r", /shop> $/)).toContain("must be a number of seconds");
   await terminal.type("\\watch 0.05\r", /(every 0\.05 s[\s\S]*){3}/);
   await terminal.type("\u0003", /Interrupted\.[\s\S]*shop> $/);

@@ -7,6 +7,7 @@ import { commandTable } from "../../cli/command-table.ts";
 import { helpOf, overview } from "../../cli/commands/help.ts";
 import { failureCodes } from "../../cli/failure.ts";
 import { type CommandLine, startCommandLine } from "../support/command-line.ts";
+import { projectRoot } from "../support/project-root.ts";
 import type { TestServer } from "../support/start-test-server.ts";
 
 let line: CommandLine;
@@ -66,11 +67,7 @@ describe("help", () => {
   });
 
   test("docs/commands.md has every command with its options and example", () => {
-    const path = new URL(
-      import.meta.url.endsWith(".js") ? "../../../docs/commands.md" : "../../docs/commands.md",
-      import.meta.url,
-    );
-    const page = readFileSync(path, "utf8");
+    const page = readFileSync(`${projectRoot}docs/commands.md`, "utf8");
     for (const { name, about, options } of commandTable) {
       expect(page).toContain(`| \`${name}\``);
       expect(page).toContain(about);
@@ -110,6 +107,17 @@ describe("documents and queries", () => {
     const lines = (await jackdaw([...words, "--jsonl", "-n", "1"])).out.trim().split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { Age: number }).Age)).toEqual([31]);
     expect(await json(words)).toMatchObject({ TotalResults: 2 });
+  });
+
+  test("tell how they ran instead", async () => {
+    const { out } = await jackdaw(["query", "from Users where Age > 30", "-w", "--plan"]);
+    expect(out).toMatch(
+      /1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./,
+    );
+    expect(out).toMatch(
+      /2\. Read 2 documents\. \d+\.\d ms\n3\. Returned 2 rows\.\n\d+ ms in all\n$/,
+    );
+    expect(await json(["query", "from Users", "--plan"])).toMatchObject({ BetterIndex: null });
   });
 
   test("come from a file and from standard input, and their mistakes are told", async () => {

@@ -1,0 +1,81 @@
+/** An empty query page: examples in the database's own names. */
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../base/client.ts";
+import { Empty } from "../components/messages.tsx";
+
+interface Names {
+  readonly collection: string;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly index: string | undefined;
+}
+
+export function Examples({ base, use }: { base: string; use: (text: string) => void }) {
+  const [texts, setTexts] = useState<readonly string[] | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    namesIn(base).then(
+      (names) => {
+        if (!isGone) setTexts(names === null ? [] : examplesOf(names));
+      },
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [base]);
+  return (
+    <Empty icon="query" title="Ask in RQL">
+      <p>
+        <kbd>Ctrl Enter</kbd> runs it, <kbd>Ctrl Space</kbd> completes. A name with a dollar sign is
+        a parameter.
+      </p>
+      {texts?.length === 0 && <p>There is no document yet to ask for.</p>}
+      {texts !== null && (
+        <ul class="picks" aria-label="Examples">
+          {texts.map((text) => (
+            <li key={text}>
+              <button type="button" onClick={() => use(text)}>
+                <code>{text}</code>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Empty>
+  );
+}
+
+/** The names of the largest collection; null: there is none. */
+async function namesIn(base: string): Promise<Names | null> {
+  const { body } = await get<{ Collections: Record<string, number> }>(`${base}/collections/stats`);
+  const found = Object.entries(body.Collections).filter(
+    ([name, n]) => !name.startsWith("@") && n > 0,
+  );
+  const collection = found.sort(([, a], [, b]) => b - a)[0]?.[0];
+  if (collection === undefined) return null;
+  const query = new URLSearchParams({ collection, prefix: "" });
+  const [fields, indexes] = await Promise.all([
+    get<Record<string, string>>(`${base}/studio/collections/fields?${query}`),
+    get<{ Results: readonly string[] }>(`${base}/indexes?namesOnly=true`),
+  ]);
+  const index = indexes.body.Results.find((name) => !name.startsWith("Auto/"));
+  return { collection, fields: fields.body, index };
+}
+
+function examplesOf({ collection, fields, index }: Names): string[] {
+  const ofType = (type: string) =>
+    Object.keys(fields).find((name) => fields[name] === type && /^[A-Za-z]\w*$/.test(name));
+  const [text, number] = [ofType("String"), ofType("Number")];
+  const examples = [
+    `from ${collection}`,
+    text && `from ${collection} where ${text} = $value`,
+    text && `from ${collection} where search(${text}, $words)`,
+    number && `from ${collection} order by ${number} as double desc limit 10`,
+    text &&
+      `from ${collection} group by ${text} order by count() as long desc select ${text}, count() as Count`,
+    text && number && `from ${collection} where ${number} > $least select ${text}, ${number}`,
+    text && `from ${collection} as one select { Id: id(one), Length: one.${text}.length }`,
+    index && `from index '${index}' limit 25`,
+  ];
+  return examples.filter((one): one is string => one !== undefined).slice(0, 7);
+}

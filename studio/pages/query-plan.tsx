@@ -1,0 +1,190 @@
+/** How a query ran: its steps in sentences with counts and times, and the index that would read less, made in one click. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, send } from "../base/client.ts";
+import { count, milliseconds } from "../base/format.ts";
+import { Icon } from "../components/icon.tsx";
+import { Bones, Failure } from "../components/messages.tsx";
+
+interface Step {
+  readonly Step: string;
+  readonly Text: string;
+  readonly Read: number | null;
+  readonly Kept: number | null;
+  readonly DurationInMs: number | null;
+  readonly Conditions: readonly { readonly Condition: string; readonly Found: number | null }[];
+}
+
+interface BetterIndex {
+  readonly Reads: number;
+  readonly InsteadOf: number;
+  readonly Definition: { readonly Name: string; readonly Maps: readonly string[] };
+  readonly IsDeployed: boolean;
+  readonly Query: string;
+}
+
+interface Plan {
+  readonly IndexName: string;
+  readonly DurationInMs: number;
+  readonly Steps: readonly Step[];
+  readonly BetterIndex: BetterIndex | null;
+}
+
+interface Properties {
+  readonly base: string;
+  /** The body of the request whose answer is shown; another object: it was asked again. */
+  readonly request: object | null;
+  /** Asks another query instead, and waits for its index. */
+  use(text: string): void;
+}
+
+export function PlanPanel({ base, request, use }: Properties) {
+  const [plan, setPlan] = useState<Plan | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (request === null) return undefined;
+    const abort = new AbortController();
+    setError(null);
+    send<Plan>("POST", `${base}/queries?debug=plan`, { json: request, signal: abort.signal }).then(
+      ({ body }) => setPlan(body),
+      (failed: Error) => {
+        if (!abort.signal.aborted) setError(failed);
+      },
+    );
+    return () => abort.abort();
+  }, [base, request, round]);
+  if (error !== null) return <Failure error={error} retry={() => setRound(round + 1)} />;
+  if (request === null) return <p class="soft inset">Run a query, and this tells how it ran.</p>;
+  if (plan === null) return <Bones rows={4} />;
+  const most = Math.max(1, ...plan.Steps.map(({ Read }) => Read ?? 0));
+  return (
+    <div class="inset stack">
+      <ol class="steps" aria-label="Steps of the query">
+        {plan.Steps.map((step) => (
+          <StepLine key={step.Step} step={step} most={most} />
+        ))}
+      </ol>
+      <p class="soft">
+        {milliseconds(plan.DurationInMs)} in all, on the server. <code>{plan.IndexName}</code>
+      </p>
+      {plan.BetterIndex !== null && (
+        <Better key={plan.BetterIndex.Query} base={base} better={plan.BetterIndex} use={use} />
+      )}
+    </div>
+  );
+}
+
+function StepLine({ step, most }: { step: Step; most: number }) {
+  const { Text, Read, DurationInMs, Conditions } = step;
+  const bar = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (bar.current !== null) bar.current.style.width = `${(100 * (Read ?? 0)) / most}%`;
+  });
+  return (
+    <li>
+      <b>{Text}</b>
+      <span class="soft num">{DurationInMs === null ? "" : milliseconds(DurationInMs)}</span>
+      {Conditions.map(({ Condition, Found }) => (
+        <p key={Condition}>
+          <code>{Condition}</code>
+          {Found !== null && `: ${count(Found)} by itself`}
+        </p>
+      ))}
+      {Read !== null && (
+        <div class="track" aria-hidden="true">
+          <i ref={bar} />
+        </div>
+      )}
+    </li>
+  );
+}
+
+interface Progress {
+  readonly Results: readonly {
+    readonly Name: string;
+    readonly Collections: Readonly<
+      Record<
+        string,
+        {
+          readonly NumberOfItemsToProcess: number;
+          readonly TotalNumberOfItems: number;
+        }
+      >
+    >;
+  }[];
+}
+
+const askAgainMs = 300;
+
+function Better({
+  base,
+  better,
+  use,
+}: {
+  base: string;
+  better: BetterIndex;
+  use: (text: string) => void;
+}) {
+  const { Definition, IsDeployed, Query } = better;
+  const [making, setMaking] = useState<{ done: number; total: number } | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const isGone = useRef(false);
+  useEffect(
+    () => () => {
+      isGone.current = true;
+    },
+    [],
+  );
+  const make = async () => {
+    setMaking({ done: 0, total: 0 });
+    setError(null);
+    try {
+      await send("PUT", `${base}/indexes`, { json: { Indexes: [Definition] } });
+      for (;;) {
+        const { body } = await get<Progress>(`${base}/indexes/progress`);
+        if (isGone.current) return;
+        const own = body.Results.find(({ Name }) => Name === Definition.Name);
+        if (own === undefined) break;
+        const parts = Object.values(own.Collections);
+        const total = parts.reduce((sum, part) => sum + part.TotalNumberOfItems, 0);
+        const left = parts.reduce((sum, part) => sum + part.NumberOfItemsToProcess, 0);
+        setMaking({ done: total - left, total });
+        await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+        if (isGone.current) return;
+      }
+      use(Query);
+    } catch (failed) {
+      setMaking(null);
+      setError(failed as Error);
+    }
+  };
+  return (
+    <section class="better" aria-label="A better index">
+      <h3>{`A better index would read ${count(better.Reads)} entries, not ${count(better.InsteadOf)}`}</h3>
+      <p>
+        {IsDeployed
+          ? "It is there already; this query does not name it."
+          : "The query then names the index, and its rows come in another order unless it sorts them."}
+      </p>
+      {error !== null && <Failure error={error} />}
+      <div class="row">
+        {making === null ? (
+          <button type="button" class="btn" onClick={() => (IsDeployed ? use(Query) : void make())}>
+            {IsDeployed ? "Use it" : "Make this index"}
+          </button>
+        ) : (
+          <span role="status" class="state run">
+            <Icon name="run" />
+            {making.total === 0
+              ? `Making ${Definition.Name}`
+              : `Indexed ${count(making.done)} of ${count(making.total)} documents`}
+          </span>
+        )}
+      </div>
+      <details>
+        <summary>Show the definition and the query</summary>
+        <pre class="source scroll">{`// ${Definition.Name}\n${Definition.Maps.join("\n")}\n\n${Query}`}</pre>
+      </details>
+    </section>
+  );
+}

@@ -1,0 +1,173 @@
+/** The answer of a query: a table, JSON, or the documents that it includes. */
+import { useCallback, useMemo } from "preact/hooks";
+import { count, counted, milliseconds } from "../base/format.ts";
+import { href } from "../base/router.ts";
+import { Icon } from "../components/icon.tsx";
+import { Empty } from "../components/messages.tsx";
+import { type Column, VirtualTable } from "../components/virtual-table.tsx";
+import { type ResultRow, valueCell } from "./result-cells.tsx";
+
+export interface Answer {
+  readonly Results: readonly ResultRow[];
+  readonly Includes: Readonly<Record<string, unknown>>;
+  readonly TotalResults: number;
+  readonly DurationInMs: number;
+  readonly IndexName: string | null;
+  readonly IsStale: boolean;
+}
+
+export interface Asked {
+  readonly answer: Answer;
+  readonly ms: number;
+  /** The body of the request. */
+  readonly request: { readonly Query: string; readonly QueryParameters: object };
+}
+
+export type View = "table" | "json" | "includes";
+
+const columnsMax = 40;
+const noNeed = () => undefined;
+
+export function Results({
+  asked: { answer, ms, request },
+  view,
+  database,
+  waitForIndex,
+}: {
+  asked: Asked;
+  view: View;
+  database: string;
+  waitForIndex: () => void;
+}) {
+  const rows = answer.Results;
+  const columns = useMemo(() => columnsOf(rows, database), [rows, database]);
+  const row = useCallback((index: number) => rows[index], [rows]);
+  const text = useMemo(() => (view === "json" ? JSON.stringify(rows, null, 4) : ""), [rows, view]);
+  return (
+    <>
+      {answer.IsStale && (
+        <p class="note warn edge">
+          <Icon name="clock" />
+          <span class="grow">
+            {answer.IndexName} is behind: results may miss the newest documents.
+          </span>
+          <button type="button" class="btn" onClick={waitForIndex}>
+            Wait for it
+          </button>
+        </p>
+      )}
+      {view === "includes" && <Includes includes={answer.Includes} database={database} />}
+      {view !== "includes" && rows.length === 0 && <Empty icon="find" title="Nothing found" />}
+      {view === "json" && rows.length > 0 && <pre class="source scroll">{text}</pre>}
+      {view === "table" && rows.length > 0 && (
+        <VirtualTable
+          label="Results"
+          columns={columns}
+          total={rows.length}
+          row={row}
+          need={noNeed}
+          open={noNeed}
+        />
+      )}
+      <div class="status" role="status">
+        <span>
+          {counted(answer.TotalResults, "result")}
+          {rows.length < answer.TotalResults && `, the first ${count(rows.length)} here`}
+        </span>
+        <span title="On the server, and with the way there and back">
+          {milliseconds(answer.DurationInMs)} of {milliseconds(ms)}
+        </span>
+        {answer.IndexName !== null && <span class="cut">{answer.IndexName}</span>}
+        <span class="grow" />
+        <Streams request={request} database={database} />
+        {!answer.IsStale && (
+          <span class="state ok">
+            <Icon name="check" />
+            Fresh
+          </span>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** All rows, as the server finds them: nothing of them passes through the page. */
+function Streams({ request, database }: { request: Asked["request"]; database: string }) {
+  const to = (format: string) => {
+    const query = new URLSearchParams({ query: request.Query, format });
+    const parameters = JSON.stringify(request.QueryParameters);
+    if (parameters !== "{}") query.set("parameters", parameters);
+    return `/databases/${encodeURIComponent(database)}/streams/queries?${query}`;
+  };
+  return (
+    <span>
+      Stream all to a file:{" "}
+      <a href={to("csv")} download={`${database}.csv`}>
+        CSV
+      </a>{" "}
+      <a href={to("jsonl")} download={`${database}.jsonl`}>
+        JSON lines
+      </a>
+    </span>
+  );
+}
+
+const includesMax = 500;
+
+function Includes({ includes, database }: { includes: Answer["Includes"]; database: string }) {
+  const all = Object.entries(includes);
+  if (all.length === 0) {
+    return (
+      <Empty icon="link" title="Nothing is included">
+        <p>
+          <code>include Company</code> behind the query brings the documents that a field refers to.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <div class="scroll inset grow stack">
+      {all.slice(0, includesMax).map(([id, document]) => (
+        <details key={id}>
+          <summary>
+            <a class="idlink" href={href(["db", database, "doc", id])}>
+              {id}
+            </a>
+          </summary>
+          <pre class="source">{JSON.stringify(document, null, 4)}</pre>
+        </details>
+      ))}
+      {all.length > includesMax && (
+        <p class="soft">and {counted(all.length - includesMax, "more document")}</p>
+      )}
+    </div>
+  );
+}
+
+function columnsOf(rows: readonly ResultRow[], database: string): Column<ResultRow>[] {
+  const sample = rows.slice(0, 100);
+  const names = [...new Set(sample.flatMap((row) => Object.keys(row)))].filter(
+    (name) => name !== "@metadata",
+  );
+  const hasIds = sample.some((row) => row["@metadata"]?.["@id"] != null);
+  const id: Column<ResultRow> = {
+    key: "@id",
+    title: "Id",
+    width: 200,
+    cell: (row) => valueCell(row["@metadata"]?.["@id"], database, true),
+  };
+  const fields = names.slice(0, columnsMax).map((name): Column<ResultRow> => {
+    const lengths = sample.map((row) =>
+      typeof row[name] === "object" ? 0 : String(row[name] ?? "").length,
+    );
+    const longest = Math.max(name.length, ...lengths);
+    return {
+      key: name,
+      title: name,
+      width: Math.min(320, Math.max(90, 8 * longest + 26)),
+      isNumber: sample.some((row) => typeof row[name] === "number"),
+      cell: (row) => valueCell(row[name], database),
+    };
+  });
+  return hasIds ? [id, ...fields] : fields;
+}

@@ -1,0 +1,90 @@
+/** What the query page reads from a text in RQL, and how it lays one out. */
+
+/** Comments, quoted texts, and everything else, piece by piece. */
+const pieces =
+  /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|`(?:[^`\\]|\\.)*`?/g;
+/** Words that begin a line. */
+const clauses =
+  /\s*\b(declare|from|group\s+by|where|order\s+by|load|filter|select|update|include|limit)\b/gi;
+
+/** Without comments and quoted texts, which become blanks of the same length. */
+function bareText(text: string): string {
+  return text.replace(pieces, (piece) => piece.replace(/[^\n]/g, " "));
+}
+
+/** The names behind `$`. */
+export function parametersOf(text: string): string[] {
+  return [
+    ...new Set([...bareText(text).matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => name as string)),
+  ];
+}
+
+export function isUpdate(text: string): boolean {
+  return /\bupdate\s*\{/i.test(bareText(text));
+}
+
+/** Each clause on a line of its own, `and` and `or` of `where` and `filter` below it. Scripts and quotes stay as they are. */
+export function formatted(text: string): string {
+  const bare = bareText(text);
+  const cuts: { readonly at: number; readonly to: number; readonly word: string }[] = [];
+  const depths = depthsOf(bare);
+  let isCondition = false;
+  for (const found of bare.matchAll(new RegExp(`${clauses.source}|\\s+\\b(and|or)\\b`, "gi"))) {
+    const word = (found[1] ?? found[2] ?? "").toLowerCase().replace(/\s+/, " ");
+    const to = found.index + found[0].length;
+    const at = to - (found[1] ?? found[2] ?? "").length;
+    if (depths[at] !== 0) continue;
+    if (found[2] !== undefined) {
+      if (isCondition && !isBetween(bare.slice(0, at))) cuts.push({ at, to, word: `  ${word}` });
+      continue;
+    }
+    isCondition = word === "where" || word === "filter";
+    if (isDot(bare, at)) continue;
+    cuts.push({ at, to, word });
+  }
+  let result = "";
+  let last = 0;
+  for (const { at, to, word } of cuts) {
+    const before = text.slice(last, at).trimEnd();
+    result += result === "" && before.trim() === "" ? "" : `${before}\n`;
+    result += word;
+    last = to;
+  }
+  return (result + text.slice(last)).trim();
+}
+
+/** How deep each character is in parentheses and braces. */
+function depthsOf(bare: string): Uint16Array {
+  const depths = new Uint16Array(bare.length);
+  let depth = 0;
+  for (let at = 0; at < bare.length; at++) {
+    const one = bare[at] as string;
+    if (")}]".includes(one)) depth = Math.max(0, depth - 1);
+    depths[at] = depth;
+    if ("({[".includes(one)) depth++;
+  }
+  return depths;
+}
+
+/** Whether the next `and` belongs to a `between`. */
+function isBetween(before: string): boolean {
+  return /\bbetween\s+\S+$/i.test(before.trimEnd());
+}
+
+/** A member of something, as in `o.from`. */
+function isDot(bare: string, at: number): boolean {
+  return bare[at - 1] === "." || bare[at - 1] === "$";
+}
+
+/** The place that a message of the server names, as `1:19 Unable to parse…`; null: none. */
+export function placeOf(message: string, text: string): { from: number; to: number } | null {
+  const found = /^(\d+):(\d+) /.exec(message);
+  if (found === null) return null;
+  const [line, column] = [Number(found[1]), Number(found[2])];
+  const lines = text.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  // A line feed counts as the first column of the line that it begins.
+  const from = Math.min(text.length, before + column - (line > 1 ? 2 : 1));
+  const word = /^\S*/.exec(text.slice(from))?.[0].length ?? 0;
+  return word === 0 ? { from: Math.max(0, from - 1), to: from } : { from, to: from + word };
+}
