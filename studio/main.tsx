@@ -16,6 +16,7 @@ import { askServer } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
+const PatchPage = lazy(async () => (await import("./pages/patch.tsx")).PatchPage);
 const DocumentsPage = lazy(
   async () => (await import("./pages/documents/documents-page.tsx")).DocumentsPage,
 );
@@ -46,6 +47,10 @@ function Page() {
   if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
+    if (page === "patch") {
+      const operation = rest[0] === undefined ? {} : { operation: rest[0] };
+      return <PatchPage key={name} database={name} {...operation} />;
+    }
     if (page === "query") return <QueryPage key={name} database={name} />;
     const collection = address.value.query.get("new");
     if (page === "doc" && rest[0] === undefined && collection !== null)

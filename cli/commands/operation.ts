@@ -1,4 +1,7 @@
-/** `jackdaw operation`: list, show, wait, kill. With --server those of the server itself, else of a database. */
+/**
+ * `jackdaw operation`: list, show, wait, kill; pause, resume, limit and undo patches and deletions. With --server those of
+ * the server itself, else of a database.
+ */
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
@@ -11,9 +14,22 @@ interface ListedOperation {
     readonly Description: string;
     readonly TaskType: string;
     readonly StartTime: string;
+    readonly StartedBy?: string;
   };
-  readonly State: { readonly Status: string };
+  readonly State: {
+    readonly Status: string;
+    readonly IsPaused?: boolean;
+    readonly CanResume?: boolean;
+    readonly UndoneBy?: number;
+  };
 }
+
+/** What is printed when an operation was told to do something. */
+const told: Readonly<Record<string, string>> = {
+  pause: "is paused",
+  resume: "goes on",
+  limit: "has another limit",
+};
 
 export async function run(surroundings: Surroundings): Promise<void> {
   const { command, arguments: given, client, options, print } = surroundings;
@@ -34,12 +50,54 @@ export async function run(surroundings: Surroundings): Promise<void> {
     print(options.is("json") ? JSON.stringify({ Id: id }) : `Operation ${id} was told to end`);
     return;
   }
+  if (action !== undefined && told[action] !== undefined) {
+    await operationState(surroundings, database, id);
+    const path = inDatabase(surroundings.database(), `operations/${action}`);
+    const maxOpsPerSec = action === "limit" ? options.text("max-per-second") : undefined;
+    await client().send(path, { method: "POST", query: { id, maxOpsPerSec } });
+    print(options.is("json") ? JSON.stringify({ Id: id }) : `Operation ${id} ${told[action]}`);
+    return;
+  }
+  if (action === "undo") {
+    await undo(surroundings, id);
+    return;
+  }
   const state =
     action === "wait"
       ? await waitForOperation(surroundings, database, id)
       : await operationState(surroundings, database, id);
   if (options.is("json") || action === "show") print(JSON.stringify(state));
   else print(`Operation ${id} is completed`);
+}
+
+/** Starts the undoing, waits for it, and tells what was put back. */
+async function undo(surroundings: Surroundings, id: number): Promise<void> {
+  const { client, options, print } = surroundings;
+  const database = surroundings.database();
+  await operationState(surroundings, database, id);
+  const started = (await client().json(inDatabase(database, "operations/undo"), {
+    method: "POST",
+    query: { id },
+  })) as { OperationId: number };
+  const { Result } = await waitForOperation(surroundings, database, started.OperationId);
+  if (options.is("json")) {
+    print(JSON.stringify(Result));
+    return;
+  }
+  const left = (Result?.["LeftAlone"] ?? []) as readonly string[];
+  print(`${Number(Result?.["Restored"])} documents were put back`);
+  const since = Number(Result?.["ChangedSince"]);
+  if (since > 0) print(`${since} were changed by others since, and are left alone`);
+  const made = Number(Result?.["WithoutRevision"]);
+  if (made > 0) print(`${made} had nothing from before: the operation made them`);
+  for (const one of left) print(`  ${one}`);
+}
+
+/** `Paused` and the like, else the status. */
+function stateText({ Status, IsPaused, CanResume, UndoneBy }: ListedOperation["State"]): string {
+  if (IsPaused === true) return "Paused";
+  if (CanResume === true) return "Interrupted";
+  return UndoneBy === undefined ? Status : `Undone by ${UndoneBy}`;
 }
 
 /** Of the database that is named, else of all, and of the server for those who may see them. */
@@ -57,12 +115,13 @@ async function list(surroundings: Surroundings): Promise<void> {
     Database ?? "(server)",
     Id,
     Description.TaskType,
-    State.Status,
+    stateText(State),
     Description.StartTime.slice(0, 19),
+    Description.StartedBy ?? "",
     Description.Description,
   ]);
   const paint = painter(streams.output.isTTY === true, environment);
-  const header = ["database", "id", "kind", "state", "started", "what"];
+  const header = ["database", "id", "kind", "state", "started", "by", "what"];
   for (const line of tableLines(header, rows, streams.output.columns, paint)) print(line);
 }
 

@@ -24,78 +24,109 @@ export async function run(surroundings: Surroundings): Promise<void> {
     return;
   }
   if (!options.is("yes") && canAsk(streams)) {
-    const { total } = await matching(surroundings, query, 0);
+    const total = await matching(surroundings, query);
     const answer = await ask(streams, `${total} documents match now. Patch them? [y/N] `);
     if (!/^y(es)?$/i.test(answer)) throw new Failure("failed", "Nothing was changed");
   }
   const started = (await client().json(inDatabase(database(), "queries"), {
     method: "PATCH",
-    query: { maxOpsPerSec: options.text("max-per-second") },
+    query: {
+      maxOpsPerSec: options.text("max-per-second"),
+      undo: options.is("undo") ? "true" : undefined,
+    },
     body: { Query: query },
   })) as { OperationId: number };
   const { Result } = await waitForOperation(surroundings, database(), started.OperationId);
-  print(
-    options.is("json") ? JSON.stringify(Result) : `${Number(Result?.["Total"] ?? 0)} documents`,
-  );
+  if (options.is("json")) print(JSON.stringify(Result));
+  else {
+    print(`${Number(Result?.["Total"] ?? 0)} documents`);
+    if (options.is("undo"))
+      print(`'jackdaw operation undo ${started.OperationId} -d ${database()}' puts them back`);
+  }
 }
 
-interface Tried {
-  readonly Id: string;
-  readonly Status: string;
-  readonly Changes: readonly string[];
+/** What a dry run has found. */
+interface DryRun {
+  readonly Total: number;
+  readonly WouldChange: number;
+  readonly Unchanged: number;
+  readonly WouldFail: number;
+  readonly Errors: readonly { readonly Id: string; readonly Message: string }[];
+  readonly Samples: readonly {
+    readonly Id: string;
+    readonly Before: string | null;
+    readonly After: string | null;
+  }[];
 }
 
-/** Runs the script on the first documents that the query finds, or on one. Stores nothing. */
+/** Documents on which the script fails, of which the reason is printed. */
+const shownErrors = 10;
+
+/** Runs the script on all documents that the query finds, or on one. Stores nothing. */
 async function tryOut(surroundings: Surroundings, query: PatchQuery): Promise<void> {
   const { client, database, options, print } = surroundings;
   const one = options.text("id");
-  const sample = numberOr(options.text("sample"), sampleDefault, "--sample");
-  const { ids, total } =
-    one === undefined ? await matching(surroundings, query, sample) : { ids: [one], total: 1 };
-  const tried: Tried[] = [];
-  for (const id of ids) {
-    const path = inDatabase(database(), "queries/test");
-    const reply = await client().json(path, {
-      method: "PATCH",
-      query: { id },
-      body: { Query: query },
-    });
-    const { Status, OriginalDocument, ModifiedDocument } = reply as Record<string, unknown>;
-    tried.push({
-      Id: id,
-      Status: String(Status),
-      Changes: changes(OriginalDocument, ModifiedDocument),
-    });
-  }
-  if (options.is("json")) {
-    print(JSON.stringify({ Matching: total, Tried: tried }));
+  if (one !== undefined) {
+    await tryOne(surroundings, query, one);
     return;
   }
-  for (const { Id, Status, Changes } of tried) {
-    print(`${Id}: ${Status}`);
-    for (const line of Changes) print(`  ${line}`);
+  withoutUpdate(query.Query); // refuses a text that is no patch
+  const sample = numberOr(options.text("sample"), sampleDefault, "--sample");
+  const started = (await client().json(inDatabase(database(), "queries/dry-run"), {
+    method: "PATCH",
+    query: { sample, maxOpsPerSec: options.text("max-per-second") },
+    body: { Query: query },
+  })) as { OperationId: number };
+  const { Result } = await waitForOperation(surroundings, database(), started.OperationId);
+  if (options.is("json")) {
+    print(JSON.stringify(Result));
+    return;
   }
-  const changed = tried.filter(({ Changes }) => Changes.length > 0).length;
+  const { Total, WouldChange, Unchanged, WouldFail, Errors, Samples } = Result as unknown as DryRun;
+  for (const { Id, Before, After } of Samples) {
+    print(`${Id}: would change`);
+    if (Before === null || After === null) print("  (long: --id shows it)");
+    else for (const line of changes(JSON.parse(Before), JSON.parse(After))) print(`  ${line}`);
+  }
+  for (const { Id, Message } of Errors.slice(0, shownErrors))
+    print(`${Id}: would fail: ${Message.split("\n")[0]}`);
   print(
-    `${total} documents match; of ${tried.length} tried, ${changed} would change. Nothing was stored`,
+    `${WouldChange} of ${Total} documents would change, ${Unchanged} are right already, ${WouldFail} would fail. Nothing was stored`,
   );
 }
 
-/** The first documents that are found, and how many there are. */
+/** Runs the script on one document. */
+async function tryOne(
+  { client, database, options, print }: Surroundings,
+  query: PatchQuery,
+  id: string,
+): Promise<void> {
+  const reply = await client().json(inDatabase(database(), "queries/test"), {
+    method: "PATCH",
+    query: { id },
+    body: { Query: query },
+  });
+  const { Status, OriginalDocument, ModifiedDocument } = reply as Record<string, unknown>;
+  const Changes = changes(OriginalDocument, ModifiedDocument);
+  if (options.is("json")) {
+    print(JSON.stringify({ Matching: 1, Tried: [{ Id: id, Status, Changes }] }));
+    return;
+  }
+  print(`${id}: ${Status}`);
+  for (const line of Changes) print(`  ${line}`);
+  print("Nothing was stored");
+}
+
+/** How many documents are found. */
 async function matching(
   { client, database }: Surroundings,
   { Query, QueryParameters }: PatchQuery,
-  PageSize: number,
-): Promise<{ ids: string[]; total: number }> {
-  const reply = await client().json(inDatabase(database(), "queries"), {
-    method: "POST",
-    body: { Query: withoutUpdate(Query), QueryParameters, PageSize, WaitForNonStaleResults: true },
-  });
-  const { Results, TotalResults } = reply as {
-    Results: { "@metadata": { "@id": string } }[];
-    TotalResults: number;
-  };
-  return { ids: Results.map((row) => row["@metadata"]["@id"]), total: TotalResults };
+): Promise<number> {
+  const text = withoutUpdate(Query);
+  const body = { Query: text, QueryParameters, PageSize: 0, WaitForNonStaleResults: true };
+  const path = inDatabase(database(), "queries");
+  const reply = await client().json(path, { method: "POST", body });
+  return (reply as { TotalResults: number }).TotalResults;
 }
 
 /** The top-level properties that differ: `- Name: 1`, `+ Name: 2`. */

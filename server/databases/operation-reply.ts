@@ -52,8 +52,8 @@ export function operationStateReply(info: OperationInfo): OperationFigures {
   return typed("Operations.OperationState", {
     Progress: progress === null ? null : typed(progressType, progress),
     Result: result,
-    Status: statusNames[state.status],
     ...steeringReply(info),
+    Status: statusNames[state.status],
   });
 }
 

@@ -188,6 +188,7 @@ interface Entry {
 const databaseEntries: readonly Entry[] = [
   { page: "docs", text: "Documents", icon: "doc" },
   { page: "query", text: "Query", icon: "query" },
+  { page: "patch", text: "Patch", icon: "patch" },
   { page: "performance", text: "Performance", icon: "perf" },
   { page: "backup", text: "Backup and import", icon: "backup" },
   { page: "settings", text: "Settings", icon: "gear" },

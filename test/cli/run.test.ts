@@ -136,7 +136,7 @@ describe("documents and queries", () => {
     const words = ["patch", "from Users update { this.Age += args.by }", "-p", "by=100"];
     const tried = await jackdaw([...words, "--dry-run", "--sample", "1"]);
     expect(tried.out).toBe(
-      "users/30: Patched\n  - Age: 30\n  + Age: 130\n3 documents match; of 1 tried, 1 would change. Nothing was stored\n",
+      "users/30: would change\n  - Age: 30\n  + Age: 130\n3 of 3 documents would change, 0 are right already, 0 would fail. Nothing was stored\n",
     );
     expect(await json([...words, "--dry-run", "--id", "users/31"])).toEqual({
       Matching: 1,
@@ -146,6 +146,24 @@ describe("documents and queries", () => {
     expect((await jackdaw(["patch", "from Users", "--dry-run"])).code).toBe(2);
     expect((await jackdaw(words)).out).toBe("3 documents\n");
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 130 });
+  });
+
+  test("are put back after a patch that keeps what was there", async () => {
+    const before = await json(["get", "users/30"]);
+    const words = ["patch", "from Users update { if (this.Age > 999) throw 'old'; this.Age = -1 }"];
+    const patched = await jackdaw([...words, "--undo"]);
+    const id = /operation undo (\d+) -d shop/.exec(patched.out)?.[1] ?? "";
+    expect(patched.out).toMatch(/^3 documents\n/);
+    expect(await json(["get", "users/30"])).toMatchObject({ Age: -1 });
+    expect((await jackdaw(["operation", "undo", id])).out).toBe("3 documents were put back\n");
+    expect(await json(["get", "users/30"])).toMatchObject({ Age: (before as { Age: number }).Age });
+    expect((await jackdaw(["operation", "undo", id])).err).toContain("was undone already");
+    expect((await jackdaw(["operation", "list"])).out).toMatch(/UpdateByQuery +Undone by \d+/);
+    for (const what of ["pause", "limit", "resume"])
+      expect((await jackdaw(["operation", what, id])).code).not.toBe(0);
+    expect((await jackdaw(["operation", "pause", "999"])).err).toContain(
+      "There is no operation 999",
+    );
   });
 });
 

@@ -1,0 +1,88 @@
+/** Operations of a database as the server lists them, and what of them people read. */
+import { counted } from "../base/format.ts";
+import type { OperationMistake, OperationState } from "../base/operation.ts";
+
+export interface PatchCounts {
+  readonly Processed: number;
+  readonly Total: number;
+  readonly Changed: number;
+  readonly Unchanged: number;
+}
+
+export interface UndoResult {
+  readonly Restored?: number;
+  readonly ChangedSince?: number;
+  readonly WithoutRevision?: number;
+  readonly LeftAlone?: readonly string[];
+}
+
+/** What patches and the like tell besides what every operation does. */
+export interface PatchState extends OperationState<PatchCounts, UndoResult & { Total?: number }> {
+  readonly IsPaused?: boolean;
+  readonly MaxOpsPerSec?: number;
+  readonly Reached?: PatchCounts;
+  readonly CanResume?: boolean;
+  readonly CanUndo?: boolean;
+  readonly UndoneBy?: number;
+  readonly Undoes?: number;
+}
+
+export interface ListedOperation {
+  readonly Id: number;
+  readonly Description: {
+    readonly Description: string;
+    readonly TaskType: string;
+    readonly StartTime: string;
+    readonly EndTime: string | null;
+    readonly DetailedDescription: { readonly Query?: string } | null;
+    readonly StartedBy?: string;
+  };
+  readonly State: PatchState;
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  UpdateByQuery: "Patch",
+  DeleteByQuery: "Delete",
+  DryRunByQuery: "Dry run",
+  UndoOperation: "Undo",
+  DatabaseExport: "Export",
+  DatabaseImport: "Import",
+  DatabaseBackup: "Backup",
+  DatabaseCompact: "Compact",
+  BulkInsert: "Bulk insert",
+};
+
+/** `Patch Orders`, `Undo operation 7: …` */
+export function titleOf({ Description: { TaskType, Description } }: ListedOperation): string {
+  const what = Description.replace(/^(collection|dynamic)\//, "");
+  return `${kinds[TaskType] ?? TaskType} ${what}`;
+}
+
+/** Undefined: it does not count documents. */
+export function countsOf({ State }: ListedOperation): PatchCounts | undefined {
+  const counts = State.Reached ?? State.Progress;
+  return counts?.Processed === undefined ? undefined : counts;
+}
+
+export function mistakeOf({ Result, Status }: PatchState): OperationMistake | null {
+  return Status === "Faulted" ? (Result as OperationMistake) : null;
+}
+
+/** `48 s`, `2 min 5 s`. */
+export function tookText(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** The name of the collection that a text is about; "": of none that can be told. */
+export function collectionOf(text: string): string {
+  return /\bfrom\s+(?!index\b)['"]?(@?[\w-]+)/i.exec(text)?.[1] ?? "";
+}
+
+/** `799,410 Orders` */
+export function documentsText(value: number, collection: string): string {
+  return collection === "" || collection.startsWith("@")
+    ? counted(value, "document")
+    : counted(value, `document of ${collection}`, `documents of ${collection}`);
+}

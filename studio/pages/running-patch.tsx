@@ -1,0 +1,376 @@
+/**
+ * One operation: how far it is and how fast, with a limit, Pause and Stop while it runs, and what to do when it has
+ * ended. The server goes on when the page is closed.
+ */
+import { useEffect, useState } from "preact/hooks";
+import { send } from "../base/client.ts";
+import { count, counted } from "../base/format.ts";
+import { type FollowedOperation, useOperation } from "../base/operation.ts";
+import { useResource } from "../base/resource.ts";
+import { href, open } from "../base/router.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Icon } from "../components/icon.tsx";
+import { Failure } from "../components/messages.tsx";
+import { Bar, timeLeft, usePace } from "../components/progress.tsx";
+import {
+  collectionOf,
+  documentsText,
+  type ListedOperation,
+  mistakeOf,
+  type PatchCounts,
+  type PatchState,
+  titleOf,
+  tookText,
+  type UndoResult,
+} from "./operation-facts.ts";
+
+/** The slider: from 10 to a million documents a second, each tenth of the way as much again; its right end is no limit. */
+const sliderMax = 101;
+const rateOf = (at: number) => (at >= sliderMax ? 0 : Math.round(10 ** (1 + at / 20)));
+const placeOf = (rate: number | undefined) =>
+  rate === undefined
+    ? sliderMax
+    : Math.max(0, Math.min(100, Math.round(20 * Math.log10(rate / 10))));
+
+export function RunningPatch({ database, id }: { database: string; id: string }) {
+  const base = `/databases/${encodeURIComponent(database)}/operations`;
+  const { operation, error, again } = useOperation<PatchCounts, UndoResult>(
+    `${base}/state?id=${id}`,
+  );
+  const listed = useListed(`${base}?id=${id}`, operation?.status);
+  const [failure, setFailure] = useState<Error | null>(null);
+  const [asking, setAsking] = useState<"stop" | "undo" | null>(null);
+  const tell = async (what: string) => {
+    setFailure(null);
+    try {
+      const reply = await send<{ OperationId?: number } | null>("POST", `${base}/${what}`);
+      again();
+      return reply.body;
+    } catch (failed) {
+      setFailure(failed as Error);
+      return null;
+    }
+  };
+  if (error !== undefined)
+    return (
+      <p class="note warn">Operation {id} is not known here. It ended long ago, or never was.</p>
+    );
+  if (operation === undefined || listed === undefined) return null;
+  const state = operation.state as PatchState;
+  const query = listed.Description.DetailedDescription?.Query ?? "";
+  const collection = collectionOf(query);
+  const counts = state.Reached ?? state.Progress;
+  const close = () => setAsking(null);
+  const undo = async () => {
+    const started = await tell(`undo?id=${id}`);
+    if (started?.OperationId !== undefined)
+      open(href(["db", database, "patch", String(started.OperationId)]));
+  };
+  return (
+    <>
+      <section class="panel" aria-label={`Operation ${id}`}>
+        {operation.status === "running" ? (
+          <Running
+            id={id}
+            state={state}
+            counts={counts}
+            collection={collection}
+            title={titleOf(listed)}
+            tell={(what) => void tell(what)}
+            stop={() => setAsking("stop")}
+          />
+        ) : (
+          <Ended
+            operation={operation}
+            listed={listed}
+            collection={collection}
+            goOn={() => void tell(`resume?id=${id}`)}
+            undo={() => setAsking("undo")}
+          />
+        )}
+        {failure !== null && <Failure error={failure} />}
+      </section>
+      {query !== "" && (
+        <section class="panel" aria-label="What it does">
+          <pre class="source scroll">{query}</pre>
+        </section>
+      )}
+      {asking === "stop" && (
+        <Question
+          title={`Stop at ${count(counts?.Processed ?? 0)} of ${count(counts?.Total ?? 0)}?`}
+          text={`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}
+          no="Go on running"
+          yes="Stop it"
+          close={close}
+          act={() => void tell(`kill?id=${id}`)}
+        />
+      )}
+      {asking === "undo" && (
+        <Question
+          title={`Put back ${documentsText(counts?.Changed ?? 0, collection)} as they were before operation ${id}?`}
+          text="What others have changed since is left alone, and listed."
+          no="Leave them as they are"
+          yes="Put them back"
+          close={close}
+          act={() => void undo()}
+        />
+      )}
+    </>
+  );
+}
+
+/** An operation as it is listed, which alone tells when it has ended. */
+function useListed(path: string, status: string | undefined): ListedOperation | undefined {
+  const { body, reload } = useResource<{ Results: readonly ListedOperation[] }>(path);
+  useEffect(() => {
+    if (status !== undefined && status !== "running") reload();
+  }, [status]);
+  return body?.Results[0];
+}
+
+function Question({
+  title,
+  text,
+  no,
+  yes,
+  close,
+  act,
+}: {
+  title: string;
+  text: string;
+  no: string;
+  yes: string;
+  close: () => void;
+  act: () => void;
+}) {
+  return (
+    <Dialog title={title} isAlert close={close}>
+      <p>{text}</p>
+      <div class="row">
+        <button type="button" class="btn" onClick={close}>
+          {no}
+        </button>
+        <button
+          type="button"
+          class="btn danger full"
+          onClick={() => {
+            close();
+            act();
+          }}
+        >
+          {yes}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Running({
+  id,
+  state,
+  counts,
+  collection,
+  title,
+  tell,
+  stop,
+}: {
+  id: string;
+  state: PatchState;
+  counts: PatchCounts | null;
+  collection: string;
+  title: string;
+  tell: (what: string) => void;
+  stop: () => void;
+}) {
+  const { Processed: done = 0, Total: total = 0 } = counts ?? {};
+  const isPaused = state.IsPaused === true;
+  const { rate, left } = usePace(done, total, isPaused);
+  const [place, setPlace] = useState(placeOf(state.MaxOpsPerSec));
+  useEffect(() => setPlace(placeOf(state.MaxOpsPerSec)), [state.MaxOpsPerSec]);
+  const limit = rateOf(place);
+  const limitText = limit === 0 ? "no limit" : `${count(limit)} / s`;
+  return (
+    <div class="running">
+      <div class="stack">
+        <div class="row">
+          <h2 class="grow">
+            {isPaused ? (
+              <span class="big">Paused at {count(done)}.</span>
+            ) : (
+              <>
+                <span class="big">{count(done)}</span>
+                <span class="soft"> of {documentsText(total, collection)}</span>
+              </>
+            )}
+          </h2>
+          <span class={isPaused ? "state warn" : "state run"}>
+            <Icon name={isPaused ? "pause" : "run"} />
+            {isPaused ? "Paused" : "Running"} · operation {id}
+          </span>
+        </div>
+        <Bar label={title} done={done} total={total} />
+        <dl class="four">
+          <Fact name="Changed" value={count(counts?.Changed ?? 0)} />
+          <Fact name="Already right" value={count(counts?.Unchanged ?? 0)} />
+          <Fact name="Speed" value={rate < 1 ? "–" : `${count(rate)} / s`} />
+          <Fact
+            name="Left"
+            value={left === null || !Number.isFinite(left) ? "–" : timeLeft(left)}
+          />
+        </dl>
+        <p class="soft">
+          {isPaused
+            ? "The rest waits; others' changes go on."
+            : "You can close this page: the server goes on. Written documents stay written when it is stopped."}
+        </p>
+      </div>
+      <div class="stack">
+        <label class="form">
+          <span class="row">
+            <span class="grow">At most</span>
+            <b>{limitText}</b>
+          </span>
+          <input
+            type="range"
+            min={0}
+            max={sliderMax}
+            value={place}
+            aria-label="At most, documents per second"
+            aria-valuetext={limitText}
+            onInput={(event) => {
+              const at = Number(event.currentTarget.value);
+              event.currentTarget.style.setProperty("--at", `${(at * 100) / sliderMax}%`);
+              setPlace(at);
+            }}
+            onChange={(event) =>
+              tell(`limit?id=${id}&maxOpsPerSec=${rateOf(Number(event.currentTarget.value))}`)
+            }
+            style={{ "--at": `${(place * 100) / sliderMax}%` }}
+          />
+        </label>
+        <div class="row">
+          <button
+            type="button"
+            class="btn grow"
+            onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
+          >
+            <Icon name={isPaused ? "play" : "pause"} />
+            {isPaused ? "Go on" : "Pause"}
+          </button>
+          <button type="button" class="btn danger grow" onClick={stop}>
+            <Icon name="x" />
+            Stop it…
+          </button>
+        </div>
+        <p class="hidden-label" role="status">
+          {isPaused ? `Paused at ${count(done)}` : ""}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Ended({
+  operation,
+  listed,
+  collection,
+  goOn,
+  undo,
+}: {
+  operation: FollowedOperation<PatchCounts, UndoResult>;
+  listed: ListedOperation;
+  collection: string;
+  goOn: () => void;
+  undo: () => void;
+}) {
+  const state = operation.state as PatchState;
+  const { StartTime, EndTime } = listed.Description;
+  const counts = state.Reached;
+  const mistake = mistakeOf(state);
+  const ms = EndTime === null ? 0 : Date.parse(EndTime) - Date.parse(StartTime);
+  const isUndone = state.UndoneBy !== undefined;
+  return (
+    <div class="body stack">
+      <h2>{endedTitle(operation, listed, collection, ms)}</h2>
+      {counts !== undefined && state.Undoes === undefined && (
+        <p class="soft">
+          {count(counts.Changed)} of {count(counts.Processed)} were changed,{" "}
+          {count(counts.Unchanged)} were right already.
+          {isUndone && ` Undone by operation ${state.UndoneBy}.`}
+        </p>
+      )}
+      {mistake !== null && state.CanResume !== true && <Mistake message={mistake.Message} />}
+      <LeftAlone result={operation.result} />
+      <div class="row">
+        {state.CanResume === true && (
+          <button type="button" class="btn primary" onClick={goOn}>
+            Go on from there
+          </button>
+        )}
+        {state.CanUndo === true && (
+          <button type="button" class="btn danger" onClick={undo}>
+            Undo…
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Mistake({ message }: { message: string }) {
+  return (
+    <p class="note bad" role="alert">
+      <Icon name="bad" />
+      <span>{message.split("\n")[0]}</span>
+    </p>
+  );
+}
+
+/** What an undo did not put back. */
+function LeftAlone({ result }: { result: UndoResult | null }) {
+  const ids = result?.LeftAlone ?? [];
+  if (ids.length === 0) return null;
+  const { ChangedSince = 0, WithoutRevision = 0 } = result ?? {};
+  return (
+    <div class="stack">
+      {ChangedSince > 0 && (
+        <p>{count(ChangedSince)} changed since, by others; they are left alone.</p>
+      )}
+      {WithoutRevision > 0 && (
+        <p>
+          {counted(WithoutRevision, "document")} had nothing from before: the operation made them.
+        </p>
+      )}
+      <p class="mono cut">{ids.join(" · ")}</p>
+    </div>
+  );
+}
+
+function endedTitle(
+  { status, result, state }: FollowedOperation<PatchCounts, UndoResult>,
+  listed: ListedOperation,
+  collection: string,
+  ms: number,
+): string {
+  const { Reached, CanResume, Undoes } = state as PatchState;
+  const changed = documentsText(Reached?.Changed ?? 0, collection);
+  if (CanResume === true)
+    return `The server stopped in the middle. ${count(Reached?.Changed ?? 0)} were written.`;
+  if (status === "cancelled") return `Stopped after ${count(Reached?.Processed ?? 0)}.`;
+  if (status === "failed") return `${titleOf(listed)} failed.`;
+  if (Undoes !== undefined)
+    return `Put back ${counted(result?.Restored ?? 0, "document")} in ${tookText(ms)}.`;
+  const { TaskType } = listed.Description;
+  if (TaskType === "UpdateByQuery") return `Patched ${changed} in ${tookText(ms)}.`;
+  if (TaskType === "DeleteByQuery") return `Deleted ${changed} in ${tookText(ms)}.`;
+  return `${titleOf(listed)}: done in ${tookText(ms)}.`;
+}

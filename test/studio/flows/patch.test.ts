@@ -1,0 +1,165 @@
+/** The patch page in a real browser: a patch is tried, tried on all, run, steered, undone, and goes on after a restart. */
+import { beforeEach, expect, test } from "vitest";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const studio = studioBrowser({ databases: [{ name: "shop" }] });
+const count = 3000;
+
+beforeEach(async () => {
+  const Commands = Array.from({ length: count }, (_, n) => ({
+    Type: "PUT",
+    Id: `orders/${n}`,
+    Document: { N: n, Freight: `${n},5`, "@metadata": { "@collection": "Orders" } },
+  }));
+  await studio.server.request("/databases/shop/bulk_docs", {
+    method: "POST",
+    body: JSON.stringify({ Commands }),
+  });
+}, 60_000);
+
+const role = (...[name, options]: Parameters<typeof studio.page.getByRole>) =>
+  studio.page.getByRole(name, options);
+
+async function total(where: string): Promise<number> {
+  const body = JSON.stringify({
+    Query: `from Orders where ${where}`,
+    PageSize: 0,
+    WaitForNonStaleResults: true,
+  });
+  const { json } = await studio.server.request("/databases/shop/queries", { method: "POST", body });
+  return (json as { TotalResults: number }).TotalResults;
+}
+
+async function startPatch(text: string, parameters: string): Promise<number> {
+  const body = JSON.stringify({ Query: { Query: text } });
+  const path = `/databases/shop/queries?${parameters}`;
+  const { json } = await studio.server.request(path, { method: "PATCH", body });
+  return (json as { OperationId: number }).OperationId;
+}
+
+const addressOf = (text: string) => `db/shop/patch?q=${encodeURIComponent(text)}`;
+
+test("a patch is tried on one document, by keyboard, and nothing is written", async () => {
+  await studio.open("db/shop/docs");
+  await role("link", { name: "Patch" }).first().click();
+  const editor = role("textbox", { name: "Patch" });
+  await expect.poll(() => editor.textContent()).toContain("from Orders as o");
+  await editor.click();
+  for (let line = 0; line < 5; line++) await studio.page.keyboard.press("ArrowUp");
+  for (let line = 0; line < 3; line++) await studio.page.keyboard.press("ArrowDown");
+  await studio.page.keyboard.type("o.Freight = 1; o.Total = 2;");
+  await studio.page.keyboard.press("Control+Enter");
+  const tried = role("region", { name: "Tried on orders/0" });
+  await tried.waitFor();
+  await expect.poll(() => tried.textContent()).toContain('"Total": 2');
+  expect(await tried.locator(".ins, .add, [class*=add]").count()).toBeGreaterThan(0);
+  expect(await total("Total = 2")).toBe(0);
+  // The next step of the same key.
+  await editor.click();
+  await studio.page.keyboard.press("Control+Enter");
+  await studio.page.getByText("3,000 of 3,000 documents of Orders would change.").waitFor();
+  expect(await total("Total = 2")).toBe(0);
+});
+
+test("a script that leaves a document as it is says so; one that fails says why", async () => {
+  await studio.open(addressOf("from Orders as o update { if (o.N > 10) o.N = 10; }"));
+  await role("textbox", { name: "Document to try" }).fill("orders/4");
+  await role("button", { name: "Try" }).click();
+  await studio.page.getByText("The script leaves orders/4 as it is.").waitFor();
+  await studio.open(addressOf("from Orders as o update { throw 'not this one'; }"));
+  studio.expectRefusal(500);
+  studio.expectRefusal(400);
+  await role("button", { name: "Try" }).click();
+  await role("alert")
+    .getByText(/not this one/)
+    .first()
+    .waitFor();
+});
+
+test("a dry run counts, shows examples and failures; the run says what it has done", async () => {
+  await studio.open(
+    addressOf(
+      "from Orders as o update { if (o.N == 7) throw 'seven'; if (o.N >= 1000) o.Big = true; }",
+    ),
+  );
+  await role("button", { name: "Dry run" }).click();
+  await studio.page.getByText("2,000 of 3,000 documents of Orders would change.").waitFor();
+  await studio.page.getByText("999 are right already.").waitFor();
+  await studio.page.getByText("1 would fail").waitFor();
+  await role("button", { name: "orders/1000" }).click();
+  await studio.page.getByText('"Big": true').first().waitFor();
+  expect(await total("Big = true")).toBe(0);
+  await studio.open(addressOf("from Orders as o update { if (o.N >= 1000) o.Big = true; }"));
+  await role("button", { name: "Dry run" }).click();
+  await studio.page.getByText("None fails.").waitFor();
+  await role("button", { name: "Patch 2,000 documents of Orders" }).click();
+  await role("heading", { name: /^Patched 2,000 documents of Orders in / }).waitFor();
+  await studio.page.getByText("1,000 were right already.").waitFor();
+  expect(studio.page.url()).toMatch(/\/studio\/db\/shop\/patch\/\d+$/);
+  expect(await total("Big = true")).toBe(2000);
+  // The list says who.
+  const row = role("row", { name: /Patch Orders/ }).first();
+  await expect.poll(() => row.textContent()).toContain("test client");
+});
+
+test("a run is paused, limited, let go on and stopped, on a phone", async () => {
+  await studio.page.setViewportSize({ width: 360, height: 740 });
+  const id = await startPatch("from Orders update { this.Slow = 1 }", "maxOpsPerSec=50&undo=true");
+  await studio.open(`db/shop/patch/${id}`);
+  await role("progressbar", { name: "Patch Orders" }).waitFor();
+  await role("button", { name: "Pause" }).click();
+  await role("heading", { name: /^Paused at / }).waitFor();
+  const paused = await total("Slow = 1");
+  expect(paused).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await total("Slow = 1")).toBe(paused);
+  const slider = role("slider", { name: "At most, documents per second" });
+  await slider.focus();
+  await studio.page.keyboard.press("Home");
+  await studio.page.getByText("10 / s", { exact: true }).waitFor();
+  await expect
+    .poll(async () => {
+      const path = `/databases/shop/operations/state?id=${id}`;
+      return ((await studio.server.request(path)).json as { MaxOpsPerSec: number }).MaxOpsPerSec;
+    })
+    .toBe(10);
+  await role("button", { name: "Go on" }).click();
+  await role("button", { name: "Pause" }).waitFor();
+  await expect.poll(() => total("Slow = 1"), { timeout: 10_000 }).toBeGreaterThan(paused);
+  const width = await studio.page.evaluate("document.documentElement.scrollWidth");
+  expect(width).toBe(360);
+  await role("button", { name: "Stop it…" }).click();
+  const question = role("alertdialog");
+  await question.getByText("Undo is possible afterwards.").waitFor();
+  // Esc does not stop it.
+  await studio.page.keyboard.press("Escape");
+  await question.waitFor({ state: "hidden" });
+  await role("button", { name: "Stop it…" }).click();
+  await role("alertdialog").getByRole("button", { name: "Stop it", exact: true }).click();
+  await role("heading", { name: /^Stopped after / }).waitFor();
+  const stopped = await total("Slow = 1");
+  expect(stopped).toBeLessThan(count);
+});
+
+test("an operation is undone: what others have changed since is left alone, and listed", async () => {
+  const id = await startPatch("from Orders update { this.N = -1 }", "undo=true");
+  await studio.open(`db/shop/patch/${id}`);
+  await role("heading", { name: /^Patched 3,000/ }).waitFor();
+  await studio.server.request("/databases/shop/docs?id=orders/5", {
+    method: "PUT",
+    body: JSON.stringify({ N: -5, "@metadata": { "@collection": "Orders" } }),
+  });
+  await role("button", { name: "Undo…" }).click();
+  const question = role("alertdialog", {
+    name: `Put back 3,000 documents of Orders as they were before operation ${id}?`,
+  });
+  await question.getByRole("button", { name: "Put them back" }).click();
+  await role("heading", { name: /^Put back 2,999 documents in / }).waitFor();
+  await studio.page.getByText("1 changed since, by others; they are left alone.").waitFor();
+  await studio.page.getByText("orders/5", { exact: true }).waitFor();
+  expect(await total("N = -1")).toBe(0);
+  expect(await total("N = 17")).toBe(1);
+  await studio.open(`db/shop/patch/${id}`);
+  await studio.page.getByText(/Undone by operation \d+/).waitFor();
+  expect(await role("button", { name: "Undo…" }).count()).toBe(0);
+});
