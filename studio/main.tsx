@@ -14,7 +14,11 @@ import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
 const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
-const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
+const QueryPage = lazy(async () => (await import("./pages/query/query-page.tsx")).QueryPage);
+const IndexesPage = lazy(
+  async () => (await import("./pages/indexes/indexes-page.tsx")).IndexesPage,
+);
+const IndexPage = lazy(async () => (await import("./pages/indexes/index-page.tsx")).IndexPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -22,6 +26,10 @@ function Page() {
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
+    if (page === "indexes") return <IndexesPage key={name} database={name} />;
+    if (page === "index") {
+      return <IndexPage key={`${name}\n${rest[0] ?? ""}`} database={name} name={rest[0]} />;
+    }
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }

@@ -32,10 +32,11 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { jsTokens } from "./js-tokens.ts";
 import { rqlTokens } from "./rql-tokens.ts";
 
 export interface EditorOptions {
-  readonly language: "json" | "rql";
+  readonly language: "json" | "rql" | "javascript";
   readonly label: string;
   readonly text: string;
   readonly isReadOnly: boolean;
@@ -179,7 +180,9 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    language === "json" ? json() : StreamLanguage.define(rqlTokens),
+    language === "json"
+      ? json()
+      : StreamLanguage.define<unknown>(language === "rql" ? rqlTokens : jsTokens),
     syntaxHighlighting(colours),
     source === null ? [] : autocompletion({ override: [source], icons: false }),
     EditorView.contentAttributes.of({ "aria-label": label }),

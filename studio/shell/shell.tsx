@@ -89,6 +89,7 @@ interface Entry {
 const databaseEntries: readonly Entry[] = [
   { page: "docs", text: "Documents", icon: "doc" },
   { page: "query", text: "Query", icon: "query" },
+  { page: "indexes", text: "Indexes", icon: "index" },
 ];
 const serverEntries: readonly Entry[] = [{ page: "databases", text: "Databases", icon: "dbs" }];
 
