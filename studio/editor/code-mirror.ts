@@ -180,6 +180,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
+    replacing,
     language === "json"
       ? json()
       : StreamLanguage.define<unknown>(language === "rql" ? rqlTokens : jsTokens),
@@ -198,6 +199,25 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     look,
   ];
 }
+
+/**
+ * What is typed over a selection is put in its place here. A browser would keep the look of the selected text by a style
+ * attribute, which the content security policy of the page refuses with a message.
+ */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { inputType, data, isComposing } = event as InputEvent;
+    const { from, to, empty } = view.state.selection.main;
+    const isOne = view.state.selection.ranges.length === 1;
+    if (inputType !== "insertText" || isComposing || !data || empty || !isOne) return false;
+    event.preventDefault();
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(data), { userEvent: "input.type" });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handle) => handle(view, from, to, data, insert))) view.dispatch(insert());
+    return true;
+  },
+});
 
 function completions(complete: NonNullable<EditorOptions["complete"]>) {
   return async (context: CompletionContext) => {
