@@ -19,6 +19,7 @@ const styles = [
   "code",
   "layers",
   "pages",
+  "plots",
   "narrow",
 ];
 

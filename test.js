@@ -1,29 +1,43 @@
 /**
  * `npm test`: checks, builds, runs the tests, and says at the end what it ran, how long each part took, and what it left
  * out. A part that fails ends it.
+ *
+ * The studio is tested where there is a Chromium: the one of the system, or the one that CHROMIUM names. With
+ * VITEST_JSON_REPORT=FILE the counts of all parts are written there.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** What is run by `.ci/run` or by hand: a script, and what it adds. */
 const leftOut = [
-  ["test:long", "processes, the package, benches in small, crashes and faults at many places"],
+  [
+    "test:long",
+    "processes, the package, benches in small, crashes and faults at many places, what takes seconds a file",
+  ],
   ["test:cold", "all tests without a record in memory"],
-  ["test:studio", "the studio in a browser"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
   ["test:faults, test:crash", "every fault of the disk, and killed processes"],
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-report-"));
-const report = process.env.VITEST_JSON_REPORT ?? join(folder, "report.json");
+const report = join(folder, "report.json");
 const lines = [];
+/** Of all parts; undefined: one of them wrote none. */
+let counts = { numPassedTests: 0, numFailedTests: 0, numFailedTestSuites: 0 };
 let status = 0;
 
 part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint");
 part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations");
-part("tests", ["exec", "--", "vitest", "run", ...process.argv.slice(2)], countsOf);
+const filters = process.argv.slice(2);
+part("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], addCounts);
+if (filters.length > 0) leftOut.push(["test:studio", "the studio in a browser"]);
+else if (existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"))
+  part("studio", ["exec", "--", "vitest", "run", "--mode", "studio"], addCounts);
+else leftOut.push(["test:studio", "the studio in a browser: there is no Chromium here"]);
+if (process.env.VITEST_JSON_REPORT !== undefined && counts !== undefined)
+  writeFileSync(process.env.VITEST_JSON_REPORT, JSON.stringify(counts));
 rmSync(folder, { recursive: true, force: true });
 
 console.log(`\n${lines.join("\n")}`);
@@ -46,12 +60,15 @@ function part(name, args, told) {
   );
 }
 
-function countsOf() {
+function addCounts() {
   try {
-    const counts = JSON.parse(readFileSync(report, "utf8"));
-    const { numTotalTests, numFailedTests, numPendingTests, testResults } = counts;
+    const part = JSON.parse(readFileSync(report, "utf8"));
+    rmSync(report);
+    for (const name of Object.keys(counts)) counts[name] += part[name];
+    const { numTotalTests, numFailedTests, numPendingTests, testResults } = part;
     return `${numTotalTests} tests in ${testResults.length} files, ${numFailedTests} failed, ${numPendingTests} skipped`;
   } catch {
+    counts = undefined;
     return "no report";
   }
 }

@@ -67,7 +67,7 @@ export function run(size: BenchSize): string[] {
   const all = timed(Math.min(rounds, 10), () => scanned(places, randomPlace()));
   const nearest = timed(rounds, () => {
     const { x, y } = randomPlace();
-    const found = finish(spatial.nearest(x, y, nearestCount, () => true, budget));
+    const found = finish(spatial.nearest(x, y, nearestCount, 0, () => true, budget));
     hash.update(found);
     return found.length;
   });

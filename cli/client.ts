@@ -30,20 +30,12 @@ const connectSeconds = 10;
 export class Client {
   readonly url: URL;
   readonly #connection: Connection;
-  readonly #agent: http.Agent | https.Agent;
+  readonly #agent: http.Agent;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.url = connection.url;
-    const { cert, key, ca } = connection;
-    const isSecure = connection.url.protocol === "https:";
-    this.#agent = isSecure
-      ? new https.Agent({
-          keepAlive: true,
-          ...(cert === undefined ? {} : { cert, key }),
-          ...(ca === undefined ? {} : { ca }),
-        })
-      : new http.Agent({ keepAlive: true });
+    this.#agent = agentFor(connection);
   }
 
   /** The reply parsed; null for one without a body. @throws Failure */
@@ -94,15 +86,7 @@ export class Client {
       const request = (secure ? https : http).request(url, options, resolve);
       const fail = (error: Error) => reject(this.#failed(sent, error));
       request.on("error", fail);
-      request.on("socket", (socket) => {
-        if (!socket.connecting) return;
-        const timer = setTimeout(
-          () => request.destroy(new Error(`no answer in ${connectSeconds} s`)),
-          connectSeconds * 1000,
-        );
-        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
-        socket.once("close", () => clearTimeout(timer));
-      });
+      failWhenUnanswered(request, secure);
       if (body instanceof Readable) {
         pipeline(body, request).catch((error: Error) => fail(error));
         return;
@@ -121,12 +105,36 @@ export class Client {
   }
 }
 
+/** Connections that are kept, with the certificate. */
+export function agentFor({ url, cert, key, ca }: Connection): http.Agent {
+  if (url.protocol !== "https:") return new http.Agent({ keepAlive: true });
+  return new https.Agent({
+    keepAlive: true,
+    ...(cert === undefined ? {} : { cert, key }),
+    ...(ca === undefined ? {} : { ca }),
+  });
+}
+
+/** A request fails that has no connection after some seconds. */
+export function failWhenUnanswered(request: http.ClientRequest, isSecure: boolean): void {
+  request.on("socket", (socket) => {
+    if (!socket.connecting) return;
+    const timer = setTimeout(
+      () => request.destroy(new Error(`no answer in ${connectSeconds} s`)),
+      connectSeconds * 1000,
+    );
+    socket.once(isSecure ? "secureConnect" : "connect", () => clearTimeout(timer));
+    socket.once("close", () => clearTimeout(timer));
+  });
+}
+
 /** The path of something in a database. */
 export function inDatabase(name: string, path: string): string {
   return `/databases/${encodeURIComponent(name)}/${path}`;
 }
 
-function unreachable({ url, cert }: Connection, error: Error): Failure {
+/** What an error of the connection means. */
+export function unreachable({ url, cert }: Connection, error: Error): Failure {
   const { code = "" } = error as { code?: string };
   const why = error.message || code;
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)) {

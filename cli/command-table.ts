@@ -61,6 +61,19 @@ export const commandTable: readonly Command[] = [
     load: () => import("./commands/status.ts"),
   },
   {
+    name: "studio",
+    about:
+      "open the studio of a server in the browser, signed in with the certificate of the command; until Ctrl-C",
+    arguments: none,
+    options: {
+      port: { value: "PORT", about: "the port on this machine; any that is free without it" },
+      "no-open": { about: "print the address only" },
+    },
+    example: "jackdaw studio --url https://db.example:8443 --cert ann.crt --key ann.key",
+    needs: "server",
+    load: () => import("./commands/studio.ts"),
+  },
+  {
     name: "databases list",
     about: "the databases",
     arguments: none,

@@ -136,6 +136,7 @@ export {
   Revisions,
 } from "./api/revisions.ts";
 export {
+  type DryRunOptions,
   type SetOperationOptions,
   SetOperations,
   type WatchedPatch,
@@ -242,5 +243,6 @@ export type {
   OperationWork,
   StartedOperation,
 } from "./store/operations.ts";
+export { isInterrupted } from "./store/operations.ts";
 export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

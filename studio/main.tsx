@@ -1,19 +1,36 @@
 /** The studio begins here. */
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
-import { askIdentity } from "./base/identity.ts";
+import { useEffect, useState } from "preact/hooks";
+import { askIdentity, lacksCertificate } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
+import { signedOut } from "./base/session.ts";
 import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
-import { DocumentsPage } from "./pages/documents.tsx";
+import { database, forgetDatabase } from "./shell/database.ts";
+import { askDatabases, databaseNames } from "./shell/databases.ts";
+import { nearestNames } from "./shell/nearest.ts";
 import { usePage } from "./shell/page.ts";
 import { askServer } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded when they are opened. */
-const DocumentPage = lazy(async () => (await import("./pages/document.tsx")).DocumentPage);
+const DocumentsPage = lazy(
+  async () => (await import("./pages/documents/documents-page.tsx")).DocumentsPage,
+);
+const DocumentPage = lazy(
+  async () => (await import("./pages/document/document-page.tsx")).DocumentPage,
+);
+const NewDocument = lazy(
+  async () => (await import("./pages/document/new-document.tsx")).NewDocument,
+);
+const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
+const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
+const CertificatesPage = lazy(
+  async () => (await import("./pages/certificates.tsx")).CertificatesPage,
+);
+const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
 const QueryPage = lazy(async () => (await import("./pages/query/query-page.tsx")).QueryPage);
 const IndexesPage = lazy(
   async () => (await import("./pages/indexes/indexes-page.tsx")).IndexesPage,
@@ -22,7 +39,14 @@ const IndexPage = lazy(async () => (await import("./pages/indexes/index-page.tsx
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
+  if (area === "db" && name !== undefined) {
+    // Nothing is asked of a database that there is not.
+    if (databaseNames.value === undefined) return null;
+    if (databaseNames.value?.includes(name) === false) return <UnknownDatabase name={name} />;
+  }
   if (area === "databases") return <DatabasesPage />;
+  if (area === "performance") return <PerformancePage database={null} />;
+  if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "query") return <QueryPage key={name} database={name} />;
@@ -30,26 +54,95 @@ function Page() {
     if (page === "index") {
       return <IndexPage key={`${name}\n${rest[0] ?? ""}`} database={name} name={rest[0]} />;
     }
+    const collection = address.value.query.get("new");
+    if (page === "doc" && rest[0] === undefined && collection !== null)
+      return (
+        <NewDocument
+          key={address.value.query.get("from")}
+          database={name}
+          collection={collection}
+        />
+      );
+    if (page === "performance") return <PerformancePage key={name} database={name} />;
+    if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;
     }
   }
-  if (area === undefined) return <Start />;
+  if (area === undefined || (area === "db" && page === undefined && name !== undefined))
+    return <Start />;
   return <Unknown />;
 }
 
+/** The pages, for those who are let in. */
+function Studio() {
+  if (lacksCertificate.value || signedOut.value !== null) return <GettingInPage />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
+}
+
+/** An address of no page, of which one leads on. */
 function Start() {
-  useEffect(() => open(href(["databases"]), { replace: true }), []);
+  const [, name] = address.value.path;
+  const to = name === undefined ? href(["databases"]) : href(["db", name, "docs"]);
+  useEffect(() => open(to, { replace: true }), [to]);
   return null;
 }
 
+/** It may have been made since the names were asked for. */
+function UnknownDatabase({ name }: { name: string }) {
+  usePage("", [{ text: name }]);
+  const [isAsked, setAsked] = useState(false);
+  useEffect(() => {
+    void askDatabases().then(() => {
+      setAsked(true);
+      if (databaseNames.value?.includes(name) === false) forgetDatabase(name);
+    });
+  }, [name]);
+  if (!isAsked) return null;
+  return (
+    <div class="page">
+      <h1 class="hidden-label">Not found</h1>
+      <Empty icon="find" title={`There is no database ${name}`}>
+        <div class="row">
+          {nearestNames(name, databaseNames.value ?? []).map((near) => (
+            <a key={near} class="btn" href={href(["db", near, "docs"])}>
+              {near}
+            </a>
+          ))}
+          <a class="btn" href={href(["databases"])}>
+            All databases
+          </a>
+        </div>
+      </Empty>
+    </div>
+  );
+}
+
+/** Of a database, for addresses that are nearly right. */
+const pageNames: Readonly<Record<string, string>> = { docs: "Documents", query: "Query" };
+
 function Unknown() {
   usePage("", [{ text: "Not found" }]);
+  const wanted = address.value.path[address.value.path[0] === "db" ? 2 : 0] ?? "";
+  const near = nearestNames(wanted, Object.keys(pageNames)).filter(() => database.value !== null);
   return (
     <div class="page">
       <h1 class="hidden-label">Not found</h1>
       <Empty icon="find" title="There is no such page">
-        <a href={href(["databases"])}>All databases</a>
+        <div class="row">
+          {near.map((name) => (
+            <a key={name} class="btn" href={href(["db", database.value ?? "", name])}>
+              {pageNames[name]}
+            </a>
+          ))}
+          <a class="btn" href={href(["databases"])}>
+            All databases
+          </a>
+        </div>
       </Empty>
     </div>
   );
@@ -59,13 +152,9 @@ startTheme();
 startRouter();
 const root = document.getElementById("app");
 if (root !== null) {
-  render(
-    <Shell>
-      <Page />
-    </Shell>,
-    root,
-  );
+  render(<Studio />, root);
 }
 // The pages show what fails here by themselves.
 askIdentity().catch(() => undefined);
 askServer().catch(() => undefined);
+void askDatabases();

@@ -366,6 +366,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/curl-access.test.ts": ["server/routing/refusal-page.ts"],
   "test/server/database-stops.test.ts": ["engine/database/system-database.ts"],
+  "test/server/monitoring/figures.test.ts": [
+    "server/monitoring/counted-latency.ts",
+    "server/monitoring/figure-ring.ts",
+  ],
   "test/server/endpoints/studio.test.ts": [
     "engine/json/object-members.ts",
     "server/replies/collection-preview.ts",
@@ -388,6 +392,16 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/etl.test.ts": ["server/databases/etl-definitions.ts"],
   "test/server/endpoints/http2.test.ts": ["server/listening/http2-exchange.ts"],
+  "test/engine/querying/steered-operations.test.ts": [
+    "engine/background/undo-operation.ts",
+    "engine/background/undo-retention.ts",
+    "engine/querying/document-changes.ts",
+    "engine/querying/operation-slice.ts",
+    "engine/querying/operation-sources.ts",
+    "engine/store/operation-control.ts",
+    "engine/store/undo-ranges.ts",
+  ],
+  "test/server/endpoints/operations.test.ts": ["server/security/caller-name.ts"],
   "test/server/endpoints/identities.test.ts": [
     "engine/keyspaces/identities.ts",
     "engine/writes/hilo.ts",
@@ -465,7 +479,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/database-configuration.ts",
     "server/endpoints/info-packages.ts",
     "server/endpoints/multi-get.ts",
-    "server/endpoints/operations.ts",
     "server/endpoints/patches.ts",
     "server/endpoints/server-configuration.ts",
     "server/endpoints/server-info.ts",

@@ -16,7 +16,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { functions } from "../engine/rql/functions/function-table.ts";
 import { globals } from "../engine/scripting/built-ins.ts";
@@ -27,16 +26,14 @@ import { type SettingName, settings } from "../server/settings/setting-table.ts"
 import { exitCodes } from "../server/settings/start-error.ts";
 import { type Block, isShown, type Page, readPage, tableUnder } from "./support/page.ts";
 import { PageServer } from "./support/page-server.ts";
+import { projectRoot } from "./support/project-root.ts";
 
-const root = fileURLToPath(
-  new URL(import.meta.url.endsWith(".js") ? "../.." : "..", import.meta.url),
-);
 const scratch = mkdtempSync(join(tmpdir(), "jackdaw-docs-"));
-const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
-const readme = readPage(root, "README.md");
-const pages = names.sort().map((name) => readPage(root, `docs/${name}`));
+const names = readdirSync(join(projectRoot, "docs")).filter((name) => name.endsWith(".md"));
+const readme = readPage(projectRoot, "README.md");
+const pages = names.sort().map((name) => readPage(projectRoot, `docs/${name}`));
 const others = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map((path) =>
-  readPage(root, path),
+  readPage(projectRoot, path),
 );
 const all = [readme, ...pages, ...others];
 
@@ -67,7 +64,7 @@ const setup = readme.blocks.find(({ text }) => text.includes("jackdaw() {"))?.te
 
 /** Runs a page's blocks in `folder`, and says which of them did something else than the page shows. */
 async function tryPage(page: Page, folder: string): Promise<void> {
-  const server = await PageServer.start(root, folder);
+  const server = await PageServer.start(projectRoot, folder);
   try {
     const blocks = page.blocks.filter((block) => isRun(page, block));
     const ran = await server.run(page, blocks, setup);
@@ -138,7 +135,7 @@ describe("links", () => {
       if (/^[a-z]+:/.test(target)) return false;
       const [path = "", anchor] = target.split("#");
       const full = path === "" ? page.path : normalize(join(dirname(page.path), path));
-      if (!existsSync(join(root, full))) return true;
+      if (!existsSync(join(projectRoot, full))) return true;
       return anchor !== undefined && !all.find((one) => one.path === full)?.anchors.has(anchor);
     });
     expect(broken.map(({ page, line, target }) => `${page.path}:${line} ${target}`)).toEqual([]);
@@ -224,7 +221,7 @@ describe("what pages list is what the code has", () => {
   });
 
   test("the version, which is the newest of the change log", () => {
-    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    const { version } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
       version: string;
     };
     const newest = /^## \[(\d[^\]]*)\]/m.exec(pageOf("CHANGELOG.md").prose)?.[1];

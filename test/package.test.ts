@@ -17,14 +17,11 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readPage } from "./support/page.ts";
+import { projectRoot } from "./support/project-root.ts";
 
-const root = fileURLToPath(
-  new URL(import.meta.url.endsWith(".js") ? "../.." : "..", import.meta.url),
-);
 /** A folder in which the package is installed, and nothing else. */
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-package-"));
 const run = promisify(execFile);
@@ -37,14 +34,19 @@ interface Packed {
 let packed: Packed;
 
 beforeAll(() => {
-  expect(existsSync(join(root, "dist/bundle/main.cjs")), "npm run build comes first").toBe(true);
+  expect(existsSync(join(projectRoot, "dist/bundle/main.cjs")), "npm run build comes first").toBe(
+    true,
+  );
   const shown = ["pack", "--dry-run", "--json", "--ignore-scripts"];
-  const text = execFileSync("npm", shown, { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+  const text = execFileSync("npm", shown, {
+    cwd: projectRoot,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   [packed] = JSON.parse(text.toString()) as [Packed];
   for (const { path } of packed.files) {
     const target = join(folder, "node_modules/jackdaw-db", path);
     mkdirSync(join(target, ".."), { recursive: true });
-    writeFileSync(target, readFileSync(join(root, path)), { mode: 0o755 });
+    writeFileSync(target, readFileSync(join(projectRoot, path)), { mode: 0o755 });
   }
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
 });
@@ -56,7 +58,7 @@ describe("the package", () => {
     const pageSize = page.reduce((sum, { size }) => sum + size, 0);
     expect(pageSize).toBeLessThan(600_000);
     expect(packed.unpackedSize - pageSize).toBeLessThan(5_100_000);
-    const facts = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as object;
+    const facts = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as object;
     expect(facts).not.toHaveProperty("dependencies");
     expect(facts).not.toHaveProperty("peerDependencies");
   });
@@ -73,7 +75,7 @@ describe("the package", () => {
           ),
       ),
     ).toEqual([]);
-    const texts = code.map((path) => readFileSync(join(root, path), "utf8"));
+    const texts = code.map((path) => readFileSync(join(projectRoot, path), "utf8"));
     const whole = texts.join("");
     for (const name of ["FileLog", "HttpServer", "EngineError", "WebSocketServer"]) {
       const declared = new RegExp(`\\b(?:class ${name}|${name} ?= ?class)\\b`, "g");
@@ -82,7 +84,7 @@ describe("the package", () => {
   });
 
   test("has the licences of what is in it", () => {
-    const text = readFileSync(join(root, "dist/bundle/LICENSES.txt"), "utf8");
+    const text = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
     for (const name of ["acorn", "fzstd", "hash-wasm", "pkijs", "selfsigned", "ws", "yazl"]) {
       expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)\n\n.+`, "m"));
     }
@@ -137,7 +139,7 @@ describe("the packed file, installed by npm", () => {
 
   beforeAll(async () => {
     const pack = ["pack", "--ignore-scripts", "--silent", `--pack-destination=${place}`];
-    const { stdout } = await run("npm", pack, { cwd: root });
+    const { stdout } = await run("npm", pack, { cwd: projectRoot });
     writeFileSync(join(place, "package.json"), "{}");
     const install = ["install", "--offline", "--no-audit", "--no-fund", stdout.trim()];
     await run("npm", install, { cwd: place });
@@ -180,7 +182,7 @@ describe("the packed file, installed by npm", () => {
 
 /** Programs of pages, in the language of their fences. */
 function programsOf(path: string, language: string): string[] {
-  const { blocks } = readPage(root, path);
+  const { blocks } = readPage(projectRoot, path);
   return blocks
     .filter((block) => block.language === language && block.text.includes('"jackdaw-db'))
     .map(({ text }) => text);
@@ -202,7 +204,9 @@ test.each(["README.md", "docs/library.md"])("programs of %s can be run again", a
 });
 
 describe("types", () => {
-  const compiler = createRequire(join(root, "package.json")).resolve("typescript/lib/tsc.js");
+  const compiler = createRequire(join(projectRoot, "package.json")).resolve(
+    "typescript/lib/tsc.js",
+  );
   /** Uses all of the public types. */
   const program = `
     import { EngineError, openEngine, salvageDatabase } from "jackdaw-db";
@@ -272,7 +276,7 @@ describe("types", () => {
     symlinkSync("../../node_modules/jackdaw-db", join(place, "node_modules/jackdaw-db"));
     if (name.endsWith("Node")) {
       // As an installation would lay them out.
-      symlinkSync(join(root, "node_modules/@types"), join(place, "node_modules/@types"));
+      symlinkSync(join(projectRoot, "node_modules/@types"), join(place, "node_modules/@types"));
     }
     const file = name === "CommonJS" ? "program.cts" : "program.ts";
     const pages = text === program ? programsOf("docs/library.md", "ts") : [];
@@ -292,7 +296,7 @@ describe("types", () => {
 
   test("are one file for each entry, without those of others", () => {
     for (const entry of entries) {
-      const text = readFileSync(join(root, `dist/bundle/${entry}.d.cts`), "utf8");
+      const text = readFileSync(join(projectRoot, `dist/bundle/${entry}.d.cts`), "utf8");
       expect(text).not.toMatch(/\bimport\b|\bfrom "|\bBuffer\b|\bNodeJS\b|reference types/);
     }
   });

@@ -2,16 +2,15 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { routes } from "../server/endpoints/route-table.ts";
 import { coveredElsewhere } from "./covered-elsewhere.ts";
+import { projectRoot } from "./support/project-root.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" })
+const files = execFileSync("git", ["ls-files"], { cwd: projectRoot, encoding: "utf8" })
   .split("\n")
   .filter((path) => path !== "");
-const read = (path: string) => readFileSync(join(root, path), "utf8");
+const read = (path: string) => readFileSync(join(projectRoot, path), "utf8");
 const source = files.filter((path) => /^(engine|server|certs|cli|library)\/.*\.ts$/.test(path));
 
 describe("every source file", () => {

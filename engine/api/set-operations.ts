@@ -1,15 +1,19 @@
 /** Patching and deleting the documents that a query finds, as operations in the background. */
+import { startUndo } from "../background/undo-operation.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
+  type DryRunOptions,
+  goOnByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
+  startDryRun,
   startPatchByQuery,
   tryPatchByQuery,
 } from "../querying/operations-by-query.ts";
 import type { StartedOperation } from "../store/operations.ts";
 import type { WatchedPatch } from "../writes/script-patch.ts";
 
-export type { SetOperationOptions, WatchedPatch };
+export type { DryRunOptions, SetOperationOptions, WatchedPatch };
 
 export class SetOperations {
   readonly #database: OpenDatabase;
@@ -37,5 +41,25 @@ export class SetOperations {
    */
   tryPatch(query: string, parametersText: string | null, id: string): Promise<WatchedPatch | null> {
     return tryPatchByQuery(this.#database, query, parametersText, id);
+  }
+
+  /** Starts running a patch over all that a query finds, without storing anything. @throws EngineError as `patch` */
+  dryRun(query: string, options: DryRunOptions): Promise<StartedOperation> {
+    return startDryRun(this.#database, query, options);
+  }
+
+  /**
+   * Lets an operation go on that is paused, or that the end of the server has interrupted.
+   * @throws EngineError operation-missing, invalid-operation, as `patch`
+   */
+  async resume(id: number): Promise<void> {
+    const { operations } = this.#database;
+    if (operations.get(id)?.state.status === "running") operations.resume(id);
+    else await goOnByQuery(this.#database, id);
+  }
+
+  /** Starts undoing an operation. @throws EngineError operation-missing, invalid-operation */
+  undo(id: number, startedBy: string | undefined): Promise<StartedOperation> {
+    return startUndo(this.#database, id, startedBy);
   }
 }

@@ -215,7 +215,7 @@ function revertTo(
 }
 
 /** Gives a document exactly the attachments of one of its revisions. */
-function restoreAttachments(
+export function restoreAttachments(
   transaction: Transaction,
   record: Buffer,
   { etag, collectionId }: RevisionFacts,

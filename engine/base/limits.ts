@@ -173,6 +173,9 @@ export const sliceMs = 5;
 export const backgroundSliceMs = 0.1;
 /** Finished operations of one database that can still be queried. */
 export const finishedOperationsMax = 256;
+/** Operations of one database that can be undone, and days for which they can. */
+export const undoOperationsMax = 16;
+export const undoDaysMax = 7;
 /** UTF-16 units of all fragments that `highlight()` makes for a query: they are written in one turn. */
 export const highlightedLengthMax = 16 * 1024 * 1024;
 /** UTF-16 units of a row's texts that `highlight()` scans, over all that it looks for. */

@@ -5,6 +5,7 @@ import { DueDocuments, type DueDocumentsOptions } from "../background/due-docume
 import { Maintenance, type MaintenanceOptions } from "../background/maintenance.ts";
 import { RevisionBin } from "../background/revision-bin.ts";
 import { SeriesRollups } from "../background/series-rollups.ts";
+import { UndoRetention } from "../background/undo-retention.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
@@ -69,6 +70,8 @@ export class OpenDatabase extends Store {
   readonly seriesRollups: SeriesRollups;
   /** Removes revisions of documents that were deleted long ago. */
   readonly revisionBin: RevisionBin;
+  /** Removes what was kept for undoing operations. */
+  readonly undoRetention: UndoRetention;
   /** Requests in progress. */
   #guestCount = 0;
   #ending: Promise<void> | null = null;
@@ -102,6 +105,8 @@ export class OpenDatabase extends Store {
     this.refresh = new DueDocuments(this, clock, refreshOptions, taskFailed);
     this.seriesRollups = new SeriesRollups(this, clock, taskFailed);
     this.revisionBin = new RevisionBin(this, clock, taskFailed);
+    this.undoRetention = new UndoRetention(this, clock, taskFailed);
+    this.undoRetention.configure();
     this.settingsChanged();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
     this.maintenance.follow(() => deletionsBackedUp(this));
@@ -283,6 +288,7 @@ export class OpenDatabase extends Store {
     await this.refresh.close();
     await this.seriesRollups.close();
     await this.revisionBin.close();
+    await this.undoRetention.close();
   }
 
   #afterMs(ms: number): Promise<void> {

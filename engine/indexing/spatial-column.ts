@@ -417,30 +417,32 @@ export class SpatialColumn {
   }
 
   /**
-   * The `count` accepted entries nearest to a place, and all that are as near as the last of them, by distance, then in
-   * the order of entries. Call `refresh` first. Cost: in proportion to the entries looked at.
+   * The `count` accepted entries nearest to a place, and all whose keys (`keysOf`) are greater than that of the last of
+   * them by at most `slack`, by distance, then in the order of entries. Call `refresh` first. Cost: in proportion to the
+   * entries looked at.
    */
   *nearest(
     x: number,
     y: number,
     count: number,
+    slack: number,
     accepts: (entry: number) => boolean,
     budget: WorkBudget,
   ): Work<Uint32Array> {
     const search = new NearestItems(this.#placedTrees(), this.#places, x, y, this.space);
     const found: { readonly entry: number; readonly key: number }[] = [];
     const seen = new Set<number>();
-    let last = -1;
+    let last = Number.POSITIVE_INFINITY;
     let steps = 0;
     while (search.next()) {
       const { key, place } = search;
-      if (found.length >= count && key > last) break;
+      if (key > last) break;
       for (const entry of this.#column.entriesOf(place)) {
         budget.spend(1);
         if (seen.has(entry) || !accepts(entry)) continue;
         seen.add(entry);
         found.push({ entry, key });
-        last = key;
+        if (found.length === count) last = key + slack;
       }
       budget.spend(1 + (search.steps - steps) * 4);
       steps = search.steps;

@@ -182,6 +182,19 @@ export class RevisionTable implements Keyspace {
     return rows.sort((left, right) => this.etagOf(left) - this.etagOf(right));
   }
 
+  /**
+   * Row numbers below it have been used. For those who go through all rows over many turns: a revision that is there all
+   * the while keeps its row.
+   */
+  get rowsEnd(): number {
+    return this.#used;
+  }
+
+  /** Is this the row of a revision that readers see? */
+  isSeen(row: number): boolean {
+    return (this.#stateOf(row) & visible) !== 0;
+  }
+
   /** Bytes of the revisions' records by collection number. Cost: O(revisions). */
   bytesByCollection(): ReadonlyMap<number, number> {
     const bytes = new Map<number, number>();

@@ -650,6 +650,7 @@ export class FileLog implements CommitLog {
       deadBytes,
       snapshots: this.#store.snapshots.length,
       unsyncedBytes: this.unsyncedBytes,
+      appendedBytes: this.#writer?.appendedBytes ?? 0,
     };
   }
 

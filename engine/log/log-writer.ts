@@ -104,6 +104,7 @@ const oversizedBytesDefault = 32 * 1024 * 1024;
 export class LogWriter {
   appendedCount = 0;
   durableCount = 0;
+  appendedBytes = 0;
   /** Bytes appended but not yet durable. */
   unsyncedBytes = 0;
   /** Number of the last durable frame that was reported. */
@@ -199,6 +200,7 @@ export class LogWriter {
     if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(segment, image);
     this.#openTransactions++;
     this.appendedCount++;
+    this.appendedBytes += length;
     this.unsyncedBytes += length;
     this.#wake();
     return segment.number * positionSegmentFactor + at;

@@ -84,6 +84,8 @@ export interface LogMetrics {
   readonly deadBytes: number;
   readonly snapshots: number;
   readonly unsyncedBytes: number;
+  /** Bytes of the transactions appended since it was opened. */
+  readonly appendedBytes: number;
 }
 
 export interface CommitLog {

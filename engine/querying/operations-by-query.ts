@@ -7,6 +7,9 @@
  * - A document of a collection that was written after the start is not changed: neither a new one, nor one just written
  *   by the operation itself or by another client.
  * - A transaction is durable as a whole; when one fails, the earlier ones remain.
+ * - Each transaction writes how far the operation is. One that was interrupted goes on from there, with the documents
+ *   that were not written since it began, so that none is changed twice: a collection behind the last document that it had
+ *   come to; the results of an index from the beginning, which only repeats what it had left as it was.
  */
 
 import { assert } from "../base/assert.ts";
@@ -18,8 +21,10 @@ import { collectionIdNamed } from "../reading/query-rows.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { FetchedRecords } from "../store/fetched-records.ts";
+import { OperationControl, Pace } from "../store/operation-control.ts";
 import {
   bulkResult,
+  markKey,
   type OperationFigures,
   type Operations,
   type OperationWork,
@@ -27,20 +32,22 @@ import {
 } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
-import { type BytePatch, compileBytePatch } from "../writes/byte-patch.ts";
-import { deleteDocument, storedIdOf } from "../writes/documents.ts";
-import type { PatchRange } from "../writes/number-patch.ts";
+import { UndoRanges } from "../store/undo-ranges.ts";
+import { rewriteTouched } from "../writes/documents.ts";
 import { ScriptPatch, type WatchedPatch } from "../writes/script-patch.ts";
+import { changeOf, type DocumentChange } from "./document-changes.ts";
+import { type DryRunMistake, type DryRunSample, Slice } from "./operation-slice.ts";
+import { CollectionSource, ListSource, type NumberSource } from "./operation-sources.ts";
 import type { DatabaseQueries } from "./query-host.ts";
 import type { RunningQuery } from "./running-queries.ts";
 
-/** Options of an operation. */
 /** A store with queries and a registry of long-running operations. */
 export type QueriedStore = Store & {
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
 };
 
+/** Options of an operation. */
 export interface SetOperationOptions {
   /** JSON text of the object of query parameters. */
   readonly parametersText: string | null;
@@ -56,6 +63,18 @@ export interface SetOperationOptions {
   readonly liftsLimits: boolean;
   /** An id from `Operations.nextId`; undefined: the next one. */
   readonly operationId?: number | undefined;
+  /** Who asked for it. */
+  readonly startedBy?: string | undefined;
+  /** Keeps a revision of each document as it was, from which the operation can be undone. */
+  readonly keepsUndo?: boolean;
+}
+
+/** Options of a dry run. */
+export interface DryRunOptions extends Omit<SetOperationOptions, "keepsUndo" | "hasDetails"> {
+  /** How many of the documents that would change are shown. */
+  readonly samples: number;
+  /** Documents that are tried at most; undefined: all. */
+  readonly most: number | undefined;
 }
 
 /** UTF-16 units of the query text that an operation keeps for display. */
@@ -70,35 +89,12 @@ const sharedSliceMs = 0.1;
 /** Milliseconds for which the database counts as shared after another request was served, and at the start. */
 const sharedForMs = 50;
 const sharedAtStartMs = 10;
-/** Documents between two checks of the clock, for byte patches and for scripts. */
-const byteStride = 64;
-const scriptStride = 4;
 /** Transactions in flight to the disk while the next is prepared; those that are ready are committed in one turn. */
 const inFlightMax = 32;
 const sharedInFlightMax = 4;
-/** Batches a second when the rate is limited. */
-const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
-const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
-
-/** The change made to a document. @returns a row of the details, or null when none were requested. */
-interface DocumentChange {
-  readonly isDeletion: boolean;
-  /** Changes many documents at once, up to the first that requires `apply`; null: `apply` is the only way. */
-  readonly bytes: BytePatch | null;
-  /** Whether the last `apply` took so long that the clock must be checked. */
-  readonly isLong: boolean;
-  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
-}
-
-/** Document numbers, a batch at a time. */
-interface NumberSource {
-  readonly total: number;
-  /** Documents with a greater etag are skipped. */
-  readonly etagMax: number;
-  fill(batch: Uint32Array, limit: number): number;
-}
-
+/** Documents on which a script fails, of which a dry run tells why. */
+const shownMistakesMax = 100;
 /**
  * Starts patching the documents that a query finds. Errors in the text are thrown at once; the operation reports
  * missing parameters.
@@ -139,13 +135,84 @@ export async function tryPatchByQuery(
   });
 }
 
+/**
+ * Runs a patch over the documents that a query finds, as an operation, and stores nothing.
+ * @throws as `startPatchByQuery`
+ */
+export async function startDryRun(
+  database: QueriedStore,
+  text: string,
+  options: DryRunOptions,
+): Promise<StartedOperation> {
+  const { samples, most, ...common } = options;
+  const trial: Trial = { samples, most: most ?? Number.POSITIVE_INFINITY };
+  return await start(database, "patch", text, { ...common, hasDetails: false }, trial);
+}
+
+/**
+ * Lets an operation by query that was interrupted go on from where it was.
+ * @throws operation-missing, invalid-operation, and what its text throws when an index or the like is gone
+ */
+export async function goOnByQuery(database: QueriedStore, id: number): Promise<StartedOperation> {
+  const info = database.operations.get(id);
+  const request = info?.request as SetOperationRequest | undefined;
+  const control = new OperationControl(info?.rateMax ?? null);
+  let work: OperationWork = () => Promise.reject(new Error("nothing to go on with"));
+  if (request !== undefined) {
+    const { kind, text, etagMax, options } = request;
+    const query = await database.queries.prepare(text, kind, options);
+    const mark = database.state.keyspaces.values.get(markKey(id)) as Mark | undefined;
+    work = workOf(database, query, { id, options, etagMax, control, mark, trial: null });
+  }
+  return await database.operations.goOn(id, control, work);
+}
+
+/** What an interrupted operation goes on with. */
+interface SetOperationRequest {
+  readonly kind: "patch" | "delete";
+  readonly text: string;
+  /** Documents with a greater etag were written after it began. */
+  readonly etagMax: number;
+  readonly options: SetOperationOptions;
+}
+
+/** How far an operation is, written by each of its transactions. */
+interface Mark {
+  readonly Processed: number;
+  readonly Total: number;
+  readonly Changed: number;
+  readonly Unchanged: number;
+  /** Where a collection goes on; 0: what an index finds is gone through again. */
+  readonly Etag: number;
+  /** Documents of the collection that were come to, of those between offset and limit. */
+  readonly Taken: number;
+}
+
+/** Of a dry run: how many changed documents are shown, and how many are tried. */
+interface Trial {
+  readonly samples: number;
+  readonly most: number;
+}
+
+/** What one run of an operation has besides its query. */
+interface RunOptions {
+  readonly id: number;
+  readonly options: SetOperationOptions;
+  readonly etagMax: number;
+  readonly control: OperationControl;
+  /** It goes on from there. */
+  readonly mark: Mark | undefined;
+  readonly trial: Trial | null;
+}
+
 async function start(
   database: QueriedStore,
   kind: "patch" | "delete",
   text: string,
   options: SetOperationOptions,
+  trial: Trial | null = null,
 ): Promise<StartedOperation> {
-  const { operationsPerSecondMax: rate, parametersText } = options;
+  const { operationsPerSecondMax: rate, parametersText, operationId, startedBy, ...kept } = options;
   if (rate !== undefined && rate <= 0) {
     throw new EngineError("invalid-operation", "MaxOpsPerSecond must be greater than 0");
   }
@@ -157,26 +224,45 @@ async function start(
     if (!isMissingParameter(error)) throw error;
     mistake = error;
   }
-  const change = query === null ? null : changeOf(query, options);
-  const word = kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
-  const id = options.operationId ?? (await database.operations.nextId());
-  const work: OperationWork = async (progress, signal) => {
-    if (query === null || change === null) throw mistake;
-    const run = new SetOperation(database, query, change, options, signal);
+  const id = operationId ?? (await database.operations.nextId());
+  const control = new OperationControl(rate ?? null);
+  const etagMax = database.state.committedEtag;
+  const run = { id, options, etagMax, control, mark: undefined, trial };
+  const work: OperationWork =
+    query === null ? () => Promise.reject(mistake) : workOf(database, query, run);
+  const shown = parametersText === null ? text : `${text}\n${parametersText}`;
+  const request: SetOperationRequest = {
+    kind,
+    text,
+    etagMax,
+    options: { parametersText, ...kept, operationsPerSecondMax: undefined },
+  };
+  const word =
+    trial !== null ? "DryRunByQuery" : kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
+  return await database.operations.start(word, describe(query), work, {
+    id,
+    query: shown.slice(0, shownQueryLengthMax),
+    startedBy,
+    control,
+    ...(trial === null ? { request } : {}),
+    ...(options.keepsUndo === true ? { facts: { canUndo: true } } : {}),
+  });
+}
+
+function workOf(database: QueriedStore, query: AnalyzedQuery, options: RunOptions): OperationWork {
+  const { id, options: asked } = options;
+  const change = changeOf(query, asked.liftsLimits, asked.keepsUndo === true);
+  return async (progress, signal) => {
+    const run = new SetOperation(database, query, change, options, signal, progress);
     const hold = database.state.documents.hold();
     const running = addRunning(database, query, signal, id);
     try {
-      return await run.run(progress, running);
+      return await run.run(running);
     } finally {
       if (running !== null) database.queries.running.remove(running);
       hold.release();
     }
   };
-  const shown = parametersText === null ? text : `${text}\n${parametersText}`;
-  return await database.operations.start(word, describe(query), work, {
-    id,
-    query: shown.slice(0, shownQueryLengthMax),
-  });
 }
 
 /**
@@ -211,76 +297,31 @@ function describe(query: AnalyzedQuery | null): string {
   return `${access.kind === "collection" ? "collection" : "dynamic"}/${source.name}`;
 }
 
-function changeOf(query: AnalyzedQuery, options: SetOperationOptions): DocumentChange {
-  if (query.kind === "delete") return deletion;
-  const patch = new ScriptPatch(query, options.liftsLimits);
-  const bytes = query.load.length > 0 ? null : compileBytePatch(patch.script, patch.parametersText);
-  return new PatchChange(patch, bytes);
-}
-
-const deletion: DocumentChange = {
-  isDeletion: true,
-  bytes: null,
-  isLong: false,
-  apply(transaction, document, hasDetails) {
-    if (!transaction.exists(document)) return null;
-    const id = storedIdOf(transaction, document);
-    deleteDocument(transaction, id);
-    if (!hasDetails) return null;
-    const Etag = transaction.etagOf(document);
-    return { $type: `${detailType}+DeleteDetails, Raven.Client`, Id: id, Etag };
-  },
-};
-
-class PatchChange implements DocumentChange {
-  readonly isDeletion = false;
-  readonly bytes: BytePatch | null;
-  readonly #patch: ScriptPatch;
-
-  constructor(patch: ScriptPatch, bytes: BytePatch | null) {
-    this.#patch = patch;
-    this.bytes = bytes;
-  }
-
-  get isLong(): boolean {
-    return this.#patch.isLong;
-  }
-
-  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
-    if (!hasDetails) {
-      if (!transaction.exists(document)) return null;
-      this.#patch.apply(transaction, document);
-      return null;
-    }
-    const $type = `${detailType}+PatchDetails, Raven.Client`;
-    if (!transaction.exists(document)) {
-      const Id = transaction.state.documents.lowerIdOf(document);
-      return { $type, Id, ChangeVector: null, Status: "DocumentDoesNotExist" };
-    }
-    const Id = storedIdOf(transaction, document);
-    const outcome = this.bytes?.apply(transaction, document) ?? "unsure";
-    const isPatched =
-      outcome === "unsure" ? this.#patch.apply(transaction, document) : outcome === "patched";
-    if (!isPatched) return { $type, Id, ChangeVector: null, Status: "NotModified" };
-    const ChangeVector = transaction.changeVectorAt(transaction.etagOf(document));
-    return { $type, Id, ChangeVector, Status: "Patched" };
-  }
-}
-
 /** One run of an operation. */
 class SetOperation {
   readonly #database: QueriedStore;
   readonly #query: AnalyzedQuery;
   readonly #change: DocumentChange;
+  readonly #run: RunOptions;
   readonly #options: SetOperationOptions;
   readonly #signal: AbortSignal;
+  readonly #progress: (figures: OperationFigures) => void;
+  readonly #pace: Pace;
   readonly #details: object[] = [];
+  readonly #samples: DryRunSample[] = [];
+  readonly #mistakes: DryRunMistake[] = [];
+  #mistakeCount = 0;
   readonly #inFlight: Promise<void>[] = [];
   readonly #reader: RecordReader;
   readonly #newest: RecordTable;
   readonly #place = newPlace();
-  /** Documents that were changed durably or needed no change. */
-  #durableCount = 0;
+  readonly #undo: UndoRanges | null;
+  #total = 0;
+  /** Documents that were changed or needed no change, and the former: durable, and staged. */
+  #durableCount: number;
+  #durableChanged: number;
+  #stagedCount: number;
+  #stagedChanged: number;
   #hasDetails = false;
   #servedCount = 0;
   /** Until when the database counts as shared with other requests; unknown at the start. */
@@ -290,16 +331,27 @@ class SetOperation {
     database: QueriedStore,
     query: AnalyzedQuery,
     change: DocumentChange,
-    options: SetOperationOptions,
+    run: RunOptions,
     signal: AbortSignal,
+    progress: (figures: OperationFigures) => void,
   ) {
     this.#database = database;
     this.#query = query;
     this.#change = change;
-    this.#options = options;
+    this.#run = run;
+    this.#options = run.options;
     this.#signal = signal;
+    this.#progress = progress;
+    this.#pace = new Pace(run.control, database.clock, signal);
     this.#sharedUntilMs = database.clock.monotonicMs() + sharedAtStartMs;
     this.#reader = new RecordReader(database);
+    this.#undo = run.options.keepsUndo === true ? new UndoRanges(run.id) : null;
+    const { mark } = run;
+    this.#durableChanged = mark?.Changed ?? 0;
+    // What an index finds and was left as it was is come to again.
+    this.#durableCount = mark === undefined ? 0 : mark.Etag > 0 ? mark.Processed : mark.Changed;
+    this.#stagedCount = this.#durableCount;
+    this.#stagedChanged = this.#durableChanged;
     const { documents } = database.state;
     this.#newest = {
       positionOf: (document) => documents.newestPosition(document),
@@ -308,32 +360,26 @@ class SetOperation {
   }
 
   /** `running`: as it is listed among the queries; null: it is not. */
-  async run(
-    progress: (figures: OperationFigures) => void,
-    running: RunningQuery | null,
-  ): Promise<OperationFigures> {
+  async run(running: RunningQuery | null): Promise<OperationFigures> {
     const source = running === null ? await this.#source() : await this.#indexSource(running);
-    const { total } = source;
-    progress({ Processed: 0, Total: total });
-    const rate = this.#options.operationsPerSecondMax;
-    const limit =
-      rate === undefined
-        ? setBatchMax
-        : Math.min(setBatchMax, Math.max(1, Math.floor(rate / pacedBatchesPerSecond)));
-    const batch = new Uint32Array(limit);
-    const startMs = this.#database.clock.monotonicMs();
+    this.#total = this.#run.mark?.Total ?? source.total;
+    this.#tell();
+    const batch = new Uint32Array(setBatchMax);
     let visited = 0;
-    const hold = this.#database.holdCompaction();
+    let hold = this.#database.holdCompaction();
     try {
       for (;;) {
-        if (rate !== undefined) await this.#waitUntil(startMs + (visited * 1000) / rate);
+        if (this.#run.control.isPaused && !this.#signal.aborted) {
+          await Promise.allSettled(this.#inFlight);
+          hold.release();
+          await this.#pace.next(visited);
+          hold = this.#database.holdCompaction();
+        } else await this.#pace.next(visited);
         this.#checkAborted();
-        const count = source.fill(batch, limit);
+        const count = source.fill(batch, this.#pace.batchOf(setBatchMax));
         if (count === 0) break;
+        await this.#changeAll(batch.subarray(0, count), source, visited);
         visited += count;
-        await this.#changeAll(batch.subarray(0, count), source.etagMax, (processed) =>
-          progress({ Processed: processed, Total: Math.max(total, processed) }),
-        );
       }
     } finally {
       await Promise.allSettled(this.#inFlight);
@@ -341,40 +387,118 @@ class SetOperation {
       hold.release();
     }
     await Promise.all(this.#inFlight);
-    return bulkResult({ total: this.#durableCount }, this.#details);
+    return this.#run.trial === null
+      ? bulkResult({ total: this.#durableCount }, this.#details)
+      : this.#outcome();
   }
 
-  /** Changes a batch in as many transactions as the time slices require. */
-  async #changeAll(
-    batch: Uint32Array,
-    etagMax: number,
-    progress: (processed: number) => void,
-  ): Promise<void> {
+  /** What a dry run has found. */
+  #outcome(): OperationFigures {
+    const changed = this.#durableChanged;
+    const failed = this.#mistakeCount;
+    const total = this.#durableCount;
+    return {
+      Total: total,
+      Message: `${changed.toLocaleString("en-US")} of ${total.toLocaleString("en-US")} documents would change. Nothing was stored.`,
+      WouldChange: changed,
+      Unchanged: total - changed - failed,
+      WouldFail: failed,
+      Errors: this.#mistakes,
+      Samples: this.#samples,
+    };
+  }
+
+  #tell(): void {
+    const Processed = this.#durableCount;
+    const Changed = this.#durableChanged;
+    this.#progress({
+      Processed,
+      Total: Math.max(this.#total, Processed),
+      Changed,
+      Unchanged: Processed - Changed - this.#mistakeCount,
+    });
+  }
+
+  /** Changes a batch in as many transactions as the time slices require. `visited`: documents before it. */
+  async #changeAll(batch: Uint32Array, source: NumberSource, visited: number): Promise<void> {
     const fetched = new FetchedRecords(this.#reader);
-    const { isDeletion } = this.#change;
+    const isDeletion = this.#change.isDeletion;
     for (let at = 0, ready = 0; at < batch.length; ) {
       if (at >= ready) ready = await this.#gather(batch, at);
       const options = ready === Number.POSITIVE_INFINITY ? { isDeletion } : { isDeletion, fetched };
       this.#checkAborted();
       const isShared = this.#isShared();
-      const ms = isShared ? sharedSliceMs : setSliceMs;
-      const part: SlicePart = { batch: batch.subarray(0, ready), at, etagMax, ms };
-      const slice = new Slice(this.#database, this.#change, part, this.#hasDetails);
+      const slice = new Slice(this.#database, this.#change, {
+        batch: batch.subarray(0, ready),
+        at,
+        etagMax: source.etagMax,
+        ms: isShared ? sharedSliceMs : setSliceMs,
+        hasDetails: this.#hasDetails,
+        samplesLeft: this.#samplesLeft(),
+      });
       const written = this.#database
-        .write((transaction) => slice.run(transaction), options)
-        .then(() => {
-          this.#durableCount += slice.count;
-          for (const row of slice.details) this.#details.push(row);
-          progress(this.#durableCount);
-        });
+        .write((transaction) => {
+          if (this.#undo !== null) transaction.keepsBefore = true;
+          slice.run(transaction, (etag) =>
+            this.#finish(transaction, slice, batch, source, visited, etag),
+          );
+        }, options)
+        .then(() => this.#settled(slice));
       written.catch(() => undefined); // awaited below, possibly after another write failed
       if (!slice.isDone) await written;
+      this.#stagedCount += slice.count;
+      this.#stagedChanged += slice.changed;
       at = slice.end;
       this.#inFlight.push(written);
       const most = isShared ? sharedInFlightMax : inFlightMax;
       while (this.#inFlight.length > most) await this.#inFlight.shift();
       await nextTurn();
     }
+  }
+
+  /** How many changed documents a dry run still shows; null: this is none. */
+  #samplesLeft(): number | null {
+    const { trial } = this.#run;
+    return trial === null ? null : trial.samples - this.#samples.length;
+  }
+
+  /** Writes how far the operation is, together with what a slice has changed. `etag`: the last one before it. */
+  #finish(
+    transaction: Transaction,
+    slice: Slice,
+    batch: Uint32Array,
+    source: NumberSource,
+    visited: number,
+    etag: number,
+  ): void {
+    if (this.#undo !== null) {
+      rewriteTouched(transaction);
+      this.#undo.add(transaction, etag);
+    }
+    const Processed = this.#stagedCount + slice.count;
+    const Changed = this.#stagedChanged + slice.changed;
+    const mark: Mark = {
+      Processed,
+      Total: Math.max(this.#total, Processed),
+      Changed,
+      Unchanged: Processed - Changed,
+      Etag: nextEtagOf(transaction, source, batch, slice.end),
+      Taken: (this.#run.mark?.Taken ?? 0) + visited + slice.end,
+    };
+    transaction.putEntry(transaction.keyspaces.values, markKey(this.#run.id), mark);
+  }
+
+  /** A slice is durable. */
+  #settled(slice: Slice): void {
+    this.#durableCount += slice.count;
+    this.#durableChanged += slice.changed;
+    for (const row of slice.details) this.#details.push(row);
+    for (const sample of slice.samples) this.#samples.push(sample);
+    if (slice.mistake !== null) {
+      this.#mistakeCount++;
+      if (this.#mistakes.length < shownMistakesMax) this.#mistakes.push(slice.mistake);
+    }
+    this.#tell();
   }
 
   /** Whether another request was served since the last slice, or recently. A slice itself counts as one. */
@@ -392,15 +516,31 @@ class SetOperation {
     const { state } = this.#database;
     assert(access.kind === "collection", "an operation by an index is listed as a query");
     const { skip, take } = this.#query.paging;
-    const etagMax = state.committedEtag;
+    const { etagMax, mark, trial } = this.#run;
     if (access.ids !== null) {
       const found = await this.#database.queries.findNumbers(this.#query, this.#signal);
-      return new ListSource(found, etagMax);
+      return this.#list(found, etagMax);
     }
     const collection = source.isAllDocuments
       ? allCollections
       : collectionIdNamed(state, source.name);
-    return new CollectionSource(this.#database, collection, etagMax, skip, take);
+    const taken = mark?.Taken ?? 0;
+    const most = Math.min(take, trial?.most ?? take) - taken;
+    const from = taken > 0 ? 0 : skip;
+    return new CollectionSource(this.#database, collection, etagMax, from, most, mark?.Etag);
+  }
+
+  /** Of what was found: what is to be done. */
+  #list(found: Uint32Array, etagMax: number): NumberSource {
+    const { mark, trial } = this.#run;
+    if (trial !== null) return new ListSource(found.subarray(0, trial.most), etagMax);
+    if (mark === undefined) return new ListSource(found, etagMax);
+    const { documents } = this.#database.state;
+    const left = found.filter((document) => documents.etagOf(document) <= this.#run.etagMax);
+    return new ListSource(
+      left.subarray(0, Math.max(0, mark.Total - mark.Changed)),
+      this.#run.etagMax,
+    );
   }
 
   /** @throws index-missing, invalid-operation when the index is map-reduce or stale */
@@ -431,7 +571,7 @@ class SetOperation {
     }
     this.#hasDetails = this.#options.hasDetails;
     const found = await queries.findNumbers(this.#query, running);
-    return new ListSource(found, Number.MAX_SAFE_INTEGER);
+    return this.#list(found, Number.MAX_SAFE_INTEGER);
   }
 
   /**
@@ -456,22 +596,21 @@ class SetOperation {
     if (!this.#signal.aborted) return;
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
+}
 
-  /** Returns early when the operation is aborted. */
-  #waitUntil(ms: number): Promise<void> {
-    const { clock } = this.#database;
-    const left = ms - clock.monotonicMs();
-    if (left <= 0 || this.#signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = () => {
-        timer.cancel();
-        this.#signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = clock.setTimer(left, done, true);
-      this.#signal.addEventListener("abort", done);
-    });
+/** The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. */
+function nextEtagOf(
+  transaction: Transaction,
+  { nextEtag, etagMax }: NumberSource,
+  batch: Uint32Array,
+  end: number,
+): number {
+  if (nextEtag === 0) return 0;
+  for (let at = end; at < batch.length; at++) {
+    const etag = transaction.etagOf(batch[at] as number); // at < length
+    if (etag > 0 && etag <= etagMax) return etag;
   }
+  return nextEtag;
 }
 
 function mapReduce(): EngineError {
@@ -479,157 +618,4 @@ function mapReduce(): EngineError {
     "invalid-operation",
     "Cannot execute bulk operation on Map-Reduce indexes.",
   );
-}
-
-/** The documents a slice starts with, and its time limit. */
-interface SlicePart {
-  readonly batch: Uint32Array;
-  readonly at: number;
-  readonly etagMax: number;
-  readonly ms: number;
-}
-
-/** One transaction: documents of a batch from `at` on, until the time is up. May be rerun from its beginning. */
-class Slice {
-  readonly #database: QueriedStore;
-  readonly #change: DocumentChange;
-  readonly #part: SlicePart;
-  readonly #hasDetails: boolean;
-  details: object[] = [];
-  /** The first document not processed. */
-  end: number;
-  /** Documents that existed and were processed. */
-  count = 0;
-  isDone = false;
-
-  constructor(
-    database: QueriedStore,
-    change: DocumentChange,
-    part: SlicePart,
-    hasDetails: boolean,
-  ) {
-    this.#database = database;
-    this.#change = change;
-    this.#part = part;
-    this.#hasDetails = hasDetails;
-    this.end = part.at;
-  }
-
-  run(transaction: Transaction): void {
-    const { clock } = this.#database;
-    const { batch, at, etagMax, ms } = this.#part;
-    const bytes = this.#hasDetails ? null : this.#change.bytes;
-    const stride = bytes === null ? scriptStride : byteStride;
-    const stopMs = clock.monotonicMs() + ms;
-    this.details = [];
-    const range = { batch, at, end: 0, etagMax, count: 0 };
-    while (range.at < batch.length) {
-      if (range.at > at && clock.monotonicMs() >= stopMs) break;
-      range.end = Math.min(batch.length, range.at + stride);
-      while (range.at < range.end) {
-        bytes?.run(transaction, range);
-        if (range.at < range.end) this.#apply(transaction, range);
-        if (this.#change.isLong) break;
-      }
-    }
-    this.count = range.count;
-    this.end = range.at;
-    this.isDone = true;
-  }
-
-  /** Changes the next document, however long it takes. */
-  #apply(transaction: Transaction, range: PatchRange): void {
-    const document = range.batch[range.at++] as number; // below its end
-    if (transaction.etagOf(document) > range.etagMax) return;
-    const row = this.#change.apply(transaction, document, this.#hasDetails);
-    if (row !== null) this.details.push(row);
-    range.count++;
-  }
-}
-
-/** Documents found beforehand. */
-class ListSource implements NumberSource {
-  readonly total: number;
-  readonly etagMax: number;
-  readonly #numbers: Uint32Array;
-  #at = 0;
-
-  constructor(numbers: Uint32Array, etagMax: number) {
-    this.#numbers = numbers;
-    this.total = numbers.length;
-    this.etagMax = etagMax;
-  }
-
-  fill(batch: Uint32Array, limit: number): number {
-    const part = this.#numbers.subarray(this.#at, this.#at + limit);
-    batch.set(part);
-    this.#at += part.length;
-    return part.length;
-  }
-}
-
-/**
- * A collection in etag order as of the start: documents written later have a greater etag, and a rewritten document has
- * lost its old one. For all documents, the collection that holds clients' id ranges is left out.
- */
-class CollectionSource implements NumberSource {
-  readonly total: number;
-  readonly etagMax: number;
-  readonly #database: QueriedStore;
-  readonly #cursor: { fill(batch: Uint32Array, limit: number): number };
-  readonly #leftOut: number;
-  #toSkip: number;
-  #toTake: number;
-
-  constructor(
-    database: QueriedStore,
-    collection: number,
-    etagMax: number,
-    skip: number,
-    take: number,
-  ) {
-    const { documents, keyspaces } = database.state;
-    this.#database = database;
-    this.etagMax = etagMax;
-    this.#cursor = documents.byEtag(collection, 0);
-    this.#leftOut = collection === allCollections ? keyspaces.collections.find("@hilo") : -1;
-    const count =
-      collection === allCollections
-        ? documents.documentCount - documents.countOfCollection(this.#leftOut)
-        : documents.countOfCollection(collection);
-    this.total = Math.max(0, Math.min(take, count - skip));
-    this.#toSkip = skip;
-    this.#toTake = take;
-  }
-
-  fill(batch: Uint32Array, limit: number): number {
-    const { documents } = this.#database.state;
-    for (;;) {
-      const count = this.#cursor.fill(batch, limit);
-      if (this.#takesAll(batch, count)) {
-        this.#toTake -= count;
-        return count;
-      }
-      let kept = 0;
-      for (let i = 0; i < count && this.#toTake > 0; i++) {
-        const document = batch[i] as number; // i < count
-        if (documents.etagOf(document) > this.etagMax) return kept;
-        if (this.#leftOut >= 0 && documents.collectionOf(document) === this.#leftOut) continue;
-        if (this.#toSkip > 0) {
-          this.#toSkip--;
-          continue;
-        }
-        this.#toTake--;
-        batch[kept++] = document;
-      }
-      if (kept > 0 || count < limit || this.#toTake === 0) return kept;
-    }
-  }
-
-  /** Is nothing of the batch, which is in the order of etags, to be left out? */
-  #takesAll(batch: Uint32Array, count: number): boolean {
-    if (count === 0 || this.#leftOut >= 0 || this.#toSkip > 0 || this.#toTake < count) return false;
-    const { documents } = this.#database.state;
-    return documents.etagOf(batch[count - 1] as number) <= this.etagMax;
-  }
 }

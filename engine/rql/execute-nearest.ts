@@ -21,6 +21,8 @@ import { lengthOfKey } from "./functions/spatial-functions.ts";
 const entriesMin = 1024;
 /** Cost of computing a distance. */
 const distanceUnits = 8;
+/** More than the haversines of two equal distances differ when they are computed from the opposite place. */
+const oppositeSlack = 1e-12;
 
 export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
@@ -51,7 +53,8 @@ export function* nearestEntries(
   const accepts = (entry: number) => entry < view.size && set.has(entry);
   const rest = count - without.length;
   const [fromX, fromY] = isDescending ? [x > 0 ? x - 180 : x + 180, -y] : [x, y];
-  const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, accepts, budget);
+  const slack = isDescending ? oppositeSlack : 0;
+  const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, slack, accepts, budget);
   const ordered = isDescending ? yield* reordered(column, near, x, y, reader) : near;
   const entries = [...without, ...ordered];
   if (entries.length < count && !isWithoutFirst) {

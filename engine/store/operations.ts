@@ -4,6 +4,8 @@
  *
  *   values["operations/next"]   the first id that no run may have assigned yet
  *   values["operations/<id>"]   the state of one operation
+ *   values["operation-marks/<id>"]   how far one with a `request` is: written by its work together with what it changes,
+ *                               and removed when it has ended
  *
  * Knows nothing of what operations do, nor how replies show them.
  *
@@ -11,7 +13,7 @@
  * - Ids are unique over all restarts: they are reserved on disk in blocks, before they are used.
  * - A record on disk says "running" from before the work begins until after it has ended. If it still says so when the
  *   database is opened, the operation was interrupted: what it had made durable is kept, and it is reported as
- *   interrupted.
+ *   interrupted. One that has a `request` can go on from there, also when the database was closed in the middle of it.
  * - At most `finishedOperationsMax` ended operations are kept.
  */
 import { InvariantError } from "../base/assert.ts";
@@ -20,6 +22,7 @@ import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { finishedOperationsMax } from "../base/limits.ts";
 import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { tellAll } from "./changes.ts";
+import type { OperationControl } from "./operation-control.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Progress or result of an operation: JSON for clients. */
@@ -78,6 +81,31 @@ export interface OperationInfo {
   /** Null while it runs. */
   readonly endedAt: number | null;
   readonly state: OperationState;
+  /** Who started it; undefined: nobody in particular, or the server by itself. */
+  readonly startedBy?: string;
+  /** Of one that can be steered: how it is. */
+  readonly isPaused?: boolean;
+  /** Items a second; null: as fast as it can. */
+  readonly rateMax?: number | null;
+  /** How far one that can be steered was when it ended. */
+  readonly reached?: OperationFigures | null;
+  /** What it needs to go on after an interruption; there while it runs or was interrupted. */
+  readonly request?: unknown;
+  /** Facts for those who know this kind of operation, which stay as they are. */
+  readonly facts?: OperationFigures;
+}
+
+/** What is known of an operation when it is started. */
+export interface OperationDetails {
+  /** One returned by `nextId`; undefined: the next. */
+  readonly id?: number | undefined;
+  readonly query?: string;
+  readonly startedBy?: string | undefined;
+  /** By which it is paused and limited; undefined: it can only be stopped. */
+  readonly control?: OperationControl;
+  /** As JSON; see `OperationInfo`. */
+  readonly request?: unknown;
+  readonly facts?: OperationFigures;
 }
 
 /**
@@ -115,11 +143,17 @@ export interface OperationEnd {
 interface Slot {
   info: OperationInfo;
   readonly abort: AbortController;
+  readonly control: OperationControl | null;
   ended: Promise<OperationEnd>;
 }
 
 const prefix = "operations/";
 const nextKey = `${prefix}next`;
+
+/** The key of an operation's mark. */
+export function markKey(id: number): string {
+  return `operation-marks/${id}`;
+}
 const idsPerBlock = 64;
 
 export class Operations {
@@ -163,18 +197,56 @@ export class Operations {
 
   /**
    * Starts an operation; resolves when its record is durable, so that a client that received the id can query it after
-   * a crash too. `details.id`: one returned by `nextId`.
+   * a crash too.
    */
   async start(
     kind: string,
     description: string,
     work: OperationWork,
-    details: { readonly id?: number | undefined; readonly query?: string } = {},
+    details: OperationDetails = {},
   ): Promise<StartedOperation> {
     const id = details.id ?? (await this.nextId());
     this.#assertRunning();
-    const slot = this.#open(id, kind, description, details.query);
+    const slot = this.#open(id, kind, description, details);
     await this.#record(slot.info);
+    return { id, ended: this.#run(slot, work) };
+  }
+
+  /**
+   * Lets an interrupted operation go on, under its id; resolves as `start`.
+   * @throws EngineError operation-missing, invalid-operation when it was not interrupted
+   */
+  async goOn(
+    id: number,
+    control: OperationControl,
+    work: OperationWork,
+  ): Promise<StartedOperation> {
+    this.#assertRunning();
+    const { info } = this.#slot(id);
+    if (!isInterrupted(info)) {
+      throw new EngineError(
+        "invalid-operation",
+        `Operation ${id} cannot go on: only one that was interrupted by the end of the server can, and it was not.`,
+      );
+    }
+    const at = this.#finished.indexOf(id);
+    if (at >= 0) this.#finished.splice(at, 1);
+    const running: OperationInfo = {
+      ...info,
+      endedAt: null,
+      isPaused: false,
+      rateMax: control.rate,
+      state: { status: "running", progress: info.reached ?? null },
+    };
+    const slot: Slot = {
+      info: running,
+      abort: new AbortController(),
+      control,
+      ended: neverStarted(running),
+    };
+    this.#slots.set(id, slot);
+    this.#tell(running);
+    await this.#record(running);
     return { id, ended: this.#run(slot, work) };
   }
 
@@ -210,11 +282,61 @@ export class Operations {
 
   /** Cancels a running operation; does nothing to an ended one. @throws EngineError operation-missing */
   kill(id: number): void {
+    this.#slot(id).abort.abort();
+  }
+
+  /** Has a running operation stand still. @throws EngineError operation-missing, invalid-operation */
+  pause(id: number): void {
+    this.#steer(id, "paused", (control) => control.pause());
+  }
+
+  /** Lets a paused operation go on. @throws EngineError operation-missing, invalid-operation */
+  resume(id: number): void {
+    this.#steer(id, "resumed", (control) => control.resume());
+  }
+
+  /**
+   * Limits a running operation to so many items a second; null: no more.
+   * @throws EngineError operation-missing, invalid-operation
+   */
+  limit(id: number, rate: number | null): void {
+    this.#steer(id, "limited", (control) => control.limit(rate));
+  }
+
+  /** Replaces the facts of an ended operation. Resolves when that is durable. */
+  async setFacts(id: number, facts: OperationFigures): Promise<void> {
+    const slot = this.#slot(id);
+    slot.info = { ...slot.info, facts };
+    this.#tell(slot.info);
+    await this.#record(slot.info);
+  }
+
+  #slot(id: number): Slot {
     const slot = this.#slots.get(id);
     if (slot === undefined) {
       throw new EngineError("operation-missing", `Operation ${id} was not registered`);
     }
-    slot.abort.abort();
+    return slot;
+  }
+
+  #steer(id: number, what: string, change: (control: OperationControl) => void): void {
+    const slot = this.#slot(id);
+    const { control, info } = slot;
+    if (info.state.status !== "running") {
+      throw new EngineError(
+        "invalid-operation",
+        `Operation ${id} cannot be ${what}: it has ended.`,
+      );
+    }
+    if (control === null) {
+      throw new EngineError(
+        "invalid-operation",
+        `Operation ${id} (${info.kind}) cannot be ${what}: only patches and deletions by query, their dry runs and their undoing can. It can be stopped.`,
+      );
+    }
+    change(control);
+    slot.info = { ...info, isPaused: control.isPaused, rateMax: control.rate };
+    this.#tell(slot.info);
   }
 
   /** Calls `listener` for every change of every operation. @returns a function that removes it. */
@@ -249,12 +371,22 @@ export class Operations {
     );
   }
 
-  #open(id: number, kind: string, description: string, query?: string): Slot {
-    const startedAt = this.#host.nowMicros();
-    const state: OperationState = { status: "running", progress: null };
-    const known = { id, kind, description, startedAt, endedAt: null, state };
-    const info: OperationInfo = query === undefined ? known : { ...known, query };
-    const slot: Slot = { info, abort: new AbortController(), ended: neverStarted(info) };
+  #open(id: number, kind: string, description: string, details: OperationDetails = {}): Slot {
+    const { query, startedBy, control = null, request, facts } = details;
+    const info: OperationInfo = {
+      id,
+      kind,
+      description,
+      startedAt: this.#host.nowMicros(),
+      endedAt: null,
+      state: { status: "running", progress: null },
+      ...(query === undefined ? {} : { query }),
+      ...(startedBy === undefined ? {} : { startedBy }),
+      ...(control === null ? {} : { isPaused: false, rateMax: control.rate }),
+      ...(request === undefined ? {} : { request }),
+      ...(facts === undefined ? {} : { facts }),
+    };
+    const slot: Slot = { info, abort: new AbortController(), control, ended: neverStarted(info) };
     const at = this.#finished.indexOf(id);
     if (at >= 0) this.#finished.splice(at, 1);
     this.#slots.set(id, slot);
@@ -279,9 +411,10 @@ export class Operations {
       state = { status: "completed", result };
     } catch (error) {
       thrown = error;
-      state = signal.aborted
-        ? { status: "cancelled" }
-        : { status: "failed", failure: failureOf(error) };
+      const { info } = slot;
+      if (this.#isStopped && info.request !== undefined) state = interrupted(info);
+      else if (signal.aborted) state = { status: "cancelled" };
+      else state = { status: "failed", failure: failureOf(error) };
       // The caller may not wait for the result. Other failures are caused by the sender or receiver of its bytes.
       if (error instanceof InvariantError || error instanceof TypeError) {
         this.#host.report(`Operation ${slot.info.id} (${slot.info.kind}) failed`, error);
@@ -293,9 +426,17 @@ export class Operations {
   }
 
   #change(slot: Slot, state: OperationState): void {
-    if (slot.info.state.status !== "running") return;
-    const endedAt = state.status === "running" ? null : this.#host.nowMicros();
-    slot.info = { ...slot.info, endedAt, state };
+    const { info } = slot;
+    if (info.state.status !== "running") return;
+    if (state.status === "running") slot.info = { ...info, state };
+    else {
+      const { isPaused, request, ...kept } = info;
+      const endedAt = this.#host.nowMicros();
+      const ended: OperationInfo = { ...kept, endedAt, state };
+      // What was interrupted goes on with its request.
+      const known = isInterrupted({ ...ended, request }) ? { ...ended, request } : ended;
+      slot.info = slot.control === null ? known : { ...known, reached: info.state.progress };
+    }
     this.#tell(slot.info);
   }
 
@@ -323,7 +464,11 @@ export class Operations {
     await this.#host.write((transaction) => {
       const { values } = transaction.keyspaces;
       transaction.putEntry(values, prefix + info.id, info);
-      for (const id of forgotten) transaction.putEntry(values, prefix + id, undefined);
+      if (info.request === undefined) dropMark(transaction, info.id);
+      for (const id of forgotten) {
+        transaction.putEntry(values, prefix + id, undefined);
+        dropMark(transaction, id);
+      }
     });
   }
 
@@ -341,16 +486,38 @@ export class Operations {
   #recall(info: OperationInfo): void {
     let recalled = info;
     if (info.state.status === "running") {
-      const failure: OperationFailure = {
-        code: "operation-cancelled",
-        message: `Operation ${info.id} (${info.description}) was interrupted when the server ended. What it had done until then stands.`,
-      };
-      recalled = { ...info, endedAt: info.startedAt, state: { status: "failed", failure } };
+      const reached = this.#host.values.get(markKey(info.id)) as OperationFigures | undefined;
+      const state = interrupted(info);
+      recalled = { ...info, endedAt: info.startedAt, state, reached: reached ?? null };
     }
     const abort = new AbortController();
-    this.#slots.set(info.id, { info: recalled, abort, ended: neverStarted(recalled) });
+    const ended = neverStarted(recalled);
+    this.#slots.set(info.id, { info: recalled, abort, control: null, ended });
     this.#finished.push(info.id);
   }
+}
+
+function dropMark(transaction: Transaction, id: number): void {
+  const { values } = transaction.keyspaces;
+  if (transaction.entry(values, markKey(id)) === undefined) return;
+  transaction.putEntry(values, markKey(id), undefined);
+}
+
+function interrupted({ id, description }: OperationInfo): OperationState {
+  const failure: OperationFailure = {
+    code: "operation-cancelled",
+    message: `Operation ${id} (${description}) was interrupted when the server ended. What it had done until then stands.`,
+  };
+  return { status: "failed", failure };
+}
+
+/** Has it ended before its time, and can it go on from there? */
+export function isInterrupted({ state, request }: OperationInfo): boolean {
+  return (
+    request !== undefined &&
+    state.status === "failed" &&
+    state.failure.code === "operation-cancelled"
+  );
 }
 
 function neverStarted(info: OperationInfo): Promise<OperationEnd> {

@@ -203,6 +203,8 @@ export class Transaction {
   scriptWork = 0;
   /** Likewise, in earlier turns. */
   scriptWorkBefore = 0;
+  /** A revision is kept of each document that it changes or deletes as it was, whatever the rules, and none is dropped. */
+  keepsBefore = false;
   // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;

@@ -283,11 +283,13 @@ function putResolved(
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
   const rule = options.skipsRevision ? null : state.keyspaces.revisionRules.of(collectionId);
-  const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
+  const keepsBefore = transaction.keepsBefore && exists;
+  const old = (rule !== null || keepsBefore) && exists ? copyOfRecord(transaction, document) : null;
   // Storing an identical document creates no revision.
   const isSame = old !== null && holdsSame(state, old, 0, collectionId, parsed, metadata);
   const newRule = isSame ? null : rule;
-  const newFlags = newRule === null ? flags : flags | documentFlags.HasRevisions;
+  const isKept = keepsBefore && !isSame;
+  const newFlags = newRule === null && !isKept ? flags : flags | documentFlags.HasRevisions;
   const isUsual = !exists && state.keyspaces.clusterCount === 0;
   const vector = clusterVector ?? (isUsual ? "" : undefined);
   const { lastModified } = options;
@@ -303,8 +305,9 @@ function putResolved(
     vector,
     lastModified,
   );
+  if (isKept && old !== null) forceRevision(transaction, document, old);
   if (newRule === null) return stored;
-  if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
+  if (old !== null && !isKept && (flags & documentFlags.HasRevisions) === 0) {
     keepOldState(transaction, document, old);
   }
   keepNewState(transaction, document, newRule);
@@ -388,17 +391,20 @@ export function deleteDocument(
   const added = transaction.isTouched(document) ? listFlags : 0;
   const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
+  const { keepsBefore } = transaction;
   const rule = keepsRevision ? transaction.keyspaces.revisionRules.of(collectionId) : null;
   const isVersioned =
-    keepsRevision && (rule !== null || (flags & documentFlags.HasRevisions) !== 0);
+    keepsBefore || (keepsRevision && (rule !== null || (flags & documentFlags.HasRevisions) !== 0));
   const old = isVersioned ? copyOfRecord(transaction, document) : null;
-  if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
+  if (keepsBefore && (flags & documentFlags.HasTimeSeries) !== 0) throw seriesNotKept(storedId);
+  if (keepsBefore && old !== null) forceRevision(transaction, document, old);
+  else if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
   removeParts(transaction, storedId, flags, collectionId);
   const etag = transaction.nextEtag();
   const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
   const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
   transaction.putTombstone("document", storedId, collectionId, etag);
-  if (rule?.purgesOnDelete === true) dropAll(transaction, document);
+  if (rule?.purgesOnDelete === true && !keepsBefore) dropAll(transaction, document);
   else if (old !== null) {
     keepDeletion(transaction, document, old, changeVector, state.lastModified);
     if (rule !== null) dropOld(transaction, document, rule);
@@ -414,6 +420,13 @@ export function deleteDocument(
     changeVector,
   });
   return true;
+}
+
+function seriesNotKept(id: string): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    `Document '${id}' has time series, which revisions do not keep: its deletion could not be undone. Leave such documents out, or delete without undo.`,
+  );
 }
 
 /** How the parts of a deleted document are removed; `flag`: of documents that have some. */

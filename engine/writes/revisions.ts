@@ -112,7 +112,7 @@ export function keepDeletion(
 /** Removes the revisions that the rule allows to remove, oldest first. @returns how many. */
 export function dropOld(transaction: Transaction, document: number, rule: RevisionRule): number {
   const { countMin, ageMicrosMin, dropsMax } = rule;
-  if (countMin === null && ageMicrosMin === null) return 0;
+  if (transaction.keepsBefore || (countMin === null && ageMicrosMin === null)) return 0;
   const count = transaction.revisionCountOf(document);
   const due = Math.min(count - Math.max(0, countMin ?? 0), dropsMax ?? count);
   const newestToDrop = transaction.state.lastModified - (ageMicrosMin ?? 0);

@@ -43,6 +43,7 @@ export interface FinishedBackup {
   /** Name of its folder, and of its file in it. */
   readonly folderName: string;
   readonly fileName: string;
+  readonly bytes: number;
   /** It has every change up to this etag. */
   readonly etag: number;
 }
@@ -106,7 +107,8 @@ export class BackupRunner {
       dump.return(undefined),
     );
     await writeSums(place, fileName, written, counts);
-    const backup = { isFull, folderName: place.name, fileName, etag: result.asOfEtag };
+    const { bytes } = written;
+    const backup = { isFull, folderName: place.name, fileName, bytes, etag: result.asOfEtag };
     return {
       backup,
       result: { ...result.toJson(true), ...backupPlaces(backup.folderName, fileName) },

@@ -36,6 +36,7 @@ function runsAfter(
     IsEncrypted: run.isEncrypted,
     FolderName: backup?.folderName ?? null,
     FileName: backup?.fileName ?? null,
+    SizeInBytes: backup?.bytes ?? null,
     LastEtag: backup?.etag ?? null,
     Error: error,
   };

@@ -7,6 +7,7 @@ import type {
   OperationInfo,
   OperationState,
 } from "../../engine/engine.ts";
+import { isInterrupted } from "../../engine/engine.ts";
 import { errorStatus } from "../http/error-status.ts";
 
 const statusNames: Readonly<Record<OperationState["status"], string>> = {
@@ -36,8 +37,12 @@ const progressTypes: Readonly<Record<string, string>> = {
   DatabaseRestore: "Raven.Client.ServerWide.Operations.RestoreProgress",
 };
 
-/** `{"$type","Progress","Result","Status"}` */
-export function operationStateReply({ kind, state }: OperationInfo): OperationFigures {
+/**
+ * `{"$type","Progress","Result","Status"}`; and of an operation that can be paused, limited, undone or resumed, which
+ * RavenDB has none of: what is so.
+ */
+export function operationStateReply(info: OperationInfo): OperationFigures {
+  const { kind, state } = info;
   const progressType = progressTypes[kind] ?? "Operations.DeterminateProgress";
   const progress = state.status === "running" ? state.progress : null;
   let result: OperationFigures | null = null;
@@ -48,7 +53,31 @@ export function operationStateReply({ kind, state }: OperationInfo): OperationFi
     Progress: progress === null ? null : typed(progressType, progress),
     Result: result,
     Status: statusNames[state.status],
+    ...steeringReply(info),
   });
+}
+
+/** `Reached`: the last progress of one that has ended. Nothing of operations that can only be stopped. */
+function steeringReply(info: OperationInfo): OperationFigures {
+  const { isPaused, rateMax, reached, facts = {} } = info;
+  return {
+    ...(isPaused === true ? { IsPaused: true } : {}),
+    ...(rateMax == null ? {} : { MaxOpsPerSec: rateMax }),
+    ...(info.endedAt === null || reached == null ? {} : { Reached: reachedReply(reached) }),
+    ...(isInterrupted(info) ? { CanResume: true } : {}),
+    ...(facts["canUndo"] === true ? { CanUndo: true } : {}),
+    ...(facts["undoneBy"] === undefined ? {} : { UndoneBy: facts["undoneBy"] }),
+    ...(facts["undoes"] === undefined ? {} : { Undoes: facts["undoes"] }),
+  };
+}
+
+function reachedReply({
+  Processed,
+  Total,
+  Changed,
+  Unchanged,
+}: OperationFigures): OperationFigures {
+  return { Processed, Total, Changed, Unchanged };
 }
 
 /**
@@ -72,6 +101,7 @@ export function operationReply(info: OperationInfo): OperationFigures {
         info.query === undefined
           ? null
           : typed("Operations.BulkOperationResult+OperationDetails", { Query: info.query }),
+      ...(info.startedBy === undefined ? {} : { StartedBy: info.startedBy }),
     },
     Killable: true,
     State: operationStateReply(info),

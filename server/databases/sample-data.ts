@@ -166,9 +166,9 @@ async function* pieces(): AsyncGenerator<Buffer> {
 }
 
 async function readSampleFile(): Promise<SampleFile> {
-  // Beside the sources, or one folder further up from the build output.
-  const places = [`../${fileName}`, `../../${fileName}`].map(
-    (path) => new URL(path, import.meta.url),
+  // Beside the sources, or further up from the bundle and from the output of tsc.
+  const places = ["..", "../..", "../../.."].map(
+    (up) => new URL(`${up}/${fileName}`, import.meta.url),
   );
   const found =
     places.find((place) => existsSync(place)) ?? new URL(`../${fileName}`, import.meta.url);

@@ -8,7 +8,7 @@
  */
 import { createHash, X509Certificate } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
-import { unzonedDateText } from "../http/dates.ts";
+import { dateText, unzonedDateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { parseObject } from "../http/json-body.ts";
 import { forbidden } from "../http/request-error.ts";
@@ -34,6 +34,7 @@ export const certificateRoutes: readonly Route[] = [
   { kind: "server", method: "POST", path, access: "operator", handle: generateCertificate },
   { kind: "server", method: "PUT", path, access: "operator", handle: putCertificate },
   { kind: "server", method: "DELETE", path, access: "operator", handle: deleteCertificate },
+  { kind: "server", method: "GET", path: `${path}/usage`, access: "operator", handle: getUsage },
   {
     kind: "server",
     method: "POST",
@@ -106,6 +107,22 @@ function listCertificates(exchange: Exchange, { server }: Context): void {
     WellKnownAdminCerts: admins.length === 0 ? null : admins,
     WellKnownIssuers: [],
   });
+}
+
+/**
+ * GET /admin/certificates/usage: `{"Since":time,"Results":[{"Thumbprint","OpenConnections","LastUsed"}]}` of those that were
+ * used since the server was started; RavenDB has no such list
+ */
+function getUsage(exchange: Exchange, { server }: Context): void {
+  const nowMs = performance.now();
+  const all = server.certificates.list().map(({ Thumbprint }) => Thumbprint);
+  const used = all.flatMap((Thumbprint) => {
+    const { openCount, usedMs } = server.certificateUse(Thumbprint);
+    if (usedMs === null) return [];
+    const LastUsed = dateText(new Date(Date.now() - (nowMs - usedMs)));
+    return [{ Thumbprint, OpenConnections: openCount, LastUsed }];
+  });
+  exchange.replyJson(200, { Since: dateText(server.startedAt), Results: used });
 }
 
 /** Generates a key and certificate, registers it, and replies with both in a zip archive. */

@@ -1,12 +1,15 @@
 /** Health, which everybody may ask for, metrics, and the configuration of the log. */
 import type { WebSocket } from "ws";
 import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/engine.ts";
+import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { levelNamed } from "../logging/log.ts";
+import type { Figures } from "../monitoring/figures.ts";
 import { alive } from "../monitoring/health.ts";
 import { watchersMax } from "../monitoring/traffic-watch.ts";
-import type { Context, Route } from "../routing/route.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
 import type { ArchiveSettings } from "../settings/log-settings.ts";
 
@@ -20,6 +23,20 @@ export const monitoringRoutes: readonly Route[] = [
   { ...open, path: "/healthz", handle: getReady },
   { kind: "server", method: "GET", path: "/metrics", access: "valid-user", handle: getMetrics },
   { kind: "server", method: "GET", path: prometheus, access: "operator", handle: getMetrics },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/metrics",
+    access: "operator",
+    handle: getServerFigures,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: "/databases/:database/metrics",
+    access: "read",
+    handle: getDatabaseFigures,
+  },
   {
     kind: "server",
     method: "GET",
@@ -69,6 +86,62 @@ async function getMetrics(exchange: Exchange, { server }: Context): Promise<void
     isOperator: identity.rank >= operatorRank,
   });
   exchange.reply(200, { "content-type": metrics.contentType }, text);
+}
+
+/** The ranges that figures are asked for, and the milliseconds of a sample in each. */
+const ranges = {
+  "5m": { ms: 300_000, step: 1_000 },
+  "1h": { ms: 3_600_000, step: 10_000 },
+  "24h": { ms: 86_400_000, step: 60_000 },
+} as const;
+
+/** GET /admin/metrics?range=5m|1h|24h&since=…: what went on in the server, in samples of 1 s, 10 s or 1 min; ours */
+function getServerFigures(exchange: Exchange, { server }: Context): void {
+  replyFigures(exchange, server.monitoring.figures, undefined);
+}
+
+/** GET metrics?range=5m|1h|24h&since=…: what went on in the database, in samples of 1 s, 10 s or 1 min; ours */
+function getDatabaseFigures(exchange: Exchange, { database, server }: DatabaseContext): void {
+  replyFigures(exchange, server.monitoring.figures, database);
+}
+
+/**
+ * `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…]}`; `since`: only samples and events from that time on.
+ * @throws EngineError invalid-argument
+ */
+function replyFigures(exchange: Exchange, figures: Figures, database: Database | undefined): void {
+  const { query } = exchange;
+  const name = query.get("range") ?? "5m";
+  if (!Object.hasOwn(ranges, name)) {
+    const known = Object.keys(ranges).join(", ");
+    throw new EngineError("invalid-argument", `'range' must be one of ${known}, but is '${name}'.`);
+  }
+  const range = ranges[name as keyof typeof ranges];
+  const nowMs = Date.now();
+  const since = query.get("since");
+  const sinceMs = since === undefined ? 0 : Date.parse(since);
+  if (Number.isNaN(sinceMs)) {
+    const example = dateText(new Date(nowMs));
+    throw new EngineError(
+      "invalid-argument",
+      `'since' must be a time, as ${example}, but is '${since}'.`,
+    );
+  }
+  const fromMs = Math.max(nowMs - range.ms, sinceMs);
+  const read = figures.read(database, range.step, fromMs, nowMs);
+  exchange.replyJson(200, {
+    Range: name,
+    StepInMs: range.step,
+    From: dateText(new Date(read?.startMs ?? nowMs)),
+    Columns: read?.columns ?? {},
+    Events: figures.events(database, fromMs).map((one) => ({
+      At: dateText(new Date(one.atMs)),
+      Kind: one.kind,
+      Text: one.text,
+      Database: one.database,
+      OperationId: one.operationId,
+    })),
+  });
 }
 
 /** GET /admin/logs/configuration: levels and files of the log, in the shape of RavenDB 7.2.7 */

@@ -1,15 +1,26 @@
-/** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
+/**
+ * Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7, which has no dry run over
+ * many documents and no `undo`.
+ */
 
-import type { Database, SetOperationOptions, StartedOperation } from "../../engine/engine.ts";
+import {
+  EngineError,
+  type SetOperationOptions,
+  type StartedOperation,
+} from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { type QueryRequest, queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 import { refuseLifting } from "../routing/script-rights.ts";
+import { callerName } from "../security/caller-name.ts";
 
 const path = "/databases/:database/queries";
 
 const liftsParameter = "ignoreMaxStepsForScript";
+/** Documents that a dry run shows before and after. */
+const samplesDefault = 5;
+const samplesMax = 100;
 
 const timed = { kind: "database", isTimed: true } as const;
 
@@ -17,13 +28,14 @@ export const setOperationRoutes: readonly Route[] = [
   { ...timed, method: "PATCH", path, access: "write", handle: patchByQuery },
   { ...timed, method: "DELETE", path, access: "write", handle: deleteByQuery },
   { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
+  { ...timed, method: "PATCH", path: `${path}/dry-run`, access: "write", handle: dryRun },
 ];
 
 /** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: starts an operation */
 async function patchByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
   if (exchange.query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
-  const options = await optionsOf(exchange, database);
+  const options = await optionsOf(exchange, context);
   const request = await wrappedQueryOfBody(exchange);
   exchange.queryText = request.text;
   const { parametersText = null } = request.options;
@@ -34,7 +46,7 @@ async function patchByQuery(exchange: Exchange, context: DatabaseContext): Promi
 /** DELETE queries, body as for a query: starts an operation */
 async function deleteByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
-  const options = await optionsOf(exchange, database);
+  const options = await optionsOf(exchange, context);
   const request = await queryOfBody(exchange);
   exchange.queryText = request.text;
   const { parametersText = null } = request.options;
@@ -61,13 +73,41 @@ async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Prom
   );
 }
 
+/**
+ * PATCH queries/dry-run?sample=5&max=…, body as of PATCH queries: starts an operation that runs the patch over all that
+ * is found, or the first `max`, and stores nothing; its result counts what would change
+ */
+async function dryRun(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const { database } = context;
+  const { query } = exchange;
+  if (query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
+  const samples = query.int("sample", samplesDefault);
+  if (samples < 0 || samples > samplesMax) {
+    throw new EngineError("invalid-argument", `'sample' must be from 0 to ${samplesMax}.`);
+  }
+  const most = query.long("max", undefined);
+  if (most !== undefined && most < 1) {
+    throw new EngineError("invalid-argument", "'max' must be at least 1; leave it out for all.");
+  }
+  const { hasDetails, keepsUndo, ...options } = await optionsOf(exchange, context);
+  const request = await wrappedQueryOfBody(exchange);
+  exchange.queryText = request.text;
+  const { parametersText = null } = request.options;
+  const asked = { ...options, parametersText, samples, most };
+  const started = await database.setOperations.dryRun(request.text, asked);
+  reply(exchange, context, request, started);
+}
+
 /** A start that fails uses up an operation id, as in RavenDB 7.2.7. @throws EngineError invalid-argument */
 async function optionsOf(
-  { query }: Exchange,
-  database: Database,
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
 ): Promise<Omit<SetOperationOptions, "parametersText">> {
+  const { query } = exchange;
   return {
     operationId: await database.operations.nextId(),
+    startedBy: callerName(server, exchange),
+    keepsUndo: query.bool("undo", false),
     allowsStale: query.bool("allowStale", false),
     staleTimeoutMs: query.timeSpanMs("staleTimeout", undefined),
     operationsPerSecondMax: query.int("maxOpsPerSec", undefined),

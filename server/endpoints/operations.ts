@@ -10,6 +10,7 @@ import {
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import { callerName } from "../security/caller-name.ts";
 
 const path = "/databases/:database/operations";
 
@@ -24,6 +25,10 @@ export const operationRoutes: readonly Route[] = [
   },
   { kind: "database", method: "GET", path: `${path}/state`, access: "read", handle: getState },
   { kind: "database", method: "POST", path: `${path}/kill`, access: "write", handle: postKill },
+  { kind: "database", method: "POST", path: `${path}/pause`, access: "write", handle: postPause },
+  { kind: "database", method: "POST", path: `${path}/resume`, access: "write", handle: postResume },
+  { kind: "database", method: "POST", path: `${path}/limit`, access: "write", handle: postLimit },
+  { kind: "database", method: "POST", path: `${path}/undo`, access: "write", handle: postUndo },
   {
     kind: "server",
     method: "GET",
@@ -77,6 +82,39 @@ function getState(exchange: Exchange, { database }: DatabaseContext): void {
 function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   database.operations.kill(requiredId(exchange));
   exchange.reply(204);
+}
+
+/** POST operations/pause?id=…: 204; a patch or deletion by query stands still until it is resumed */
+function postPause(exchange: Exchange, { database }: DatabaseContext): void {
+  database.operations.pause(requiredId(exchange));
+  exchange.reply(204);
+}
+
+/** POST operations/resume?id=…: 204; what is paused, or was interrupted by the end of the server, goes on */
+async function postResume(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await database.setOperations.resume(requiredId(exchange));
+  exchange.reply(204);
+}
+
+/** POST operations/limit?id=…&maxOpsPerSec=…: 204; the operation changes at most so many documents a second from now on; 0 or nothing: as many as it can */
+function postLimit(exchange: Exchange, { database }: DatabaseContext): void {
+  const id = requiredId(exchange);
+  const rate = exchange.query.int("maxOpsPerSec", 0);
+  if (rate < 0) {
+    throw new EngineError(
+      "invalid-argument",
+      "'maxOpsPerSec' must not be negative; 0 is no limit.",
+    );
+  }
+  database.operations.limit(id, rate === 0 ? null : rate);
+  exchange.reply(204);
+}
+
+/** POST operations/undo?id=…: `{"OperationId":n,"OperationNodeTag":"A"}`: starts to put back what a patch or deletion by query with `undo=true` has changed */
+async function postUndo(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+  const id = requiredId(exchange);
+  const started = await database.setOperations.undo(id, callerName(server, exchange));
+  exchange.replyJson(200, { OperationId: started.id, OperationNodeTag: database.nodeTag });
 }
 
 /** GET /operations/state?id=…: as of a database, of an operation of the server */

@@ -2,9 +2,11 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Exchange } from "../http/exchange.ts";
+import { folderFiles } from "../http/file-source.ts";
 import { RequestError } from "../http/request-error.ts";
-import { StaticFiles } from "../http/static-files.ts";
-import type { Route } from "../routing/route.ts";
+import { type FileRequest, pageHeaders, StaticFiles } from "../http/static-files.ts";
+import type { Context, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 
 export const studioStart = "/studio/databases";
 
@@ -22,27 +24,24 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-const built = studioFilesIn(builtFolder());
+const foreignStart = "/studio/index.html";
+
+export const builtStudio = studioFilesIn(builtFolder());
 
 export const studioPageRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/studio", access: "open", handle: getStart },
   { kind: "server", method: "GET", path: "/studio/*", access: "open", handle: getFile },
 ];
 
-/** Was it built? */
-export function hasStudio(): boolean {
-  return built.has("index.html");
+/** Where the studio of this server begins; undefined: it has none. */
+export function studioStartOf({ foreignStudio }: ServerServices): string | undefined {
+  if (foreignStudio !== undefined) return foreignStart;
+  return builtStudio.has("index.html") ? studioStart : undefined;
 }
 
 /** The files of a studio that was built into `folder`. */
 export function studioFilesIn(folder: string): StaticFiles {
-  return new StaticFiles(folder, {
-    "content-security-policy": policy,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-  });
+  return new StaticFiles(folderFiles(folder), pageHeaders(policy));
 }
 
 /** Beside the bundle; for the sources and the output of tsc, in the build. */
@@ -54,17 +53,26 @@ function builtFolder(): string {
 }
 
 /** GET /studio: 302 to the first page */
-function getStart(exchange: Exchange): void {
-  exchange.reply(302, { location: studioStart });
+function getStart(exchange: Exchange, { server }: Context): void {
+  exchange.reply(302, { location: studioStartOf(server) ?? studioStart });
 }
 
 /** GET /studio/*: a file of the studio, or the page */
-async function getFile(exchange: Exchange): Promise<void> {
-  await replyStudioFile(exchange, built);
+async function getFile(exchange: Exchange, { server }: Context): Promise<void> {
+  const { foreignStudio } = server;
+  if (foreignStudio === undefined) await replyStudioFile(exchange, builtStudio);
+  else await replyForeignFile(exchange, foreignStudio);
+}
+
+/** RavenDB's Studio has its places behind the `#` of one page. */
+async function replyForeignFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+  const name = exchange.path.slice("/studio/".length) || "index.html";
+  if (!files.has(name)) throw notFound(`The studio has no file ${name}.`);
+  await files.reply(exchange, name);
 }
 
 /** A file; every other address shows the page, which knows what to show for it. */
-export async function replyStudioFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+export async function replyStudioFile(exchange: FileRequest, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length);
   if (files.has(name)) await files.reply(exchange, name);
   // What a page of an older version asks for must not become a page.

@@ -3,8 +3,8 @@
 import type { Exchange } from "../http/exchange.ts";
 import { interfaceVersion } from "../http/response.ts";
 import { refusalPage } from "../routing/refusal-page.ts";
-import type { Route } from "../routing/route.ts";
-import { hasStudio, studioStart } from "./studio-page.ts";
+import type { Context, Route } from "../routing/route.ts";
+import { studioStartOf } from "./studio-page.ts";
 
 export const welcomeRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/setup/alive", access: "open", handle: getAlive },
@@ -25,9 +25,10 @@ function getAuthError(exchange: Exchange): void {
 }
 
 /** Redirects to the studio where there is one, else shows a page that names this server. */
-function getRoot(exchange: Exchange): void {
-  if (hasStudio()) {
-    exchange.reply(302, { location: studioStart });
+function getRoot(exchange: Exchange, { server }: Context): void {
+  const location = studioStartOf(server);
+  if (location !== undefined) {
+    exchange.reply(302, { location });
     return;
   }
   exchange.reply(

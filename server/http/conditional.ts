@@ -3,19 +3,23 @@
  * tags and `*` never match, as in RavenDB 7.2.7.
  */
 import { createHash } from "node:crypto";
-import type { Exchange } from "./exchange.ts";
+
+/** Whatever has headers: an exchange. */
+interface Conditional {
+  header(name: string): string | undefined;
+}
 
 /** The ETag that clients send for a document they know to be missing. */
 export const missingEtag = "404 Response";
 
 /** Is `If-None-Match` exactly this ETag? */
-export function isUnchanged(exchange: Exchange, etag: string): boolean {
+export function isUnchanged(exchange: Conditional, etag: string): boolean {
   const header = exchange.header("if-none-match");
   return header !== undefined && unquoted(header) === etag;
 }
 
 /** The change vector of `If-Match`; "" when it is empty (must not exist), undefined without the header. */
-export function expectedVector(exchange: Exchange): string | undefined {
+export function expectedVector(exchange: Conditional): string | undefined {
   const header = exchange.header("if-match");
   return header === undefined ? undefined : unquoted(header);
 }

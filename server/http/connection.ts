@@ -26,6 +26,8 @@ export class Connection {
   load: ClientLoad | undefined = undefined;
   /** Requests that have not begun, in order of arrival. */
   readonly waiting: Exchange[] = [];
+  /** When its last request began, as `performance.now()`; before the first: when it was made. */
+  usedMs = performance.now();
   /** Are replies sent in the order of the requests (HTTP/1.1)? */
   isOrdered = false;
   /** On an ordered connection: a request has begun, and the client has not read its reply yet. */

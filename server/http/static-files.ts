@@ -1,14 +1,20 @@
 /**
- * The files of one folder, as replies: found when it is first asked for one, read and compressed when they are, and kept
- * in memory from then on. For a folder that does not change while the server runs.
+ * The files of a folder or an archive, as replies: found when it is first asked for one, read and compressed when they are, and kept
+ * in memory from then on. For files that do not change while the server runs.
  */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { isUnchanged, quoted } from "./conditional.ts";
-import type { Exchange } from "./exchange.ts";
+import type { FileSource } from "./file-source.ts";
 import type { ReplyHeaders } from "./response.ts";
+
+/** What a file is the reply to: an exchange of the server, or of what stands before one. */
+export interface FileRequest {
+  readonly path: string;
+  header(name: string): string | undefined;
+  reply(status: number, headers: ReplyHeaders, body?: Buffer): void;
+}
 
 interface StaticFile {
   readonly type: string;
@@ -23,26 +29,43 @@ const types: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
   txt: "text/plain; charset=utf-8",
+  json: "application/json; charset=utf-8",
+  map: "application/json; charset=utf-8",
+  png: "image/png",
+  ico: "image/x-icon",
+  woff: "font/woff",
+  woff2: "font/woff2",
 };
 /** Names that the build made of the content of the file: `main-Bq2k9x_f.js`. */
 const hashedName = /-[\w-]{8}\.\w+$/;
 
+/** What keeps a page to itself. */
+export function pageHeaders(contentPolicy: string): ReplyHeaders {
+  return {
+    "content-security-policy": contentPolicy,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+  };
+}
+
 export class StaticFiles {
-  readonly #folder: string;
+  readonly #source: FileSource;
   readonly #headers: ReplyHeaders;
   #names: ReadonlySet<string> | undefined;
   readonly #files = new Map<string, Promise<StaticFile>>();
 
   /** @param headers of each reply */
-  constructor(folder: string, headers: ReplyHeaders) {
-    this.#folder = folder;
+  constructor(source: FileSource, headers: ReplyHeaders) {
+    this.#source = source;
     this.#headers = headers;
   }
 
-  /** Is there a file of that name, directly in the folder? */
+  /** Is there a file of that name? */
   has(name: string): boolean {
     if (this.#names === undefined) {
-      const names = namesIn(this.#folder);
+      const names = namesIn(this.#source);
       // None: perhaps they could not be listed just now.
       if (names.length > 0) this.#names = new Set(names);
     }
@@ -50,10 +73,10 @@ export class StaticFiles {
   }
 
   /** Replies with the file `name`, which is there. */
-  async reply(exchange: Exchange, name: string): Promise<void> {
+  async reply(request: FileRequest, name: string): Promise<void> {
     let found = this.#files.get(name);
     if (found === undefined) {
-      found = read(`${this.#folder}/${name}`);
+      found = read(this.#source, name);
       this.#files.set(name, found);
       // What could not be read just now is read when it is asked for again.
       found.catch(() => this.#files.delete(name));
@@ -66,28 +89,26 @@ export class StaticFiles {
       "cache-control": hashedName.test(name) ? "public, max-age=31536000, immutable" : "no-cache",
       vary: "accept-encoding",
     };
-    if (isUnchanged(exchange, etag)) exchange.reply(304, headers);
-    else if (/\bgzip\b/.test(exchange.header("accept-encoding") ?? "")) {
-      exchange.reply(200, { ...headers, "content-encoding": "gzip" }, compressed);
-    } else exchange.reply(200, headers, bytes);
+    if (isUnchanged(request, etag)) request.reply(304, headers);
+    else if (/\bgzip\b/.test(request.header("accept-encoding") ?? "")) {
+      request.reply(200, { ...headers, "content-encoding": "gzip" }, compressed);
+    } else request.reply(200, headers, bytes);
   }
 }
 
 /** None where there is no such folder. */
-function namesIn(folder: string): string[] {
+function namesIn(source: FileSource): readonly string[] {
   try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((one) => one.isFile())
-      .map(({ name }) => name);
+    return source.names();
   } catch {
     return [];
   }
 }
 
-async function read(path: string): Promise<StaticFile> {
-  const bytes = readFileSync(path);
+async function read(source: FileSource, name: string): Promise<StaticFile> {
+  const bytes = await source.read(name);
   return {
-    type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+    type: types[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
     etag: createHash("sha256").update(bytes).digest("base64url").slice(0, 22),
     bytes,
     compressed: await promisify(gzip)(bytes, { level: 9 }),

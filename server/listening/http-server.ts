@@ -20,7 +20,7 @@ import { processMemory } from "../../engine/base/memory-budget.ts";
 import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
 import type { Dispatcher } from "../routing/dispatcher.ts";
-import type { ServerServices } from "../routing/services.ts";
+import type { CertificateUse, ServerServices } from "../routing/services.ts";
 import { isAllowed, unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
 import { Http1Connection, type Http1Host } from "./http1-connection.ts";
@@ -51,6 +51,9 @@ const headerCountMax = 128;
 /** Memory of one session in MB, as Node counts it: windows and queued replies. */
 const sessionMegabytesMax = 64;
 
+/** Certificates of which it is remembered when they were used last, besides those with open connections. */
+const usedCertificatesMax = 1_000;
+
 export class HttpServer {
   private readonly services: ServerServices;
   private readonly dispatcher: Dispatcher;
@@ -68,6 +71,8 @@ export class HttpServer {
   /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
   private readonly afterHead = new WeakSet<Duplex>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
+  /** When certificates without open connections were used last, as `performance.now()`; those used first are first. */
+  private readonly usedMs = new Map<string, number>();
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
   private readonly stopping = { isStopping: false };
@@ -297,8 +302,24 @@ export class HttpServer {
     known.add(connection);
     socket.once("close", () => {
       known.delete(connection);
-      if (known.size === 0) this.byThumbprint.delete(thumbprint);
+      if (known.size > 0) return;
+      this.byThumbprint.delete(thumbprint);
+      this.usedMs.delete(thumbprint);
+      if (connection.identity.standing !== "known") return;
+      this.usedMs.set(thumbprint, connection.usedMs);
+      for (const oldest of this.usedMs.keys()) {
+        if (this.usedMs.size <= usedCertificatesMax) break;
+        this.usedMs.delete(oldest);
+      }
     });
+  }
+
+  /** The use of a certificate since the server was started. */
+  certificateUse(thumbprint: string): CertificateUse {
+    let usedMs = this.usedMs.get(thumbprint) ?? null;
+    const open = this.byThumbprint.get(thumbprint);
+    for (const connection of open ?? []) usedMs = Math.max(usedMs ?? 0, connection.usedMs);
+    return { openCount: open?.size ?? 0, usedMs };
   }
 
   /** A certificate's rights have changed: updates identities, and aborts exchanges that are no longer allowed. */

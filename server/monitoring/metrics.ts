@@ -14,7 +14,7 @@ import {
 } from "../../engine/base/latency-counts.ts";
 import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
 import { recordLookups } from "../../engine/base/record-lookups.ts";
-import type { Database } from "../../engine/engine.ts";
+import type { Database, Operations } from "../../engine/engine.ts";
 import { type Health, healthChecks } from "./health.ts";
 import { IndexLag } from "./index-lag.ts";
 import type { ObservedRoute, RequestObserver } from "./request-observer.ts";
@@ -47,6 +47,8 @@ export interface MetricsHost {
   backups(database: Database): readonly BackupState[];
   droppedLogLines(): number;
   operationsRunning(): number;
+  /** Those of the server. */
+  operations(): Operations;
 }
 
 /** What is spoken on a connection. */

@@ -1,10 +1,12 @@
 /** Health and metrics of one server. The metrics, and the library for them, are loaded when they are first asked for. */
+import { Figures } from "./figures.ts";
 import { alive, type Health, type HealthAnswer, notReady } from "./health.ts";
 import type { Metrics, MetricsHost } from "./metrics.ts";
 import { MonitoringListener } from "./monitoring-listener.ts";
 
 export class Monitoring {
   readonly health: Health;
+  readonly figures: Figures;
   readonly #host: MetricsHost;
   #metrics: Promise<Metrics> | null = null;
   #listener: MonitoringListener | null = null;
@@ -12,6 +14,9 @@ export class Monitoring {
   constructor(host: MetricsHost) {
     this.#host = host;
     this.health = host.health;
+    this.figures = new Figures(host);
+    host.requests.figures = this.figures;
+    this.figures.start();
   }
 
   /** Whether the server is ready. */
@@ -35,6 +40,7 @@ export class Monitoring {
   }
 
   close(): void {
+    this.figures.stop();
     this.#listener?.close();
   }
 

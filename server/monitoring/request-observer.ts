@@ -13,6 +13,7 @@ import type { Log } from "../logging/log.ts";
 import type { LogFields } from "../logging/log-line.ts";
 import type { QueryRequest } from "../replies/query-request.ts";
 import type { LogSettings } from "../settings/log-settings.ts";
+import type { Figures } from "./figures.ts";
 import { LimitCounts } from "./limit-counts.ts";
 import { maskedQuery } from "./masked-query.ts";
 import { RequestStats } from "./request-stats.ts";
@@ -48,6 +49,8 @@ export class RequestObserver {
   refusedCount = 0;
   readonly traffic = new TrafficWatch();
   readonly limits: LimitCounts;
+  /** What keeps figures of the last day; set before the first request. */
+  figures: Figures | undefined = undefined;
   readonly #routes: readonly ObservedRoute[];
   readonly #log: Log;
   readonly #audit: AuditLog;
@@ -57,6 +60,8 @@ export class RequestObserver {
   readonly #queryLimit = new LineLimit(burstMax, pauseMs);
   readonly #refusalLimit = new LineLimit(burstMax, pauseMs);
   readonly #isWatched: boolean;
+  /** Numbers of the routes that deploy indexes. */
+  readonly #deploys: ReadonlySet<number>;
 
   constructor(routes: readonly ObservedRoute[], log: Log, audit: AuditLog, settings: LogSettings) {
     this.#routes = routes;
@@ -65,6 +70,10 @@ export class RequestObserver {
     this.#audit = audit;
     this.#settings = settings;
     this.stats = new RequestStats(routes.length);
+    const numbers = routes.map(({ method, path }, at) =>
+      method === "PUT" && path.endsWith("/indexes") ? at : -1,
+    );
+    this.#deploys = new Set(numbers.filter((at) => at >= 0));
     this.#slowMs = settings.slowWriteMs > 0 ? settings.slowWriteMs : Number.POSITIVE_INFINITY;
     this.#isWatched = settings.hasRequests || audit.isOn;
   }
@@ -72,7 +81,11 @@ export class RequestObserver {
   /** A request from the wire has ended. Hot. */
   ended(exchange: Exchange): void {
     const ms = performance.now() - exchange.startedMs;
+    exchange.connection.usedMs = exchange.startedMs;
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
+    this.figures?.ended(exchange.databaseName, exchange.status, ms);
+    if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300)
+      this.#tellDeploy(exchange);
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
     if (this.#isWatched) this.#tell(exchange, ms);
     if (this.traffic.isOn) {
@@ -178,6 +191,12 @@ export class RequestObserver {
     // What the query needed may be gone by now; the line is told without it then.
     const plan = await database.queries.plan(text, kind, options).catch(() => null);
     this.#log.warn(message, { ...fields, plan });
+  }
+
+  #tellDeploy({ databaseName }: Exchange): void {
+    const text = "An index was deployed";
+    const event = { atMs: Date.now(), kind: "IndexDeploy", text, database: databaseName ?? null };
+    this.figures?.event(event);
   }
 
   #tellSlowWrite(exchange: Exchange, ms: number): void {

@@ -249,6 +249,7 @@ export class Dispatcher {
       throw forbidden(refusalMessage(identity, access, database));
     }
     checkOrigin(exchange);
+    if (this.services.foreignStudio === undefined) checkPreflighted(exchange);
     this.checkHost(exchange);
     exchange.requirement = endpoint.requirement;
     exchange.routeNumber = endpoint.number;
@@ -290,6 +291,24 @@ function checkOrigin(exchange: Exchange): void {
   if (origin === exchange.baseUrl) return;
   throw forbidden(
     `A page of ${origin ?? "another site"} may not use this server: requests of browsers are taken from its own pages only.`,
+  );
+}
+
+const formTypes = /^(?:application\/x-www-form-urlencoded|multipart\/form-data|text\/plain)\b/i;
+
+/**
+ * A page's changing request must be one that a page elsewhere cannot send without asking first (a preflight, which is
+ * never granted): by its method, its type, or the header that our studio sends. So a browser that told a wrong
+ * `Origin` would still change nothing. RavenDB's Studio sends forms without the header; where it is served, the
+ * check of the origin stands alone.
+ */
+function checkPreflighted(exchange: Exchange): void {
+  if (exchange.method !== "POST" || exchange.header("origin") === undefined) return;
+  if (exchange.header("x-jackdaw-studio") !== undefined) return;
+  const type = exchange.header("content-type");
+  if (type !== undefined && !formTypes.test(type)) return;
+  throw forbidden(
+    "A page sends forms, and requests without a type, only with the header X-Jackdaw-Studio: 1.",
   );
 }
 

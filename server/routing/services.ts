@@ -6,6 +6,7 @@ import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { StaticFiles } from "../http/static-files.ts";
 import type { AuditLog } from "../logging/audit-log.ts";
 import type { Log } from "../logging/log.ts";
 import type { Monitoring } from "../monitoring/monitoring.ts";
@@ -39,6 +40,14 @@ export interface DatabaseDirectory {
   delete(name: string): Promise<boolean>;
 }
 
+/** What is known of the use of a certificate since the server was started. */
+export interface CertificateUse {
+  /** Connections that are open. */
+  readonly openCount: number;
+  /** As `performance.now()`; null: it was not used. */
+  readonly usedMs: number | null;
+}
+
 /** State that outlives a request. */
 export interface ServerServices {
   readonly config: Config;
@@ -57,11 +66,14 @@ export interface ServerServices {
   readonly requests: RequestObserver;
   readonly monitoring: Monitoring;
   readonly address: ServerAddress;
+  /** A copy of RavenDB's Studio, served instead of ours. */
+  readonly foreignStudio: StaticFiles | undefined;
   /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;
   /** Likewise, of the cluster whose only node this is. */
   readonly topologyId: string;
   readonly startedAt: Date;
+  readonly certificateUse: (thumbprint: string) => CertificateUse;
   /** Runs an exchange through routing, access and error handling, as if it had come over the wire. */
   readonly dispatch: (exchange: Exchange) => Promise<void>;
 }

@@ -35,6 +35,7 @@ export interface Config {
   readonly nodeTag: string;
   readonly dataFolder: string;
   readonly runInMemory: boolean;
+  readonly studioPath: string | undefined;
   readonly certificatePath: string | undefined;
   /** undefined: not given, which differs from empty. */
   readonly certificatePassword: string | undefined;
@@ -154,6 +155,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     nodeTag: readNodeTag(text("Cluster.NodeTag") ?? nodeTagDefault),
     dataFolder: text("DataDir") || "./data",
     runInMemory: readBool("RunInMemory", text("RunInMemory")),
+    studioPath: text("Studio.Path") || undefined,
     certificatePath: text("Security.Certificate.Path") || undefined,
     certificatePassword: text("Security.Certificate.Password"),
     unsecuredAccessAllowed: readUnsecuredAccess(text("Security.UnsecuredAccessAllowed")),

@@ -68,6 +68,12 @@ export const settingTable = {
     about:
       "the name of this node in change vectors, server-made ids and replies: one to four letters from A to Z",
   },
+  "Studio.Path": {
+    group: "Addresses",
+    kind: "text",
+    fallback: undefined,
+    about: "a copy of RavenDB's Studio, a folder or Raven.Studio.zip, to be served instead of ours",
+  },
   DataDir: {
     group: "Data",
     kind: "text",

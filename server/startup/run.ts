@@ -30,6 +30,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -118,12 +119,12 @@ async function serve(
     requests,
     monitoring,
     get address() {
-      if (address === undefined) throw new Error("the server does not listen yet");
-      return address;
+      return listening(address);
     },
-    serverId: await durableId(storage.values, "server/id"),
-    topologyId: await durableId(storage.values, "server/topology-id"),
+    foreignStudio: readForeignStudio(config.studioPath),
+    ...(await durableIds(storage.values)),
     startedAt: new Date(),
+    certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
@@ -171,6 +172,11 @@ async function serve(
       await storage.close();
     },
   };
+}
+
+function listening(address: ServerAddress | undefined): ServerAddress {
+  if (address === undefined) throw new Error("the server does not listen yet");
+  return address;
 }
 
 /** The folder of everything that is kept; undefined: nothing is. */
@@ -230,6 +236,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     clientCertificates: () => [...certificates.expiries()],
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
+    operations: () => storage.operations,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });
@@ -294,6 +301,15 @@ async function registerOwn(
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+async function durableIds(
+  values: ValueStore,
+): Promise<Pick<ServerServices, "serverId" | "topologyId">> {
+  return {
+    serverId: await durableId(values, "server/id"),
+    topologyId: await durableId(values, "server/topology-id"),
+  };
 }
 
 /** A GUID that is generated once and stored. */

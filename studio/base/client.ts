@@ -5,6 +5,7 @@
  * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
  */
 import { signal } from "@preact/signals";
+import { askOtherTabs, sessionHeaders } from "./session.ts";
 
 /** What the server says of a request that it did not carry out. */
 export class ServerError extends Error {
@@ -23,7 +24,7 @@ export class ServerError extends Error {
 
 export class OfflineError extends Error {}
 
-interface ErrorBody {
+export interface ErrorBody {
   readonly Message?: string;
   readonly Type?: string;
   readonly hint?: string;
@@ -74,6 +75,8 @@ export interface Sent {
   readonly json?: unknown;
   /** Sent as it is, instead of `json`. */
   readonly text?: string;
+  /** Sent as it is, with the type that it has. */
+  readonly data?: Blob | FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -82,20 +85,47 @@ export async function send<T>(method: string, path: string, sent: Sent = {}): Pr
   return await fetchJson<T>(method, path, sent);
 }
 
+/** As `send`, the text of the body: for what `JSON.parse` would round. */
+export async function sendText(
+  method: string,
+  path: string,
+  sent: Sent = {},
+): Promise<Reply<string>> {
+  return await fetchText(method, path, sent);
+}
+
+/** The body of a reply as it comes. */
+export async function openStream(
+  method: string,
+  path: string,
+  sent: Sent = {},
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await reached(method, path, sent, {});
+  if (!response.ok) throw new ServerError(response.status, errorBody(await response.text()));
+  if (response.body === null) throw new OfflineError("The reply has no body.");
+  return response.body;
+}
+
 async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<Reply<T>> {
   const { body, etag, status } = await fetchText(method, path, sent);
   return { body: (body === "" ? null : JSON.parse(body)) as T, etag, status };
 }
 
-async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
-  const kept = method === "GET" ? cache.get(path) : undefined;
-  const body = sent.text ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json));
-  const headers: Record<string, string> = { ...sent.headers };
-  if (body !== undefined) headers["Content-Type"] ??= "application/json";
-  if (kept !== undefined) headers["If-None-Match"] = kept.etag;
-  const startedMs = performance.now();
+/** Sends a request; @throws OfflineError */
+async function reached(
+  method: string,
+  path: string,
+  sent: Sent,
+  extra: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
+  const body = sent.text ?? json ?? sent.data;
+  const session = await sessionHeaders();
+  const headers: Record<string, string> = { ...extra, ...sent.headers, ...session };
+  // No page elsewhere can send it without asking first (docs/security.md).
+  if (method !== "GET") headers["X-Jackdaw-Studio"] = "1";
+  if (typeof body === "string") headers["Content-Type"] ??= "application/json";
   let response: Response;
-  let text: string;
   try {
     response = await fetch(path, {
       method,
@@ -104,19 +134,48 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
       ...(body === undefined ? {} : { body }),
       ...(sent.signal === undefined ? {} : { signal: sent.signal }),
     });
+  } catch (error) {
+    throw offline(error, sent);
+  }
+  if (response.status !== 401) return response;
+  const { Type } = errorBody(await response.clone().text());
+  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await askOtherTabs(session));
+  return isSignedIn ? await reached(method, path, sent, extra) : response;
+}
+
+/** The error to throw when the server was not reached. */
+function offline(error: unknown, { signal }: Sent): unknown {
+  if (signal?.aborted) return error;
+  connection.value = { ...connection.peek(), isOnline: false };
+  return new OfflineError("The server cannot be reached.", { cause: error });
+}
+
+async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
+  const kept = method === "GET" ? cache.get(path) : undefined;
+  const startedMs = performance.now();
+  const response = await reached(
+    method,
+    path,
+    sent,
+    kept === undefined ? {} : { "If-None-Match": kept.etag },
+  );
+  let text: string;
+  try {
     text = await response.text();
   } catch (error) {
-    if (sent.signal?.aborted) throw error;
-    connection.value = { ...connection.peek(), isOnline: false };
-    throw new OfflineError("The server cannot be reached.", { cause: error });
+    throw offline(error, sent);
   }
   const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
-  connection.value = { isOnline: true, last: { what, ms: performance.now() - startedMs } };
+  // 502: of `jackdaw studio`, which cannot reach the server.
+  const isOnline = response.status !== 502;
+  connection.value = { isOnline, last: { what, ms: performance.now() - startedMs } };
   if (response.status === 304 && kept !== undefined) {
     keep(path, kept);
     return { body: kept.text, etag: kept.etag, status: 200 };
   }
-  if (!response.ok) throw new ServerError(response.status, errorBody(text));
+  if (!response.ok) {
+    throw new ServerError(response.status, errorBody(text));
+  }
   const etag = response.headers.get("etag");
   if (method === "GET" && etag !== null) keep(path, { etag, text });
   return { body: text, etag, status: response.status };

@@ -50,3 +50,48 @@ export function ago(time: string | number | Date, nowMs: number): string {
   }
   return date.toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const exactTimeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** `Today 10:44`, `Yesterday 17:20`, `4 Nov 2026, 09:02`: the local time, with seconds if it `isExact`. */
+export function when(time: string | number, isExact = false): string {
+  const date = new Date(time);
+  const days = Math.round((startOfDay(new Date()) - startOfDay(date)) / 86_400_000);
+  const clock = (isExact ? exactTimeOfDay : timeOfDay).format(date);
+  if (days === 0) return `Today ${clock}`;
+  if (days === 1) return `Yesterday ${clock}`;
+  const day = date.toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+  });
+  return `${day}, ${clock}`;
+}
+
+function startOfDay(date: Date): number {
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+}
+
+/** `in 14 h`, `in 9 days`; `now` where it has come. */
+export function until(time: string | number | Date, nowMs: number): string {
+  const seconds = Math.round((new Date(time).getTime() - nowMs) / 1000);
+  if (seconds <= 0) return "now";
+  if (seconds < 60) return `in ${seconds} s`;
+  if (seconds < 7200) return `in ${Math.round(seconds / 60)} min`;
+  if (seconds < 2 * 86_400) return `in ${Math.round(seconds / 3600)} h`;
+  const days = Math.round(seconds / 86_400);
+  if (days < 60) return `in ${days} days`;
+  return days < 730 ? `in ${Math.round(days / 30.4)} months` : `in ${Math.round(days / 365)} years`;
+}
+
+/** A date and a time of this place. */
+export function moment(time: string | number | Date): string {
+  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** `0.4 s`, `41 s`, `2 min`. */
+export function took(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+}

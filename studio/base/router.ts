@@ -34,7 +34,10 @@ export function href(
 /** Opens a page; `replace`: the page before is not gone back to. */
 export function open(to: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, "", to);
-  else history.pushState(null, "", to);
+  else {
+    history.pushState(null, "", to);
+    document.getElementById("main")?.focus({ preventScroll: true });
+  }
   address.value = read();
 }
 
@@ -57,6 +60,5 @@ export function startRouter(): void {
     if (link.origin !== window.location.origin || !link.pathname.startsWith(prefix)) return;
     event.preventDefault();
     open(link.pathname + link.search);
-    document.getElementById("main")?.focus({ preventScroll: true });
   });
 }

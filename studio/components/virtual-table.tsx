@@ -16,6 +16,10 @@ export interface Column<R> {
   readonly title: ComponentChildren;
   readonly width: number;
   readonly isNumber?: boolean;
+  /** Of its values, beside the title: `text`, `date`. */
+  readonly kind?: string | undefined;
+  /** Its head is a button that sorts by it. */
+  readonly canSort?: boolean;
   cell(row: R): ComponentChildren;
 }
 
@@ -28,16 +32,50 @@ interface Properties<R> {
   /** These rows are seen, or will be soon. */
   need(from: number, to: number): void;
   open(row: R): void;
+  /** The row that is the current one first. */
+  readonly start?: number;
+  /** Another row is the current one. */
+  moved?(index: number): void;
+  /** A key on a row that is none of the table's; `preventDefault` says that it was used. */
+  keyed?(event: KeyboardEvent, row: R | undefined, index: number): void;
+  readonly selection?: Selection<R>;
+  readonly sort?: Sort;
+  sortBy?(key: string): void;
+  /** The user made a column that wide. */
+  resize?(key: string, width: number): void;
+  /** The user put a column in front of another one. */
+  reorder?(key: string, before: string): void;
+}
+
+export interface Sort {
+  readonly key: string;
+  readonly isDescending: boolean;
+}
+
+export interface Selection<R> {
+  /** Of the box in the head. */
+  readonly state: "none" | "some" | "all";
+  has(row: R): boolean;
+  /** `isRange`: and all rows from the one that was toggled last. */
+  toggle(index: number, isRange: boolean): void;
+  toggleAll(): void;
+  name(row: R): string;
 }
 
 const heightMax = 10_000_000;
 const headHeight = 30;
 const extraRows = 8;
+const selectionWidth = 36;
 
-export function VirtualTable<R>({ label, columns, total, row, need, open }: Properties<R>) {
+export function VirtualTable<R>(properties: Properties<R>) {
+  const { label, columns, total, need, start = 0, selection } = properties;
   const scroller = useRef<HTMLDivElement>(null);
   const { view, rowHeight } = useView(scroller);
-  const [current, setCurrent] = useState(0);
+  const [current, setCurrentRow] = useState(start);
+  const setCurrent = (index: number) => {
+    if (index !== current) properties.moved?.(index);
+    setCurrentRow(index);
+  };
   const hasMoved = useRef(false);
   const wholeHeight = total * rowHeight;
   const shownHeight = Math.min(wholeHeight, heightMax);
@@ -49,6 +87,15 @@ export function VirtualTable<R>({ label, columns, total, row, need, open }: Prop
   const last = Math.min(total, Math.ceil((top + space) / rowHeight) + extraRows);
 
   useEffect(() => need(first, last), [first, last, need]);
+
+  // Where one was before.
+  const isAtStart = useRef(start === 0);
+  useEffect(() => {
+    const element = scroller.current;
+    if (isAtStart.current || element === null || total === 0) return;
+    isAtStart.current = true;
+    element.scrollTop = Math.max(0, start * rowHeight - space / 2) / scale;
+  }, [total]);
 
   useEffect(() => {
     const element = scroller.current;
@@ -71,35 +118,26 @@ export function VirtualTable<R>({ label, columns, total, row, need, open }: Prop
     if (step !== undefined) {
       event.preventDefault();
       move(current + step);
-    } else if (event.key === "Enter" && !(event.target instanceof HTMLAnchorElement)) {
-      const found = row(current);
-      if (found !== undefined) open(found);
-    }
+    } else keyOnRow(event, properties, current);
   };
-  const wholeWidth = columns.reduce((sum, { width }) => sum + width, 0);
-  const template = columns.map(({ width }) => `${width}px`).join(" ");
+  const widths = columns.map(({ width }) => width);
+  if (selection !== undefined) widths.unshift(selectionWidth);
+  const wholeWidth = widths.reduce((sum, width) => sum + width, 0);
+  const template = widths.map((width) => `${width}px`).join(" ");
   const rows = [];
   for (let index = first; index < last; index++) {
-    const found = row(index);
     rows.push(
-      <div
+      <Row
         key={index}
-        role="row"
-        class="vrow"
-        aria-rowindex={index + 2}
-        tabIndex={index === current ? 0 : -1}
-        onFocus={() => setCurrent(index)}
+        properties={properties}
+        index={index}
+        isCurrent={index === current}
+        focused={setCurrent}
         style={{
           gridTemplateColumns: template,
           transform: `translateY(${index * rowHeight - top + view.top}px)`,
         }}
-      >
-        {columns.map((column) => (
-          <div key={column.key} role="gridcell" class={column.isNumber ? "vcell num" : "vcell"}>
-            {found === undefined ? <span class="bone" /> : column.cell(found)}
-          </div>
-        ))}
-      </div>,
+      />,
     );
   }
   return (
@@ -109,19 +147,175 @@ export function VirtualTable<R>({ label, columns, total, row, need, open }: Prop
       role="grid"
       aria-label={label}
       aria-rowcount={total + 1}
-      aria-colcount={columns.length}
+      aria-colcount={widths.length}
+      aria-multiselectable={selection === undefined ? undefined : true}
       onKeyDown={onKeyDown}
     >
-      <div role="row" class="vhead" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
-        {columns.map((column) => (
-          <div key={column.key} role="columnheader" class={column.isNumber ? "vcell num" : "vcell"}>
-            {column.title}
-          </div>
-        ))}
-      </div>
+      <HeadRow properties={properties} template={template} />
       <div class="vbody" style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}>
         {rows}
       </div>
+    </div>
+  );
+}
+
+/** A key that does not move: it opens the row, selects, or is the page's. */
+function keyOnRow<R>(event: KeyboardEvent, properties: Properties<R>, index: number): void {
+  const { selection } = properties;
+  const found = properties.row(index);
+  // A link or a button of the table has Enter for itself.
+  const isOwn = (event.target as Element | null)?.closest("a, button") === null;
+  if (event.key === "Enter" && isOwn) {
+    if (found !== undefined) properties.open(found);
+  } else if (selection !== undefined && event.key === "x" && !isWithControl(event)) {
+    event.preventDefault();
+    selection.toggle(index, false);
+  } else if (selection !== undefined && event.key === "a" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    selection.toggleAll();
+  } else properties.keyed?.(event, found, index);
+}
+
+function HeadRow<R>({ properties, template }: { properties: Properties<R>; template: string }) {
+  const { columns, selection } = properties;
+  return (
+    <div role="row" class="vhead" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+      {selection !== undefined && (
+        <div key="selected" role="columnheader" class="vcell tight">
+          <AllBox selection={selection} />
+        </div>
+      )}
+      {columns.map((column) => (
+        <Head key={column.key} column={column} properties={properties} />
+      ))}
+    </div>
+  );
+}
+
+interface RowProperties<R> {
+  properties: Properties<R>;
+  index: number;
+  isCurrent: boolean;
+  focused: (index: number) => void;
+  style: Readonly<Record<string, string>>;
+}
+
+function Row<R>({ properties, index, isCurrent, focused, style }: RowProperties<R>) {
+  const { columns, selection } = properties;
+  const found = properties.row(index);
+  const isSelected = found !== undefined && selection?.has(found) === true;
+  return (
+    <div
+      role="row"
+      class="vrow"
+      aria-rowindex={index + 2}
+      aria-selected={selection === undefined ? undefined : isSelected}
+      tabIndex={isCurrent ? 0 : -1}
+      onFocus={() => focused(index)}
+      style={style}
+    >
+      {selection !== undefined && (
+        <div key="selected" role="gridcell" class="vcell tight">
+          {found !== undefined && <SelectBox selection={selection} row={found} index={index} />}
+        </div>
+      )}
+      {columns.map((column) => (
+        <div key={column.key} role="gridcell" class={column.isNumber ? "vcell num" : "vcell"}>
+          {found === undefined ? <span class="bone" /> : column.cell(found)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function isWithControl(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
+interface BoxProperties<R> {
+  selection: Selection<R>;
+  row: R;
+  index: number;
+}
+
+function SelectBox<R>({ selection, row, index }: BoxProperties<R>) {
+  return (
+    <input
+      type="checkbox"
+      tabIndex={-1}
+      aria-label={`Select ${selection.name(row)}`}
+      checked={selection.has(row)}
+      onClick={(event) => selection.toggle(index, event.shiftKey)}
+    />
+  );
+}
+
+function AllBox<R>({ selection }: { selection: Selection<R> }) {
+  const box = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (box.current !== null) box.current.indeterminate = selection.state === "some";
+  });
+  return (
+    <input
+      ref={box}
+      type="checkbox"
+      aria-label="Select these rows"
+      checked={selection.state === "all"}
+      onChange={selection.toggleAll}
+    />
+  );
+}
+
+const dragType = "text/x-jackdaw-column";
+const widthMin = 48;
+
+/** A title that sorts, is dragged in front of others, and has an edge that makes its column wider. */
+function Head<R>({ column, properties }: { column: Column<R>; properties: Properties<R> }) {
+  const { sort, sortBy, resize, reorder } = properties;
+  const { key, title, kind, width, isNumber = false, canSort = false } = column;
+  const isSorted = sort?.key === key;
+  const startResize = (event: PointerEvent) => {
+    const edge = event.currentTarget as HTMLElement;
+    edge.setPointerCapture(event.pointerId);
+    const from = event.clientX;
+    edge.onpointermove = ({ clientX }) => resize?.(key, Math.max(widthMin, width + clientX - from));
+    edge.onpointerup = () => {
+      edge.onpointermove = null;
+    };
+  };
+  const text = (
+    <>
+      <span class="cut">{title}</span>
+      {kind !== undefined && <small>{kind}</small>}
+    </>
+  );
+  return (
+    <div
+      role="columnheader"
+      class={isNumber ? "vcell num" : "vcell"}
+      aria-sort={isSorted ? (sort.isDescending ? "descending" : "ascending") : undefined}
+      draggable={reorder !== undefined}
+      onDragStart={(event) => event.dataTransfer?.setData(dragType, key)}
+      onDragOver={(event) => {
+        if (reorder !== undefined && event.dataTransfer?.types.includes(dragType))
+          event.preventDefault();
+      }}
+      onDrop={(event) => {
+        const dragged = event.dataTransfer?.getData(dragType) ?? "";
+        if (dragged !== "" && dragged !== key) reorder?.(dragged, key);
+      }}
+    >
+      {canSort && sortBy !== undefined ? (
+        <button type="button" class="sorts" onClick={() => sortBy(key)}>
+          {text}
+          {isSorted && <span aria-hidden="true">{sort.isDescending ? "↓" : "↑"}</span>}
+        </button>
+      ) : (
+        <span class="sorts">{text}</span>
+      )}
+      {resize !== undefined && (
+        <span class="edge-of-column" aria-hidden="true" onPointerDown={startResize} />
+      )}
     </div>
   );
 }

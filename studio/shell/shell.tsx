@@ -1,16 +1,25 @@
 /** The frame around every page: bar, sidebar, state line; at small widths tabs at the bottom. */
 import type { ComponentChildren } from "preact";
-import { connection } from "../base/client.ts";
-import { milliseconds } from "../base/format.ts";
+import { when } from "../base/format.ts";
 import { identity } from "../base/identity.ts";
-import { href } from "../base/router.ts";
+import { lazy } from "../base/lazy.tsx";
+import { address, href, open } from "../base/router.ts";
 import { switchTheme } from "../base/theme.ts";
 import { Icon, type IconName } from "../components/icon.tsx";
+import { Menu } from "../components/menu.tsx";
+import { Toasts } from "../components/toast.tsx";
 import { database } from "./database.ts";
+import { databaseNames } from "./databases.ts";
+import { pageKeys, palette, useKeys } from "./keys.ts";
 import { type Crumb, crumbs, pageName } from "./page.ts";
-import { server } from "./server.ts";
+import { StateLine } from "./state-line.tsx";
+
+const Palette = lazy(async () => (await import("./palette.tsx")).Palette);
 
 export function Shell({ children }: { children: ComponentChildren }) {
+  const name = database.value;
+  const pages = entriesOf(name);
+  useKeys(Object.fromEntries(pages.map(({ page, to }) => [page, to])));
   return (
     <>
       <a class="skip" href="#main">
@@ -19,17 +28,62 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <div
         class="shell"
         data-page={pageName.value}
-        data-level={database.value === null ? "none" : "database"}
+        data-level={name === null ? "none" : "database"}
       >
         <Bar />
+        <Unsecured />
         <Side />
         <main class="main" id="main" tabIndex={-1}>
           {children}
         </main>
-        <Foot />
+        <StateLine />
         <BottomTabs />
       </div>
+      <p class="hidden-label" role="status">
+        {crumbs.value.at(-1)?.text}
+      </p>
+      <Toasts />
+      {palette.value !== null && (
+        <Palette
+          key={palette.value}
+          database={name}
+          pages={pages.map(({ page, text, icon, to }) => ({
+            group: "Go to",
+            text,
+            icon,
+            note: pageKeys[page] === undefined ? "page" : `g ${pageKeys[page]}`,
+            to,
+          }))}
+        />
+      )}
     </>
+  );
+}
+
+/** The pages that there are, with their addresses. */
+function entriesOf(name: string | null) {
+  const own = name === null ? [] : databaseEntries;
+  return [
+    ...own.map((entry) => ({ ...entry, to: href(["db", name ?? "", entry.page]) })),
+    ...serverEntries.map((entry) => ({ ...entry, to: href([entry.page]) })),
+  ];
+}
+
+/** The server asks for no certificates. */
+function Unsecured() {
+  if (identity.value === null || identity.value.clearance !== null) return null;
+  const { hostname } = window.location;
+  const isLocal = /^(localhost|127\..*|\[::1\])$/.test(hostname);
+  return (
+    <p class="unsecured">
+      <Icon name="warn" />
+      <span>
+        <b>
+          No encryption, no certificates: everybody who can reach this address may do everything.
+        </b>{" "}
+        {isLocal && `It was opened at ${hostname}, of this machine.`}
+      </span>
+    </p>
   );
 }
 
@@ -45,9 +99,22 @@ function Bar() {
       </a>
       <nav class="crumbs" aria-label="You are here">
         {crumbs.value.map((crumb, n) => (
-          <CrumbPart key={crumb.text} crumb={crumb} isFirst={n === 0} />
+          <CrumbPart key={`${crumb.text} ${n}`} crumb={crumb} isFirst={n === 0} />
         ))}
       </nav>
+      <button
+        type="button"
+        class="find"
+        aria-label="Search or run"
+        aria-haspopup="dialog"
+        onClick={() => {
+          palette.value = "";
+        }}
+      >
+        <Icon name="find" />
+        <span class="grow">Search or run…</span>
+        <kbd>Ctrl K</kbd>
+      </button>
       <button
         type="button"
         class="btn quiet icon"
@@ -60,7 +127,9 @@ function Bar() {
         <span
           class="who"
           title={
-            who.clearance ?? "No certificates: everybody who reaches this address may do everything"
+            who.clearance === null
+              ? "No certificates: everybody who reaches this address may do everything"
+              : `${who.clearance}${who.notAfter === null ? "" : `, until ${when(who.notAfter)}`}`
           }
         >
           <Icon name="user" />
@@ -71,7 +140,29 @@ function Bar() {
   );
 }
 
+/** Of a database, the other ones are offered. */
+function Switcher({ name }: { name: string }) {
+  const names = databaseNames.value ?? [name];
+  return (
+    <Menu
+      label={`Database ${name}: another one`}
+      items={[
+        ...names.map((one) => ({
+          text: one,
+          isChecked: one === name,
+          choose: () => open(href(["db", one, "docs"])),
+        })),
+        { text: "All databases", icon: "dbs" as const, choose: () => open(href(["databases"])) },
+      ]}
+    >
+      {name}
+    </Menu>
+  );
+}
+
 function CrumbPart({ crumb: { text, to }, isFirst }: { crumb: Crumb; isFirst: boolean }) {
+  const [area, name] = address.value.path;
+  if (isFirst && area === "db" && text === name) return <Switcher name={name} />;
   return (
     <>
       {!isFirst && <i aria-hidden="true">/</i>}
@@ -90,8 +181,13 @@ const databaseEntries: readonly Entry[] = [
   { page: "docs", text: "Documents", icon: "doc" },
   { page: "query", text: "Query", icon: "query" },
   { page: "indexes", text: "Indexes", icon: "index" },
+  { page: "performance", text: "Performance", icon: "perf" },
+  { page: "backup", text: "Backup and import", icon: "backup" },
 ];
-const serverEntries: readonly Entry[] = [{ page: "databases", text: "Databases", icon: "dbs" }];
+const serverEntries: readonly Entry[] = [
+  { page: "databases", text: "Databases", icon: "dbs" },
+  { page: "certificates", text: "Certificates", icon: "cert" },
+];
 
 function Side() {
   const name = database.value;
@@ -120,52 +216,34 @@ function SideLink({ entry: { page, text, icon }, to }: { entry: Entry; to: strin
   );
 }
 
-function Foot() {
-  const { isOnline, last } = connection.value;
-  const version = server.value?.version;
-  return (
-    <footer class="foot">
-      {isOnline ? (
-        <span class="ok">
-          <Icon name="check" />
-          <span class="soft">Connected</span>
-        </span>
-      ) : (
-        <span class="bad" role="alert">
-          <Icon name="bad" />
-          Not connected
-        </span>
-      )}
-      <span class="grow" />
-      {last !== null && (
-        <span>
-          {last.what} · {milliseconds(last.ms)}
-        </span>
-      )}
-      {version !== undefined && <span>Jackdaw, speaks {version}</span>}
-    </footer>
-  );
-}
+/** In a thumb's reach; what has no room is behind More. */
+const bottomMax = 5;
 
 function BottomTabs() {
-  const name = database.value;
-  const entries = name === null ? serverEntries : [...databaseEntries, ...serverEntries];
+  const entries = entriesOf(database.value);
+  const hasMore = entries.length > bottomMax;
+  const shown = hasMore ? entries.slice(0, bottomMax - 1) : entries;
   return (
     <nav class="tabs-bottom" aria-label="Pages">
-      {entries.map(({ page, text, icon }) => (
-        <a
-          key={page}
-          href={
-            serverEntries.some((entry) => entry.page === page)
-              ? href([page])
-              : href(["db", name ?? "", page])
-          }
-          aria-current={pageName.value === page ? "page" : undefined}
-        >
+      {shown.map(({ page, text, icon, to }) => (
+        <a key={page} href={to} aria-current={pageName.value === page ? "page" : undefined}>
           <Icon name={icon} />
           {text}
         </a>
       ))}
+      {hasMore && (
+        <Menu
+          label="More pages"
+          icon="menu"
+          items={entries.slice(bottomMax - 1).map(({ text, icon, to }) => ({
+            text,
+            icon,
+            choose: () => open(to),
+          }))}
+        >
+          More
+        </Menu>
+      )}
     </nav>
   );
 }

@@ -7,6 +7,7 @@ import { commandTable } from "../../cli/command-table.ts";
 import { helpOf, overview } from "../../cli/commands/help.ts";
 import { failureCodes } from "../../cli/failure.ts";
 import { type CommandLine, startCommandLine } from "../support/command-line.ts";
+import { projectRoot } from "../support/project-root.ts";
 import type { TestServer } from "../support/start-test-server.ts";
 
 let line: CommandLine;
@@ -66,11 +67,7 @@ describe("help", () => {
   });
 
   test("docs/commands.md has every command with its options and example", () => {
-    const path = new URL(
-      import.meta.url.endsWith(".js") ? "../../../docs/commands.md" : "../../docs/commands.md",
-      import.meta.url,
-    );
-    const page = readFileSync(path, "utf8");
+    const page = readFileSync(`${projectRoot}docs/commands.md`, "utf8");
     for (const { name, about, options } of commandTable) {
       expect(page).toContain(`| \`${name}\``);
       expect(page).toContain(about);

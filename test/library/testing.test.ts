@@ -3,15 +3,11 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { DocumentStore } from "ravendb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestServer, type TestServer } from "../../library/testing.ts";
-
-const root = fileURLToPath(
-  new URL(import.meta.url.endsWith(".js") ? "../../.." : "../..", import.meta.url),
-);
+import { projectRoot } from "../support/project-root.ts";
 
 /** The folder for temporary files is one of this test's own, in which nobody else makes folders. */
 const scratch = mkdtempSync(join(tmpdir(), "jackdaw-testing-"));
@@ -104,9 +100,11 @@ test("takes settings, and refuses those that are none", async () => {
 });
 
 test("a program that never closes it ends all the same", async () => {
-  expect(existsSync(`${root}/dist/bundle/testing.cjs`), "npm run build comes first").toBe(true);
+  expect(existsSync(`${projectRoot}/dist/bundle/testing.cjs`), "npm run build comes first").toBe(
+    true,
+  );
   const program = `
-    const { startTestServer } = require("${root}/dist/bundle/testing.cjs");
+    const { startTestServer } = require("${projectRoot}/dist/bundle/testing.cjs");
     (async () => {
       const server = await startTestServer();
       const { name } = await server.database();

@@ -1,6 +1,5 @@
 /** The description of the interface: it is valid, it has every route and nothing else, and it says what the code does. */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { describeApi } from "../../packaging/api-description.ts";
@@ -8,9 +7,7 @@ import type { Reading } from "../../packaging/handler-reading.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import type { Route } from "../../server/routing/route.ts";
 import { RouteTable } from "../../server/routing/router.ts";
-
-const up = import.meta.url.endsWith(".js") ? "../../../" : "../../";
-const root = fileURLToPath(new URL(up, import.meta.url));
+import { projectRoot } from "../support/project-root.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -24,7 +21,7 @@ interface Operation {
   >;
 }
 type PathItem = Readonly<Record<string, unknown>>;
-const text = readFileSync(`${root}docs/openapi.json`, "utf8");
+const text = readFileSync(`${projectRoot}docs/openapi.json`, "utf8");
 const api = JSON.parse(text) as { readonly paths: Readonly<Record<string, PathItem>> };
 
 /** `METHOD path` -> operation, of all that is described. */

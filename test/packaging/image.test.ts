@@ -6,11 +6,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
+import { projectRoot } from "../support/project-root.ts";
 
-const up = import.meta.url.endsWith(".js") ? "../../../" : "../../";
-const root = fileURLToPath(new URL(up, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-image-"));
 let server: ChildProcess | undefined;
 afterAll(() => {
@@ -28,8 +26,8 @@ async function freePort(): Promise<number> {
 }
 
 test("a container made for RavenDB's image has its database, is healthy, and stops on SIGTERM", async () => {
-  cpSync(join(root, "packaging/docker"), folder, { recursive: true });
-  symlinkSync(join(root, "bin"), join(folder, "bin"));
+  cpSync(join(projectRoot, "packaging/docker"), folder, { recursive: true });
+  symlinkSync(join(projectRoot, "bin"), join(folder, "bin"));
   mkdirSync(join(folder, "data"));
   const port = await freePort();
   const env = {

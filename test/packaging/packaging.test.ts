@@ -5,16 +5,15 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadConfig } from "../../server/settings/config.ts";
 import { foreignVariables } from "../../server/settings/foreign-settings.ts";
 import { settings } from "../../server/settings/setting-table.ts";
 import { exitCodes } from "../../server/settings/start-error.ts";
+import { projectRoot } from "../support/project-root.ts";
 
-const up = import.meta.url.endsWith(".js") ? "../../../" : "../../";
-const root = fileURLToPath(new URL(up, import.meta.url));
-const read = (path: string) => readFileSync(join(root, "packaging", path), "utf8");
+const read = (path: string) => readFileSync(join(projectRoot, "packaging", path), "utf8");
 const dockerfile = read("docker/Dockerfile");
 const compose = read("docker/compose.yaml");
 const unit = read("systemd/jackdaw.service");
@@ -27,7 +26,7 @@ interface Container {
   insideUrl(environment: Environment): URL;
 }
 const { given, dataFolder, serverUrl, insideUrl } = (await import(
-  new URL(`${up}packaging/docker/container.mjs`, import.meta.url).href
+  pathToFileURL(`${projectRoot}packaging/docker/container.mjs`).href
 )) as Container;
 
 /** `RAVEN_Name` -> value, of lines `RAVEN_Name=value` and `RAVEN_Name: value`. */
@@ -71,7 +70,7 @@ describe("the image", () => {
     const [, copied = ""] = /^COPY (packaging\/docker.*) \/usr/m.exec(dockerfile) ?? [];
     expect(copied.split(" ").length).toBe(3);
     for (const path of copied.split(" ")) {
-      expect(readFileSync(join(root, path), "utf8")).not.toBe("");
+      expect(readFileSync(join(projectRoot, path), "utf8")).not.toBe("");
     }
   });
 

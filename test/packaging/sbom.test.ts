@@ -2,12 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
 import { bundledPackages, type Sbom, sbomOf } from "../../packaging/sbom.ts";
+import { projectRoot } from "../support/project-root.ts";
 
-const up = import.meta.url.endsWith(".js") ? "../../../" : "../../";
-const root = fileURLToPath(new URL(up, import.meta.url));
 const identity = { name: "jackdaw-db", version: "1.2.3" };
 const time = "2026-11-23T00:00:00.000Z";
 
@@ -15,12 +13,13 @@ describe("of what is built", () => {
   let all: Sbom;
   let licences: string;
   beforeAll(() => {
-    expect(existsSync(join(root, "dist/bundle/LICENSES.txt")), "npm run build comes first").toBe(
-      true,
-    );
-    licences = readFileSync(join(root, "dist/bundle/LICENSES.txt"), "utf8");
+    expect(
+      existsSync(join(projectRoot, "dist/bundle/LICENSES.txt")),
+      "npm run build comes first",
+    ).toBe(true);
+    licences = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
     const args = ["sbom", "--sbom-format", "cyclonedx"];
-    const options = { cwd: root, encoding: "utf8", maxBuffer: 2 ** 28 } as const;
+    const options = { cwd: projectRoot, encoding: "utf8", maxBuffer: 2 ** 28 } as const;
     all = JSON.parse(
       execFileSync("npm", args, { ...options, stdio: ["ignore", "pipe", "ignore"] }),
     );

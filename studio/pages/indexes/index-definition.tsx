@@ -1,4 +1,5 @@
 /** The definition of an index: read, edited, compared with the deployed one, tried, and deployed. */
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
@@ -262,10 +263,10 @@ function Facts({ definition, index }: { definition: Definition; index: IndexStat
   return (
     <dl class="facts">
       {facts.map(([name, value]) => (
-        <div key={name}>
+        <Fragment key={name}>
           <dt>{name}</dt>
           <dd>{value}</dd>
-        </div>
+        </Fragment>
       ))}
     </dl>
   );

@@ -1,4 +1,5 @@
 /** What an index has in it, how fast it was, and the definitions that it had. */
+import { Fragment } from "preact";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
 import { ago, count, counted } from "../../base/format.ts";
@@ -214,10 +215,10 @@ export function SpeedTab({ database, index }: Properties) {
   return (
     <dl class="facts inset">
       {facts.map(([name, value]) => (
-        <div key={name}>
+        <Fragment key={name}>
           <dt>{name}</dt>
           <dd>{value}</dd>
-        </div>
+        </Fragment>
       ))}
     </dl>
   );

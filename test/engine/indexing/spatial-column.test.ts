@@ -58,7 +58,7 @@ class Model {
   nearest(x: number, y: number, count: number): number[] {
     const view = new EntryView(this.store);
     const accepts = (entry: number) => entry < view.size && view.isLive(entry);
-    const found = finish(this.spatial.nearest(x, y, count, accepts, budget));
+    const found = finish(this.spatial.nearest(x, y, count, 0, accepts, budget));
     return [...found].map((entry) => this.store.documents[entry] as number);
   }
 }
@@ -173,7 +173,7 @@ describe("shapes of entries", () => {
     expect([...spatial.withoutShape(view)]).toEqual([5]);
     expect(spatial.placeOf(1, 0, 0)).toEqual({ x: 2.5, y: 2.5 });
     expect(spatial.placeOf(5, 0, 0)).toBeNull();
-    const near = finish(spatial.nearest(180, 1, 1, () => true, budget));
+    const near = finish(spatial.nearest(180, 1, 1, 0, () => true, budget));
     expect([...near]).toEqual([3]);
   });
 

@@ -147,8 +147,13 @@ describe("patching by query", () => {
       if (state.status === "running" && state.progress !== null) told.push(state.progress);
     });
     await patch(database, "from Numbers update { this.N += 1 }");
-    expect(told[0]).toEqual({ Processed: 0, Total: 2500 });
-    expect(told.at(-1)).toEqual({ Processed: 2500, Total: 2500 });
+    expect(told[0]).toEqual({ Processed: 0, Total: 2500, Changed: 0, Unchanged: 0 });
+    expect(told.at(-1)).toEqual({
+      Processed: 2500,
+      Total: 2500,
+      Changed: 2500,
+      Unchanged: 0,
+    });
   });
 
   it("does no more a second than allowed", async () => {

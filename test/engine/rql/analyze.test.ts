@@ -1,5 +1,4 @@
 /** The text cases: each query is parsed, printed and analysed, or refused. */
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
@@ -7,13 +6,11 @@ import type { QueryKind } from "../../../engine/rql/analyzed-query.ts";
 import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";
 import { printQuery } from "../../../engine/rql/print.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { summarize } from "./summarize.ts";
 import { parseCases, type TextCase, testCases } from "./text-cases.ts";
 
-const folder = fileURLToPath(new URL("../../cases/rql/", import.meta.url)).replace(
-  "/dist/test/",
-  "/test/",
-);
+const folder = `${projectRoot}test/cases/rql/`;
 
 /** Settings: kind (read, patch, delete, subscription), parameters (JSON), start, pageSize. */
 function run({ input, settings }: TextCase): string {

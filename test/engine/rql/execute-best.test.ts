@@ -86,3 +86,27 @@ describe("a page in the order of scores", () => {
     }
   });
 });
+
+describe("a page in the order of distances", () => {
+  it("is cut where the whole order is, among places that are equally far", async () => {
+    const database = await openDatabase();
+    const places = Array.from({ length: 1600 }, (_, n) => [
+      `p/${n}`,
+      { X: (n % 40) / 2, Y: Math.floor(n / 40) / 2 },
+    ]);
+    await putAll(database, "P", Object.fromEntries(places));
+    const ids = async (text: string) => {
+      const { rows } = await query(database, text, { waitForNonStale: true });
+      return rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+    };
+    for (const place of ["0, 0", "7, 7", "19, 0", "10, 3"]) {
+      for (const desc of ["", " desc"]) {
+        const text = `from P order by spatial.distance(spatial.point(Y, X), spatial.point(${place}))${desc}`;
+        const whole = await ids(text);
+        for (let count = 1; count <= 40; count++) {
+          expect(await ids(`${text} limit ${count}`), text).toEqual(whole.slice(0, count));
+        }
+      }
+    }
+  });
+});

@@ -4,9 +4,10 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { projectRoot } from "../../support/project-root.ts";
 import { ArrayDatabase } from "./execute-array-host.ts";
 
-const folder = new URL("../../cases/queries/", import.meta.url.replace("/dist/", "/"));
+const folder = `${projectRoot}test/cases/queries/`;
 
 interface Case {
   readonly query: string;
@@ -57,7 +58,7 @@ async function answer(database: ArrayDatabase, one: Case): Promise<string[]> {
 const files = readdirSync(folder).filter((name) => /\.txt$/.test(name));
 
 describe.each(files)("%s", (file) => {
-  const blocks = readFileSync(new URL(file, folder), "utf8")
+  const blocks = readFileSync(folder + file, "utf8")
     .split("\n\n")
     .map((block) => block.split("\n").filter((line) => line !== "" && !line.startsWith("#")));
   const database = new ArrayDatabase();

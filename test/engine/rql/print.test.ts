@@ -1,18 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import type { Query } from "../../../engine/rql/ast.ts";
 import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";
 import { describeArgument, printQuery } from "../../../engine/rql/print.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { patchQuery, readQuery } from "./arbitrary-query.ts";
 import { parseCases } from "./text-cases.ts";
 
-const folder = fileURLToPath(new URL("../../cases/rql/", import.meta.url)).replace(
-  "/dist/test/",
-  "/test/",
-);
+const folder = `${projectRoot}test/cases/rql/`;
 
 function withoutOffsets(query: Query): unknown {
   return JSON.parse(JSON.stringify(query, (key, value) => (key === "offset" ? undefined : value)));

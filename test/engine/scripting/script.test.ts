@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, resultTexts, ScriptParameters } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";
 import { defaultLimits, liftedLimits } from "../../../engine/scripting/script-values.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { storedDocument } from "./stored-document.ts";
 import { stubHost } from "./stub-host.ts";
 
@@ -35,7 +35,7 @@ function patched(body: string, script: string, args = "{}"): string {
   }
 }
 
-const folder = fileURLToPath(new URL("../../cases/scripts/", import.meta.url));
+const folder = `${projectRoot}test/cases/scripts/`;
 
 describe("answers as RavenDB 7.2.7 does", () => {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {

@@ -1,7 +1,6 @@
 /** What scripts leave of documents that are read as they are stored, against the same documents read from any text. */
 
 import { readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
@@ -10,6 +9,7 @@ import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { defaultLimits, Run, ScriptObject } from "../../../engine/scripting/script-values.ts";
 import type { ShapeHint } from "../../../engine/scripting/shape-hint.ts";
 import { printer } from "../../../engine/scripting/value-printer.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { storedDocument, storedForm } from "./stored-document.ts";
 import { stubHost } from "./stub-host.ts";
 
@@ -67,7 +67,7 @@ function outcome(work: () => string): string {
   }
 }
 
-const folder = fileURLToPath(new URL("../../cases/scripts/", import.meta.url));
+const folder = `${projectRoot}test/cases/scripts/`;
 
 describe("documents as they are stored", () => {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {

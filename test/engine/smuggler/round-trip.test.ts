@@ -1,6 +1,5 @@
 /** What is exported from one database and imported into another is there as it was; damaged dumps harm nothing. */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { Decompress } from "fzstd";
 import { describe, expect, test } from "vitest";
@@ -24,8 +23,9 @@ import {
   step,
 } from "../../support/dump-steps.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
+import { projectRoot } from "../../support/project-root.ts";
 
-const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
+const dumps = `${projectRoot}test/cases/dumps/`;
 let commands = 0;
 const settings = {
   mayChangeRecord: true,

@@ -1,6 +1,5 @@
 /** Segments of time series in dumps: both ways, those that RavenDB 7.2.7 made, and damaged ones. */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
@@ -10,9 +9,10 @@ import {
   encodeSeriesBlob,
   seriesBlobBytesMax,
 } from "../../../engine/smuggler/series-blob.ts";
+import { projectRoot } from "../../support/project-root.ts";
 
 const baseline = Date.UTC(2020, 0, 1);
-const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
+const dumps = `${projectRoot}test/cases/dumps/`;
 
 const entries: fc.Arbitrary<SeriesEntry[]> = fc
   .array(

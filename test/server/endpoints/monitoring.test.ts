@@ -2,9 +2,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isAudited } from "../../../server/monitoring/request-observer.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { parsePrometheus } from "../../support/prometheus-text.ts";
 import {
   noCertificate,
@@ -78,7 +78,7 @@ test("paths and names that callers make up add no series", async () => {
 
 test("the dashboard uses metrics that there are", async () => {
   const text = await (await fetch(`${monitoringUrl()}/metrics`)).text();
-  const path = fileURLToPath(new URL("../../../docs/grafana-dashboard.json", import.meta.url));
+  const path = `${projectRoot}docs/grafana-dashboard.json`;
   const board = JSON.parse(readFileSync(path, "utf8")) as {
     panels: { targets: { expr: string }[] }[];
   };

@@ -2,10 +2,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { parseExchanges, shownReply } from "../../support/recorded-exchanges.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
-const folder = new URL("../../cases/exchanges/", import.meta.url.replace("/dist/", "/"));
+const folder = `${projectRoot}test/cases/exchanges/`;
 const files = readdirSync(folder).filter((name) => name.endsWith(".txt"));
 
 afterAll(stopTestServers);
@@ -16,7 +17,7 @@ describe.each(files)("%s", (file) => {
     client = await startEndpointClient();
   });
 
-  const exchanges = parseExchanges(readFileSync(new URL(file, folder), "utf8"));
+  const exchanges = parseExchanges(readFileSync(folder + file, "utf8"));
   test("has exchanges", () => {
     expect(exchanges.length).toBeGreaterThan(0);
   });

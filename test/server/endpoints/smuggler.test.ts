@@ -1,6 +1,5 @@
 /** Exports and imports over HTTP: what goes in and out, operations, options, who may, and what is no dump. */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -8,12 +7,10 @@ import {
   multipart,
   startEndpointClient,
 } from "../../support/endpoint-client.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { type Reply, startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
-const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace(
-  "/dist/test/",
-  "/test/",
-);
+const dumps = `${projectRoot}test/cases/dumps/`;
 const reference = Buffer.from(readFileSync(`${dumps}reference-zstd.txt`, "latin1"), "base64");
 
 let client: EndpointClient;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { folderFiles } from "../../../server/http/file-source.ts";
 import { StaticFiles } from "../../../server/http/static-files.ts";
 import type { Route } from "../../../server/routing/route.ts";
 import {
@@ -21,7 +22,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "main-Ab3_d-9x.js"), `let x = 1;${" ".repeat(1000)}`);
   mkdirSync(join(folder, "inner"));
   writeFileSync(join(folder, "inner", "deep.txt"), "deep");
-  const files = new StaticFiles(folder, { "x-content-type-options": "nosniff" });
+  const files = new StaticFiles(folderFiles(folder), { "x-content-type-options": "nosniff" });
   const show: Route = {
     kind: "server",
     method: "GET",
@@ -74,18 +75,12 @@ describe("a file", () => {
   });
 });
 
-test("only files directly in the folder are there", async () => {
-  for (const name of [
-    "other.html",
-    "inner",
-    "inner/deep.txt",
-    "../page.html",
-    "%2e%2e/page.html",
-  ]) {
+test("only files in the folder are there", async () => {
+  for (const name of ["other.html", "inner", "../page.html", "%2e%2e/page.html"]) {
     expect((await ask(name)).status, name).not.toBe(200);
   }
 });
 
 test("a folder that is not there has no files", () => {
-  expect(new StaticFiles(join(folder, "missing"), {}).has("page.html")).toBe(false);
+  expect(new StaticFiles(folderFiles(join(folder, "missing")), {}).has("page.html")).toBe(false);
 });

@@ -1,9 +1,9 @@
 /** What keeps a server from being ready: a full disk, a folder that cannot be written, an index that has failed; and back. */
-import * as files from "node:fs/promises";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import files, { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { Log } from "../../../server/logging/log.ts";
 import type { LogEvent } from "../../../server/logging/log-line.ts";
 import { Health } from "../../../server/monitoring/health.ts";
@@ -14,16 +14,19 @@ import {
 } from "../../support/start-test-server.ts";
 
 /** What the system tells of free blocks; null: the truth. */
-const disk = vi.hoisted((): { freeBytes: number | null } => ({ freeBytes: null }));
-vi.mock("node:fs/promises", async (importActual) => {
-  const actual = await importActual<typeof files>();
-  const statfs = async (path: string) => {
-    const found = await actual.statfs(path);
-    if (disk.freeBytes === null) return found;
-    return { ...found, bsize: 1, bavail: disk.freeBytes };
-  };
-  return { ...actual, statfs };
-});
+const disk: { freeBytes: number | null } = { freeBytes: null };
+const actual = files.statfs;
+const told = async (path: string) => {
+  const found = await actual(path);
+  return disk.freeBytes === null ? found : { ...found, bsize: 1, bavail: disk.freeBytes };
+};
+/** Everybody who imports it gets it. */
+function setStatfs(statfs: typeof actual): void {
+  files.statfs = statfs;
+  syncBuiltinESMExports();
+}
+setStatfs(told as typeof actual);
+afterAll(() => setStatfs(actual));
 
 let root: string;
 beforeAll(async () => {

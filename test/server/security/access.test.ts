@@ -62,7 +62,7 @@ const specification: Readonly<Record<Access, string>> = {
   write: `
     PUT PATCH DELETE ~/docs ~/queries
     POST ~/bulk_docs ~/bulk_insert
-    PATCH ~/queries/test ~/json-patch
+    PATCH ~/queries/test ~/queries/dry-run ~/json-patch
     PUT DELETE ~/attachments ~/cmpxchg ~/subscriptions ~/indexes ~/changes ~/tcp
     DELETE ~/indexes/errors ~/subscription-tasks ~/attachments/bulk
     RESET ~/indexes
@@ -70,6 +70,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST ~/indexes/set-lock ~/indexes/set-priority ~/indexes/try ~/indexes/test ~/indexes/replace
     POST ~/subscriptions/try ~/subscriptions/update ~/subscriptions/drop
     POST ~/timeseries ~/revisions/revert ~/revisions/revert/docs ~/operations/kill ~/debug/queries/kill
+    POST ~/operations/pause ~/operations/resume ~/operations/limit ~/operations/undo
     GET ~/hilo/next
     PUT ~/hilo/return
     POST ~/identity/next ~/identity/seed

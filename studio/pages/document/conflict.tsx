@@ -1,10 +1,10 @@
 /** Somebody else has saved the document: which fields are kept. */
 import { useState } from "preact/hooks";
-import { ago, counted } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
-import type { JsonMembers } from "../json/json-source.ts";
-import { changesOf, merged, shortText } from "../json/merge.ts";
-import type { Version } from "./document.tsx";
+import { ago, counted } from "../../base/format.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import type { JsonMembers } from "../../json/json-source.ts";
+import { changesOf, merged, shortText } from "../../json/merge.ts";
+import type { Version } from "./version.ts";
 
 interface Properties {
   id: string;

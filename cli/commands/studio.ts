@@ -1,0 +1,64 @@
+/** `jackdaw studio`: the studio of any server in the browser, signed in with the certificate of the command. */
+import type { Surroundings } from "../command.ts";
+import { findConnection } from "../connection.ts";
+import { Failure } from "../failure.ts";
+import { openInBrowser } from "../studio/opener.ts";
+import { StudioProxy } from "../studio/studio-proxy.ts";
+
+const lookEveryMs = 10_000;
+
+export async function run(surroundings: Surroundings): Promise<void> {
+  const { client, options, environment, print, streams, interrupted } = surroundings;
+  const port = readPort(options.text("port"));
+  // What is wrong with the server or the certificate is told before a browser opens.
+  const build = (await client().json("/build/version")) as { FullVersion?: string };
+  const me = (await client().json("/certificates/whoami")) as { Name?: string } | null;
+  const proxy = await StudioProxy.start({
+    connection: findConnection(options, environment),
+    port,
+  });
+  try {
+    const show = () => {
+      const address = proxy.newAddress();
+      print(options.is("json") ? JSON.stringify({ Address: address }) : address);
+      if (!options.is("no-open")) openInBrowser(address);
+    };
+    if (!options.is("json")) {
+      const who = me?.Name === undefined ? "without a certificate" : `as ${me.Name}`;
+      print(`Studio of ${client().url.origin} (version ${build.FullVersion ?? "?"}), ${who}:`);
+    }
+    show();
+    if (streams.input.isTTY === true) {
+      print("It works once, within a minute. Enter makes another; Ctrl-C ends.");
+      streams.input.on("data", show);
+    }
+    const reason = await over(proxy, interrupted);
+    if (reason !== undefined && !options.is("json")) print(`The studio ended: ${reason}.`);
+  } finally {
+    streams.input.removeAllListeners("data");
+    streams.input.pause();
+    await proxy.close();
+  }
+}
+
+/** Resolves with the reason when the session is over; without one after Ctrl-C. */
+function over(proxy: StudioProxy, interrupted: AbortSignal): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const reason = proxy.endReason();
+      if (reason !== undefined) end(reason);
+    }, lookEveryMs);
+    const end = (reason?: string) => {
+      clearInterval(timer);
+      resolve(reason);
+    };
+    if (interrupted.aborted) end();
+    interrupted.addEventListener("abort", () => end(), { once: true });
+  });
+}
+
+function readPort(text = "0"): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new Failure("usage", `--port '${text}' must be a port from 0 to 65535`);
+}

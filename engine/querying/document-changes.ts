@@ -1,0 +1,99 @@
+/** What an operation by query does to one document: run a script on it, or delete it. */
+
+import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
+import type { Transaction } from "../store/transaction.ts";
+import { type BytePatch, compileBytePatch } from "../writes/byte-patch.ts";
+import { deleteDocument, storedIdOf } from "../writes/documents.ts";
+import { ScriptPatch, type WatchedPatch } from "../writes/script-patch.ts";
+
+export interface DocumentChange {
+  readonly isDeletion: boolean;
+  /** Changes many documents at once, up to the first that requires `apply`; null: `apply` is the only way. */
+  readonly bytes: BytePatch | null;
+  /** Whether the last `apply` took so long that the clock must be checked. */
+  readonly isLong: boolean;
+  /** Whether the last `apply` changed the document. */
+  readonly hasChanged: boolean;
+  /** @returns a row of the details, or null when none were requested */
+  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
+}
+
+const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
+
+/** `keepsUndo`: what was there is kept, which a patch of bytes does not do. */
+export function changeOf(
+  query: AnalyzedQuery,
+  liftsLimits: boolean,
+  keepsUndo: boolean,
+): DocumentChange {
+  if (query.kind === "delete") return new Deletion();
+  const patch = new ScriptPatch(query, liftsLimits);
+  const isSimple = query.load.length === 0 && !keepsUndo;
+  return new PatchChange(
+    patch,
+    isSimple ? compileBytePatch(patch.script, patch.parametersText) : null,
+  );
+}
+
+class Deletion implements DocumentChange {
+  readonly isDeletion = true;
+  readonly bytes = null;
+  readonly isLong = false;
+  hasChanged = false;
+
+  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
+    this.hasChanged = transaction.exists(document);
+    if (!this.hasChanged) return null;
+    const id = storedIdOf(transaction, document);
+    deleteDocument(transaction, id);
+    if (!hasDetails) return null;
+    const Etag = transaction.etagOf(document);
+    return { $type: `${detailType}+DeleteDetails, Raven.Client`, Id: id, Etag };
+  }
+}
+
+export class PatchChange implements DocumentChange {
+  readonly isDeletion = false;
+  readonly bytes: BytePatch | null;
+  hasChanged = false;
+  readonly #patch: ScriptPatch;
+
+  constructor(patch: ScriptPatch, bytes: BytePatch | null) {
+    this.#patch = patch;
+    this.bytes = bytes;
+  }
+
+  get isLong(): boolean {
+    return this.#patch.isLong;
+  }
+
+  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
+    this.hasChanged = false;
+    if (!hasDetails) {
+      if (!transaction.exists(document)) return null;
+      this.hasChanged = this.#patch.apply(transaction, document);
+      return null;
+    }
+    const $type = `${detailType}+PatchDetails, Raven.Client`;
+    if (!transaction.exists(document)) {
+      const Id = transaction.state.documents.lowerIdOf(document);
+      return { $type, Id, ChangeVector: null, Status: "DocumentDoesNotExist" };
+    }
+    const Id = storedIdOf(transaction, document);
+    const outcome = this.bytes?.apply(transaction, document) ?? "unsure";
+    this.hasChanged =
+      outcome === "unsure" ? this.#patch.apply(transaction, document) : outcome === "patched";
+    if (!this.hasChanged) return { $type, Id, ChangeVector: null, Status: "NotModified" };
+    const ChangeVector = transaction.changeVectorAt(transaction.etagOf(document));
+    return { $type, Id, ChangeVector, Status: "Patched" };
+  }
+
+  /** As `apply`, with the texts of the document before and after; null: there is no such document. */
+  watch(transaction: Transaction, document: number): WatchedPatch | null {
+    this.hasChanged = false;
+    if (!transaction.exists(document)) return null;
+    const watched = this.#patch.applyWatched(transaction, document);
+    this.hasChanged = watched.isPatched;
+    return watched;
+  }
+}

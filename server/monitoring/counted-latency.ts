@@ -1,0 +1,41 @@
+/** Percentiles of the durations that a histogram has counted since it was looked at last. */
+import { LatencyCounts, latencyBounds } from "../../engine/base/latency-counts.ts";
+
+export class CountedLatency {
+  readonly #counts: LatencyCounts;
+  readonly #before = new LatencyCounts();
+
+  constructor(counts: LatencyCounts) {
+    this.#counts = counts;
+    this.#keep();
+  }
+
+  /** How many there were, and the milliseconds within which each of `shares` of them were; NaN without any. */
+  look(shares: readonly number[]): { readonly count: number; readonly ms: readonly number[] } {
+    const count = this.#counts.count - this.#before.count;
+    const ms = shares.map((share) => this.#within(share * count, count));
+    if (count > 0) this.#keep();
+    return { count, ms };
+  }
+
+  /** Within a bucket, durations are taken to be evenly spread. */
+  #within(wanted: number, count: number): number {
+    if (count <= 0) return Number.NaN;
+    let sum = 0;
+    for (let at = 0; at <= latencyBounds.length; at++) {
+      const own = (this.#counts.buckets[at] as number) - (this.#before.buckets[at] as number); // as many
+      if (own > 0 && sum + own >= wanted) {
+        const from = at === 0 ? 0 : (latencyBounds[at - 1] as number);
+        const to = latencyBounds[at] ?? from;
+        return from + ((to - from) * Math.max(0, wanted - sum)) / own;
+      }
+      sum += own;
+    }
+    return latencyBounds.at(-1) as number;
+  }
+
+  #keep(): void {
+    this.#before.buckets.set(this.#counts.buckets);
+    this.#before.count = this.#counts.count;
+  }
+}

@@ -1,0 +1,321 @@
+/**
+ * What went on in the last 24 hours, in the server and in each database that was in use: sampled each second from counters
+ * that are there anyway, and kept in memory (figure-ring.ts).
+ *
+ * Invariants:
+ * - A database has memory only from its first request or change on, and loses it a day after the last one; at most
+ *   `figureDatabasesMax` have, those used last. One takes up to 134 kB, with as many indexes behind as are kept.
+ * - A database that is not in use costs a comparison a second. No database is opened.
+ */
+import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts";
+import type { Database, Operations } from "../../engine/engine.ts";
+import { CountedLatency } from "./counted-latency.ts";
+import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
+
+export const figureDatabasesMax = 100;
+const eventsMax = 200;
+const dayMs = 86_400_000;
+const tickMs = 1_000;
+/** How long before the first change of a database what has made it was started, at most. */
+const startedMsMax = 10_000;
+
+export interface FiguresHost {
+  opened(): readonly Database[];
+  operations(): Operations;
+}
+
+/** Something that explains why figures have changed. */
+export interface FigureEvent {
+  readonly atMs: number;
+  readonly kind: string;
+  readonly text: string;
+  /** Null: of the server. */
+  readonly database: string | null;
+  readonly operationId: number | null;
+}
+
+/** Counts since the start of the process, of one subject. */
+interface Counts {
+  readonly latency: LatencyCounts;
+  failed: number;
+  changes: number;
+  bytes: number;
+}
+
+/** What a ring has seen of the counts. */
+type SeenCounts = Pick<Counts, "failed" | "changes" | "bytes">;
+
+/** The rings of one subject, with what each has seen of the counts. */
+class Subject {
+  readonly counts: Counts = { latency: new LatencyCounts(), failed: 0, changes: 0, bytes: 0 };
+  readonly rings = figureSteps.map((step) => new FigureRing(step));
+  readonly #seen = figureSteps.map((): SeenCounts => ({ failed: 0, changes: 0, bytes: 0 }));
+  readonly #latency = figureSteps.map(() => new CountedLatency(this.counts.latency));
+
+  /** Adds a sample to the ring `at`; `more`: besides what is counted. */
+  sample(at: number, nowMs: number, seconds: number, more: Readonly<Record<string, number>>): void {
+    const seen = this.#seen[at] as SeenCounts; // one for each ring
+    const { counts } = this;
+    const { count, ms } = (this.#latency[at] as CountedLatency).look([0.5, 0.95, 0.99]);
+    const [p50 = Number.NaN, p95 = Number.NaN, p99 = Number.NaN] = ms;
+    (this.rings[at] as FigureRing).add(nowMs, {
+      Requests: count / seconds,
+      Failed: (counts.failed - seen.failed) / seconds,
+      LatencyP50: p50,
+      LatencyP95: p95,
+      LatencyP99: p99,
+      Changes: (counts.changes - seen.changes) / seconds,
+      WrittenBytes: (counts.bytes - seen.bytes) / seconds,
+      ...more,
+    });
+    seen.failed = counts.failed;
+    seen.changes = counts.changes;
+    seen.bytes = counts.bytes;
+  }
+}
+
+/** A database in use. */
+interface Used {
+  readonly database: Database;
+  readonly subject: Subject;
+  etag: number;
+  bytes: number;
+  usedMs: number;
+  isBehind: boolean;
+  /** As of the server. */
+  notedMicros: number;
+  behind: Readonly<Record<string, number>>;
+}
+
+export class Figures {
+  readonly #host: FiguresHost;
+  readonly #server = new Subject();
+  readonly #fsync = figureSteps.map(() => new CountedLatency(syncLatency));
+  readonly #used = new Map<string, Used>();
+  /** Names of databases with requests that are not among those in use yet; as they were spelled. */
+  readonly #asked = new Set<string>();
+  /** By the name as it was spelled; forgotten when a database is. */
+  readonly #bySpelling = new Map<string, Subject>();
+  /** The newest change that was seen of each open database. */
+  readonly #etags = new WeakMap<Database, number>();
+  readonly #events: FigureEvent[] = [];
+  /** Up to which time of start operations of the server are among the events, in microseconds since 1970. */
+  #notedMicros: number;
+  readonly #lastTicks: number[];
+  #timer: NodeJS.Timeout | undefined;
+  #expectedMs = 0;
+  readonly #processor = figureSteps.map(processorUse);
+  /** The milliseconds by which the process was late, at most, since the last sample. */
+  readonly #lags = figureSteps.map(() => 0);
+
+  constructor(host: FiguresHost, nowMs = Date.now()) {
+    this.#host = host;
+    this.#notedMicros = nowMs * 1000;
+    this.#lastTicks = figureSteps.map(({ ms }) => Math.floor(nowMs / ms));
+    this.event({ atMs: nowMs, kind: "start", text: "The server was started", database: null });
+  }
+
+  start(): void {
+    this.#expectedMs = performance.now() + tickMs;
+    this.#timer = setInterval(() => this.tick(Date.now()), tickMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** A request has ended. Hot. */
+  ended(database: string | undefined, status: number, ms: number): void {
+    const server = this.#server.counts;
+    server.latency.add(ms);
+    if (status >= 500) server.failed++;
+    if (database === undefined) return;
+    const subject = this.#bySpelling.get(database);
+    if (subject !== undefined) {
+      subject.counts.latency.add(ms);
+      if (status >= 500) subject.counts.failed++;
+    } else if (this.#asked.size < figureDatabasesMax) this.#asked.add(database);
+  }
+
+  event(event: Omit<FigureEvent, "operationId"> & { operationId?: number }): void {
+    this.#events.push({ operationId: null, ...event });
+    if (this.#events.length > eventsMax) this.#events.shift();
+  }
+
+  /** Takes a sample. `nowMs`: since 1970. */
+  tick(nowMs: number): void {
+    const lagMs = Math.max(0, performance.now() - this.#expectedMs);
+    this.#expectedMs = performance.now() + tickMs;
+    for (const [at, before] of this.#lags.entries()) this.#lags[at] = Math.max(before, lagMs);
+    this.#findUsed(nowMs);
+    for (const used of this.#used.values()) this.#look(used, nowMs);
+    this.#notedMicros = this.#noteOperations(this.#host.operations(), null, this.#notedMicros);
+    for (const [at, { ms }] of figureSteps.entries()) {
+      const number = Math.floor(nowMs / ms);
+      const last = this.#lastTicks[at] as number; // one for each step
+      if (number === last) continue;
+      this.#lastTicks[at] = number;
+      // The sample is of the time that has passed, however long that was.
+      const seconds = Math.max(1, number - last) * (ms / 1000);
+      for (const { subject, behind } of this.#used.values())
+        subject.sample(at, nowMs, seconds, behind);
+      this.#server.sample(at, nowMs, seconds, this.#ofProcess(at));
+    }
+  }
+
+  /** The samples of `step` since `fromMs`; `database` undefined: the server. */
+  read(database: Database | undefined, step: number, fromMs: number, nowMs: number) {
+    const subject =
+      database === undefined ? this.#server : this.#used.get(keyOf(database))?.subject;
+    const at = figureSteps.findIndex(({ ms }) => ms === step);
+    // The sample of now is not whole yet.
+    return subject?.rings[at]?.read(fromMs, nowMs - step) ?? null;
+  }
+
+  /** Oldest first; `database` undefined: all. */
+  events(database: Database | undefined, fromMs: number): FigureEvent[] {
+    const name = database?.name;
+    return this.#events.filter(
+      (one) =>
+        one.atMs >= fromMs &&
+        (name === undefined || one.database === null || one.database === name),
+    );
+  }
+
+  #findUsed(nowMs: number): void {
+    const asked = new Set([...this.#asked].map((name) => name.toLowerCase()));
+    for (const database of this.#host.opened()) {
+      const key = keyOf(database);
+      const known = this.#used.get(key);
+      const before = this.#etags.get(database);
+      this.#etags.set(database, database.lastEtag);
+      if (known?.database === database) continue;
+      // A database was opened again, or is another one of the same name: its counters begin anew.
+      const isChanged = before !== undefined && before !== database.lastEtag;
+      if (known === undefined && !isChanged && !asked.has(key)) continue;
+      this.#used.set(key, {
+        database,
+        subject: known?.subject ?? new Subject(),
+        etag: before ?? database.lastEtag,
+        bytes: database.figures().log.appendedBytes,
+        usedMs: nowMs,
+        isBehind: true,
+        notedMicros: (nowMs - startedMsMax) * 1000,
+        behind: {},
+      });
+    }
+    for (const name of this.#asked) {
+      const used = this.#used.get(name.toLowerCase());
+      if (used !== undefined) this.#bySpelling.set(name, used.subject);
+    }
+    this.#asked.clear();
+    this.#forget(nowMs);
+  }
+
+  /** Those that were not in use for a day, and those used longest ago when there are too many. */
+  #forget(nowMs: number): void {
+    const oldest = [...this.#used].sort(([, a], [, b]) => a.usedMs - b.usedMs);
+    for (const [key, { usedMs, subject }] of oldest) {
+      if (this.#used.size <= figureDatabasesMax && nowMs - usedMs < dayMs) break;
+      this.#used.delete(key);
+      for (const [name, known] of this.#bySpelling)
+        if (known === subject) this.#bySpelling.delete(name);
+    }
+  }
+
+  #look(used: Used, nowMs: number): void {
+    const { database, subject } = used;
+    const { counts } = subject;
+    const etag = database.hasEnded ? used.etag : database.lastEtag;
+    const changes = Math.max(0, etag - used.etag);
+    if (changes > 0 || counts.latency.count > 0) used.usedMs = nowMs;
+    if (database.hasEnded || (changes === 0 && !used.isBehind)) return;
+    const { log, indexes } = database.figures();
+    const bytes = Math.max(0, log.appendedBytes - used.bytes);
+    counts.changes += changes;
+    counts.bytes += bytes;
+    this.#server.counts.changes += changes;
+    this.#server.counts.bytes += bytes;
+    used.etag = etag;
+    used.bytes = log.appendedBytes;
+    const lags = indexes.filter(({ etagLag }) => etagLag > 0);
+    used.isBehind = lags.length > 0;
+    used.behind = behindOf(subject, lags);
+    const { operations, name } = database;
+    used.notedMicros = this.#noteOperations(operations, name, used.notedMicros);
+  }
+
+  /** Operations that were started after `afterMicros`, as events. @returns when the last one was */
+  #noteOperations(operations: Operations, database: string | null, afterMicros: number): number {
+    let newest = afterMicros;
+    for (const { id, kind, description: text, startedAt } of operations.list()) {
+      if (startedAt <= afterMicros) continue;
+      newest = Math.max(newest, startedAt);
+      this.event({ atMs: startedAt / 1000, kind, text, database, operationId: id });
+    }
+    return newest;
+  }
+
+  #ofProcess(at: number): Record<string, number> {
+    const { ms } = (this.#fsync[at] as CountedLatency).look([0.5, 0.99]);
+    const [FsyncP50 = Number.NaN, FsyncP99 = Number.NaN] = ms;
+    const { rss, heapUsed } = process.memoryUsage();
+    const lags = [...this.#used.values()].map(({ behind }) => behind["Behind"] ?? 0);
+    const LoopLag = this.#lags[at] as number; // one for each step
+    this.#lags[at] = 0;
+    return {
+      FsyncP50,
+      FsyncP99,
+      Behind: Math.max(0, ...lags),
+      Memory: rss,
+      Heap: heapUsed,
+      LoopLag,
+      Processor: this.#processorShare(at),
+    };
+  }
+
+  /** The share of one processor that was used since the last sample. */
+  #processorShare(at: number): number {
+    const before = this.#processor[at] as ProcessorUse; // one for each step
+    const now = processorUse();
+    this.#processor[at] = now;
+    return (now.usedMs - before.usedMs) / Math.max(1, now.atMs - before.atMs);
+  }
+}
+
+interface ProcessorUse {
+  readonly usedMs: number;
+  readonly atMs: number;
+}
+
+function processorUse(): ProcessorUse {
+  const { user, system } = process.cpuUsage();
+  return { usedMs: (user + system) / 1000, atMs: performance.now() };
+}
+
+/** The changes that indexes have not seen: of the one furthest behind, and of those that have columns or get one. */
+function behindOf(
+  { rings }: Subject,
+  lags: readonly { readonly name: string; readonly etagLag: number }[],
+): Record<string, number> {
+  const known = rings
+    .flatMap((ring) => [...ring.names()])
+    .filter((name) => name.startsWith(ofIndex));
+  const result: Record<string, number> = Object.fromEntries(known.map((name) => [name, 0]));
+  let free = namedColumnsMax - Object.keys(result).length;
+  let most = 0;
+  for (const { name, etagLag } of lags) {
+    most = Math.max(most, etagLag);
+    const column = ofIndex + name;
+    if (result[column] === undefined && free-- <= 0) continue;
+    result[column] = etagLag;
+  }
+  return { ...result, Behind: most };
+}
+
+/** Before the name of an index in that of its column. */
+const ofIndex = "Behind/";
+
+function keyOf({ name }: Database): string {
+  return name.toLowerCase();
+}

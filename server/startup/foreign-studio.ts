@@ -1,0 +1,38 @@
+/** The copy of RavenDB's Studio that a server shows instead of ours. */
+import { readFileSync, statSync } from "node:fs";
+import { folderFiles, zipFiles } from "../http/file-source.ts";
+import { pageHeaders, StaticFiles } from "../http/static-files.ts";
+import { StartError } from "../settings/start-error.ts";
+
+/** What RavenDB's Studio does besides: inline styles, functions made of texts, workers and pictures made of texts. */
+const policy = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "worker-src 'self' blob:",
+  "object-src 'none'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+/**
+ * The files that the setting Studio.Path names, a folder or a zip archive; undefined without it.
+ *
+ * @throws StartError setting-invalid
+ */
+export function readForeignStudio(path: string | undefined): StaticFiles | undefined {
+  if (path === undefined) return undefined;
+  try {
+    const source = statSync(path).isDirectory() ? folderFiles(path) : zipFiles(readFileSync(path));
+    const files = new StaticFiles(source, pageHeaders(policy));
+    if (files.has("index.html")) return files;
+    throw new Error("it has no index.html");
+  } catch (error) {
+    throw new StartError(
+      "setting-invalid",
+      `Studio.Path '${path}' is no copy of RavenDB's Studio, a folder or Raven.Studio.zip: ${(error as Error).message}`,
+    );
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * Documents in files of lines, JSON lines and CSV, read in the browser piece by piece. Numbers keep their digits.
+ *
+ * In CSV the first line names the columns, `Address.City` is a field of an object, and `@id` is the id. A cell in quotes is
+ * a text, or an array or object as JSON; one without is a number, true, false or null if it is spelled like one, else a
+ * text; an empty one is left out. The command line reads files the same way.
+ */
+export interface FileRow {
+  /** Where it begins. */
+  readonly line: number;
+  /** The document as JSON. */
+  readonly text: string;
+  readonly id: string | undefined;
+}
+
+/** The file is not as it should be; tells the line. */
+export class RowError extends Error {}
+
+export type RowFormat = "jsonl" | "csv";
+
+/** `orders.jsonl.gz` is JSON lines; null: it is read by the server. */
+export function formatOf(name: string): RowFormat | null {
+  const ending = /\.(jsonl|ndjson|csv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase();
+  return ending === undefined ? null : ending === "csv" ? "csv" : "jsonl";
+}
+
+/** UTF-16 units of one document, or of one line of CSV. */
+const lengthMax = 64 * 1024 * 1024;
+
+/** The rows of a file; `passed` is told how many bytes of it were read. @throws RowError */
+export async function* rowsOf(
+  file: Blob & { readonly name: string },
+  passed: (bytes: number) => void,
+): AsyncGenerator<FileRow> {
+  const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      passed(chunk.byteLength);
+      controller.enqueue(chunk);
+    },
+  });
+  let bytes = file.stream().pipeThrough(counting);
+  if (/\.gz$/i.test(file.name)) bytes = bytes.pipeThrough(new DecompressionStream("gzip"));
+  const texts = bytes.pipeThrough(new TextDecoderStream());
+  yield* formatOf(file.name) === "csv" ? csvRows(pieces(texts)) : jsonRows(pieces(texts));
+}
+
+async function* pieces(stream: ReadableStream<string>): AsyncGenerator<string> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Whoever stops early leaves the rest of the file unread.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** @throws RowError */
+export async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
+  let line = 0;
+  let held = "";
+  for await (const piece of source) {
+    const lines = (held + piece).split("\n");
+    held = lines.pop() as string; // a split gives one at least
+    if (held.length > lengthMax) throw new RowError(`Line ${line + lines.length + 1} is too long.`);
+    for (const text of lines) {
+      line++;
+      const row = jsonRow(line, text);
+      if (row !== null) yield row;
+    }
+  }
+  const row = jsonRow(line + 1, held);
+  if (row !== null) yield row;
+}
+
+function jsonRow(line: number, text: string): FileRow | null {
+  const trimmed = text.trim();
+  if (trimmed === "") return null;
+  let found: unknown;
+  try {
+    found = JSON.parse(trimmed);
+  } catch (error) {
+    throw new RowError(`Line ${line} is no JSON: ${(error as Error).message}`, { cause: error });
+  }
+  if (typeof found !== "object" || found === null || Array.isArray(found))
+    throw new RowError(`Line ${line} is no document: it must be an object.`);
+  const id = (found as { "@metadata"?: { "@id"?: unknown } })["@metadata"]?.["@id"];
+  return { line, text: trimmed, id: typeof id === "string" ? id : undefined };
+}
+
+interface Cell {
+  readonly value: string;
+  readonly isQuoted: boolean;
+}
+
+/** @throws RowError */
+export async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
+  let columns: string[] | null = null;
+  for await (const { line, cells } of recordsOf(source)) {
+    if (columns === null) {
+      columns = cells.map(({ value }) => value.trim());
+      const twice = columns.find((name, at) => columns?.indexOf(name) !== at);
+      if (columns.includes("")) throw new RowError("Line 1: a column has no name.");
+      if (twice !== undefined) throw new RowError(`Line 1: two columns are called "${twice}".`);
+    } else if (cells.length !== columns.length) {
+      throw new RowError(
+        `Line ${line} has ${cells.length} cells, and the first line has ${columns.length}.`,
+      );
+    } else yield csvRow(columns, cells, line);
+  }
+}
+
+/** Records of RFC 4180: a cell in quotes may have commas, doubled quotes and ends of lines in it. */
+async function* recordsOf(
+  source: AsyncIterable<string>,
+): AsyncGenerator<{ line: number; cells: Cell[] }> {
+  let cells: Cell[] = [];
+  let value = "";
+  let state: "start" | "plain" | "quoted" | "after" = "start";
+  let line = 1;
+  let first = 1;
+  const endCell = () => {
+    const isQuoted = state === "after";
+    cells.push({ value: isQuoted ? value : value.replace(/\r$/, ""), isQuoted });
+    value = "";
+    state = "start";
+  };
+  for await (const piece of source) {
+    for (const unit of piece) {
+      if (state === "quoted") {
+        if (unit === '"') state = "after";
+        else value += unit;
+        if (unit === "\n") line++;
+      } else if (unit === '"' && state !== "plain") {
+        // A quote after a quoted part is one quote of the text.
+        if (state === "after") value += '"';
+        state = "quoted";
+      } else if (unit === ",") endCell();
+      else if (unit === "\n") {
+        line++;
+        endCell();
+        const isEmpty = cells.length === 1 && cells[0]?.value === "" && !cells[0].isQuoted;
+        if (!isEmpty) yield { line: first, cells };
+        cells = [];
+        first = line;
+      } else if (state === "after") {
+        if (unit !== "\r") throw new RowError(`Line ${line}: text follows a closing quote.`);
+      } else {
+        value += unit;
+        state = "plain";
+      }
+      if (value.length > lengthMax) throw new RowError(`Line ${first} is too long.`);
+    }
+  }
+  if (state === "quoted") throw new RowError(`Line ${first}: a quote is not closed.`);
+  if (cells.length > 0 || value !== "" || state === "after") {
+    endCell();
+    yield { line: first, cells };
+  }
+}
+
+function csvRow(columns: readonly string[], cells: readonly Cell[], line: number): FileRow {
+  const root = new Members();
+  let id: string | undefined;
+  for (const [at, name] of columns.entries()) {
+    const cell = cells[at] as Cell; // as many as columns
+    if (name === "@id") id = cell.value === "" ? undefined : cell.value;
+    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), spellingOf(cell));
+  }
+  return { line, text: root.toString(), id };
+}
+
+/** Members of an object whose values are JSON already. */
+class Members {
+  readonly #members = new Map<string, Members | string>();
+
+  /** A path through what is no object keeps its dots. */
+  add([first = "", ...rest]: readonly string[], value: string): void {
+    const inner = this.#members.get(first) ?? new Members();
+    if (rest.length === 0 || !(inner instanceof Members)) {
+      this.#members.set([first, ...rest].join("."), value);
+      return;
+    }
+    this.#members.set(first, inner);
+    inner.add(rest, value);
+  }
+
+  toString(): string {
+    const members = [...this.#members].map(([name, value]) => `${JSON.stringify(name)}:${value}`);
+    return `{${members.join(",")}}`;
+  }
+}
+
+const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+function spellingOf({ value, isQuoted }: Cell): string {
+  if (isQuoted) return isStructure(value) ? value : JSON.stringify(value);
+  const word = value.toLowerCase();
+  if (word === "true" || word === "false" || word === "null") return word;
+  return numberPattern.test(value) ? value : JSON.stringify(value);
+}
+
+function isStructure(value: string): boolean {
+  if (!/^[[{]/.test(value)) return false;
+  try {
+    JSON.parse(value);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A plot over time, drawn by uPlot. Plots with one `group` share the crosshair. The colours are the theme's; series differ
+ * by their dashes too.
+ */
+import { useEffect, useRef } from "preact/hooks";
+import UPlot from "uplot";
+import { theme } from "../base/theme.ts";
+
+export interface PlotSeries {
+  readonly name: string;
+  /** As many as there are times; null: not known. */
+  readonly values: readonly (number | null)[];
+}
+
+export interface PlotEvent {
+  /** Seconds since 1970. */
+  readonly at: number;
+  readonly text: string;
+}
+
+interface Properties {
+  /** What is seen in it, in a sentence. */
+  readonly label: string;
+  /** Seconds since 1970, growing. */
+  readonly times: readonly number[];
+  readonly series: readonly PlotSeries[];
+  readonly events: readonly PlotEvent[];
+  readonly group: string;
+  format(value: number): string;
+}
+
+const height = 104;
+const dashes = [[], [5, 4], [1, 3]] as const;
+const colours = ["--series-1", "--series-2", "--series-3"] as const;
+
+export function Plot({ label, times, series, events, group, format }: Properties) {
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<UPlot | null>(null);
+  const shown = useRef({ events, format });
+  shown.current = { events, format };
+  const names = series.map(({ name }) => name).join("\n");
+  const colour = theme.value;
+  useEffect(() => {
+    const element = holder.current;
+    if (element === null) return undefined;
+    const width = Math.max(120, element.clientWidth);
+    const made = new UPlot(
+      optionsOf(width, names.split("\n"), group, shown),
+      dataOf(times, series),
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() => {
+      made.setSize({ width: Math.max(120, element.clientWidth), height });
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [names, group, colour]);
+  useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series, events]);
+  return <div ref={holder} class="canvas" role="img" aria-label={label} />;
+}
+
+function dataOf(times: readonly number[], series: readonly PlotSeries[]): UPlot.AlignedData {
+  return [[...times], ...series.map(({ values }) => [...values])];
+}
+
+function optionsOf(
+  width: number,
+  names: readonly string[],
+  group: string,
+  shown: { readonly current: Pick<Properties, "events" | "format"> },
+): UPlot.Options {
+  const styles = getComputedStyle(document.documentElement);
+  const colour = (name: string) => styles.getPropertyValue(name).trim();
+  const font = `10px ${styles.getPropertyValue("--sans")}`;
+  const axis = { stroke: colour("--text-3"), font, ticks: { show: false } };
+  return {
+    width,
+    height,
+    padding: [8, 4, 0, 4],
+    legend: { show: false },
+    cursor: { sync: { key: group }, drag: { x: false, y: false }, points: { size: 5 } },
+    scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, top(max)] } },
+    axes: [
+      { ...axis, size: 20, grid: { show: false }, space: 60 },
+      {
+        ...axis,
+        side: 1,
+        size: 48,
+        space: 28,
+        grid: { stroke: colour("--line"), width: 1 },
+        values: (_plot, values) => values.map((value) => shown.current.format(value)),
+      },
+    ],
+    series: [
+      {},
+      ...names.map(
+        (name, at): UPlot.Series => ({
+          label: name,
+          stroke: colour(colours[at % 3] as string), // there are three
+          width: 1.5,
+          dash: [...(dashes[at % 3] as readonly number[])], // likewise
+          points: { show: false },
+        }),
+      ),
+    ],
+    hooks: { draw: [(plot) => drawEvents(plot, shown.current.events, colour("--text-3"))] },
+  };
+}
+
+/** Above the largest value, so that a flat line is not at the edge. */
+function top(max: number | null): number {
+  return max === null || !(max > 0) ? 1 : max * 1.15;
+}
+
+/** A line through all of it where something has happened. */
+function drawEvents(plot: UPlot, events: readonly PlotEvent[], colour: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.setLineDash([2, 3]);
+  for (const { at } of events) {
+    const left = Math.round(plot.valToPos(at, "x", true));
+    if (left < bbox.left || left > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(left, bbox.top);
+    ctx.lineTo(left, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}

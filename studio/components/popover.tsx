@@ -1,0 +1,58 @@
+/** A button with a panel of choices under it. Esc and a click beside it close it. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface Properties {
+  readonly text: string;
+  readonly icon: IconName;
+  /** Called anew whenever the panel is drawn. */
+  children(close: () => void): ComponentChildren;
+}
+
+export function Popover({ text, icon, children }: Properties) {
+  const [isOpen, setOpen] = useState(false);
+  const ref = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    setOpen(false);
+    button.current?.focus();
+  };
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const pressed = (event: PointerEvent) => {
+      if (!ref.current?.contains(event.target as Node)) setOpen(false);
+    };
+    document.addEventListener("pointerdown", pressed);
+    return () => document.removeEventListener("pointerdown", pressed);
+  }, [isOpen]);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of what is inside arrive here
+    <div
+      ref={ref}
+      class="popover"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen) return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        class="btn quiet"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name={icon} />
+        {text}
+      </button>
+      {isOpen && (
+        <div class="panel" role="dialog" aria-label={text}>
+          {children(close)}
+        </div>
+      )}
+    </div>
+  );
+}

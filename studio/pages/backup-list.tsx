@@ -1,0 +1,619 @@
+/** The schedules of a database and the backups that were made; one now, restored, or verified. */
+import { useEffect, useState } from "preact/hooks";
+import {
+  type BackupDefinition,
+  type BackupRun,
+  type BackupTask,
+  definitionText,
+  isVerified,
+  type MadeBackup,
+  madeAtPoint,
+  madeByRun,
+  type RestorePoint,
+  type StartedOperation,
+} from "../base/backup-tasks.ts";
+import { send } from "../base/client.ts";
+import { ago, bytes, counted, moment, took, until } from "../base/format.ts";
+import { identity, isOperator } from "../base/identity.ts";
+import { useResource } from "../base/resource.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Icon } from "../components/icon.tsx";
+import { Bones, Failure } from "../components/messages.tsx";
+import { BackupWork, type Work } from "./backup-work.tsx";
+import { RestoreDialog } from "./restore-dialog.tsx";
+import { ScheduleForm } from "./schedule-form.tsx";
+
+interface Counts {
+  readonly CountOfDocuments: number;
+  readonly CountOfIndexes: number;
+  readonly CountOfAttachments: number;
+}
+
+const pollMs = 5000;
+
+/** The folder into which somebody has backed up by hand; nothing but its path is kept, in this browser. */
+const folderKey = (database: string) => `jackdaw-backup-folder ${database}`;
+
+/** Is it on, and not a continuous one, which runs all the time? */
+function isRunnable({ TaskState, FullBackupFrequency }: BackupTask): boolean {
+  return TaskState === "Enabled" && FullBackupFrequency !== null;
+}
+
+export function BackupList({ database }: { database: string }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const tasks = useResource<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, pollMs);
+  const stats = useResource<Counts>(`${base}/stats/essential`);
+  const [folder, setFolder] = useState(() => localStorage.getItem(folderKey(database)));
+  const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
+  const [isAsking, setAsking] = useState(false);
+  const [restored, setRestored] = useState<MadeBackup | null>(null);
+  const { work, setWork, error, runNow } = useWork(base);
+  const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
+  const runnable = schedules.filter(isRunnable);
+
+  const [first, ...others] = runnable;
+  const backUp = () =>
+    first !== undefined && others.length === 0 ? void runNow(first) : setAsking(true);
+  const showDone = () => {
+    setWork(null);
+    tasks.reload();
+  };
+  const verify = (made: MadeBackup) => setWork({ kind: "verification", made, key: "", id: null });
+  const hasAny = schedules.length > 0 || folder !== null;
+  return (
+    <>
+      <Head plan={() => setForm("new")} backUp={backUp} isBusy={work !== null} />
+      {error !== null && <Failure error={error} />}
+      {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
+      {tasks.isLoading && <Bones rows={4} />}
+      {work !== null && (
+        <BackupWork database={database} work={work} change={setWork} close={showDone} />
+      )}
+      {tasks.body !== undefined && !hasAny && work === null && (
+        <NeverBackedUp database={database} counts={stats.body} plan={() => setForm("new")} />
+      )}
+      {schedules.map((task) => (
+        <Schedule
+          key={task.TaskId}
+          database={database}
+          task={task}
+          edit={setForm}
+          changed={tasks.reload}
+          run={() => void runNow(task)}
+          restore={setRestored}
+          verify={verify}
+          isBusy={work !== null}
+        />
+      ))}
+      {folder !== null && work === null && (
+        <ByHand
+          key={folder}
+          folder={folder}
+          database={database}
+          restore={setRestored}
+          verify={verify}
+        />
+      )}
+      {isAsking && (
+        <BackUpNow
+          database={database}
+          tasks={runnable}
+          folder={folder ?? ""}
+          run={(task) => void runNow(task)}
+          started={(id, into) => {
+            setFolder(into);
+            setWork({ kind: "backup", id, taskId: null, folder: into });
+          }}
+          close={() => setAsking(false)}
+        />
+      )}
+      {form !== null && (
+        <ScheduleForm
+          database={database}
+          definition={form === "new" ? null : form}
+          saved={tasks.reload}
+          close={() => setForm(null)}
+        />
+      )}
+      {restored !== null && (
+        <RestoreDialog
+          made={restored}
+          database={database}
+          close={() => setRestored(null)}
+          started={(id, name) => setWork({ kind: "restore", id, name })}
+        />
+      )}
+    </>
+  );
+}
+
+function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; isBusy: boolean }) {
+  return (
+    <div class="head">
+      <h2>Backups</h2>
+      <span class="grow" />
+      <button type="button" class="btn" onClick={plan}>
+        <Icon name="plus" />
+        New schedule
+      </button>
+      <button type="button" class="btn primary" onClick={backUp} disabled={isBusy}>
+        Back up now
+      </button>
+    </div>
+  );
+}
+
+/** What is done now; one thing at a time. */
+function useWork(base: string) {
+  const [work, setWork] = useState<Work | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const runNow = async (task: BackupTask) => {
+    setError(null);
+    try {
+      const { body } = await send<StartedOperation>(
+        "POST",
+        `${base}/admin/backup/database?taskId=${task.TaskId}&isFullBackup=true`,
+      );
+      setWork({ kind: "backup", id: body.OperationId, taskId: task.TaskId, folder: null });
+    } catch (failed) {
+      setError(failed as Error);
+    }
+  };
+  return { work, setWork, error, runNow };
+}
+
+/** Says what is at stake. */
+function NeverBackedUp({
+  database,
+  counts,
+  plan,
+}: {
+  database: string;
+  counts: Counts | undefined;
+  plan: () => void;
+}) {
+  const parts =
+    counts === undefined
+      ? "all of it is"
+      : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")} are`;
+  return (
+    <div class="empty">
+      <Icon name="warn" kind="warn" />
+      <h2>{database} was never backed up from here</h2>
+      <p>
+        When its disk fails, {parts} gone. A schedule makes a backup by itself, say every night.
+      </p>
+      <button type="button" class="btn" onClick={plan}>
+        Make a schedule
+      </button>
+    </div>
+  );
+}
+
+function Schedule({
+  database,
+  task,
+  edit,
+  changed,
+  run,
+  restore,
+  verify,
+  isBusy,
+}: {
+  database: string;
+  task: BackupTask;
+  edit: (definition: BackupDefinition) => void;
+  changed: () => void;
+  run: () => void;
+  restore: (made: MadeBackup) => void;
+  verify: (made: MadeBackup) => void;
+  isBusy: boolean;
+}) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const query = `name=${encodeURIComponent(database)}&taskId=${task.TaskId}`;
+  const definition = useResource<BackupDefinition>(`/periodic-backup?${query}`, pollMs);
+  const history = useResource<{ Runs: BackupRun[] }>(`/periodic-backup/history?${query}`, pollMs);
+  const [isDeleting, setDeleting] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const isOn = task.TaskState === "Enabled";
+  const act = async (work: () => Promise<unknown>) => {
+    setError(null);
+    try {
+      await work();
+      changed();
+    } catch (failed) {
+      setError(failed as Error);
+    }
+  };
+  const turn = () =>
+    act(() =>
+      send(
+        "POST",
+        `${base}/admin/tasks/state?key=${task.TaskId}&type=Backup&disable=${String(isOn)}`,
+      ),
+    );
+  const folder = definition.body?.LocalSettings?.FolderPath ?? null;
+  const isContinuous = definition.body?.Continuous !== undefined;
+  const made = (history.body?.Runs ?? []).map((one) => madeByRun(one, folder));
+  return (
+    <section class="panel" aria-label={task.TaskName}>
+      <div class="cap">
+        <div class="grow stack-2">
+          <h2>{task.TaskName}</h2>
+          <p class="soft">
+            {definition.body === undefined ? "" : definitionText(definition.body)}{" "}
+            {folder === null ? "To S3." : <code>{folder}</code>}
+          </p>
+        </div>
+        <ScheduleState task={task} isContinuous={isContinuous} />
+        {isOn && !isContinuous && (
+          <button type="button" class="btn quiet" onClick={run} disabled={isBusy}>
+            Run
+          </button>
+        )}
+        <button
+          type="button"
+          class="btn quiet"
+          disabled={definition.body === undefined}
+          onClick={() => definition.body !== undefined && edit(definition.body)}
+        >
+          Edit
+        </button>
+        <button type="button" class="btn quiet" onClick={() => void turn()}>
+          {isOn ? "Switch off" : "Switch on"}
+        </button>
+        <button type="button" class="btn quiet danger" onClick={() => setDeleting(true)}>
+          Delete…
+        </button>
+      </div>
+      {error !== null && <Failure error={error} />}
+      {task.Error !== null && task.Error !== "" && (
+        <div class="note bad edge" role="status">
+          <Icon name="bad" />
+          <span>{task.Error.split("\n")[0]}</span>
+        </div>
+      )}
+      {isContinuous ? (
+        <Continuous query={query} folder={folder} restore={restore} />
+      ) : (
+        <MadeTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
+      )}
+      {isDeleting && (
+        <Dialog
+          title={`Delete the schedule ${task.TaskName}?`}
+          isAlert
+          close={() => setDeleting(false)}
+        >
+          <p>The backups that it made stay where they are. No more are made.</p>
+          <footer class="row">
+            <span class="grow" />
+            <button type="button" class="btn" onClick={() => setDeleting(false)}>
+              Keep it
+            </button>
+            <button
+              type="button"
+              class="btn danger full"
+              onClick={() => {
+                setDeleting(false);
+                void act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`));
+              }}
+            >
+              Delete {task.TaskName}
+            </button>
+          </footer>
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function ScheduleState({ task, isContinuous }: { task: BackupTask; isContinuous: boolean }) {
+  if (task.TaskState === "Disabled")
+    return (
+      <span class="state muted">
+        <Icon name="pause" />
+        Switched off
+      </span>
+    );
+  if (task.OnGoingBackup !== null)
+    return (
+      <span class="state run">
+        <Icon name="run" />
+        Running
+      </span>
+    );
+  const next = task.NextBackup;
+  const hasFailed = task.Error !== null && task.Error !== "";
+  return (
+    <span
+      class={hasFailed ? "state bad" : "state ok"}
+      title={next === null ? "" : moment(next.DateTime)}
+    >
+      <Icon name={hasFailed ? "bad" : "check"} />
+      {isContinuous || next === null ? "On" : `Next ${until(next.DateTime, Date.now())}`}
+    </span>
+  );
+}
+
+interface ContinuousStatus {
+  readonly Status: {
+    readonly FolderName?: string | null;
+    readonly LastFullBackup?: string | null;
+    readonly Continuous?: { readonly BehindInSec: number | null; readonly WaitingBytes: number };
+  } | null;
+}
+
+function Continuous({
+  query,
+  folder,
+  restore,
+}: {
+  query: string;
+  folder: string | null;
+  restore: (made: MadeBackup) => void;
+}) {
+  const { body } = useResource<ContinuousStatus>(`/periodic-backup/status?${query}`, 2000);
+  const status = body?.Status;
+  const place = status?.FolderName;
+  const behind = status?.Continuous?.BehindInSec ?? null;
+  if (!place) return <p class="body muted">Its first copy is being made.</p>;
+  return (
+    <div class="body row">
+      <span class="grow">
+        {behind === null
+          ? "How far it is behind is not known yet."
+          : `${behind} s behind, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} wait.`}
+      </span>
+      {folder !== null && isOperator(identity.value) && (
+        <button
+          type="button"
+          class="btn quiet"
+          onClick={() =>
+            restore({
+              time: status?.LastFullBackup ?? new Date().toISOString(),
+              isFull: true,
+              isEncrypted: false,
+              location: `${folder.replace(/[\\/]+$/, "")}/${place}`,
+              file: null,
+              bytes: null,
+              ms: null,
+              error: null,
+            })
+          }
+        >
+          Restore…
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What is in the folder into which one has backed up by hand. */
+function ByHand({
+  folder,
+  database,
+  restore,
+  verify,
+}: {
+  folder: string;
+  database: string;
+  restore: (made: MadeBackup) => void;
+  verify: (made: MadeBackup) => void;
+}) {
+  const [points, setPoints] = useState<RestorePoint[] | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const mayAsk = isOperator(identity.value);
+  useEffect(() => {
+    if (!mayAsk) return;
+    send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
+      json: { FolderPath: folder },
+    }).then(({ body }) => setPoints(body.List), setError);
+  }, [folder, mayAsk]);
+  const made = (points ?? [])
+    .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
+    .map(madeAtPoint);
+  return (
+    <section class="panel" aria-label="Made by hand">
+      <div class="cap">
+        <div class="grow stack-2">
+          <h2>Made by hand</h2>
+          <p class="soft">
+            In <code>{folder}</code>
+          </p>
+        </div>
+      </div>
+      {error !== null && <Failure error={error} />}
+      {points !== null && (
+        <MadeTable made={made} restore={restore} verify={verify} isBusy={false} />
+      )}
+    </section>
+  );
+}
+
+function MadeTable({
+  made,
+  restore,
+  verify,
+  isBusy,
+}: {
+  made: readonly MadeBackup[];
+  restore: (made: MadeBackup) => void;
+  verify: (made: MadeBackup) => void;
+  isBusy: boolean;
+}) {
+  if (made.length === 0) return <p class="body muted">None yet.</p>;
+  const nowMs = Date.now();
+  return (
+    <div class="scroll">
+      <table class="lines" aria-label="Backups">
+        <thead>
+          <tr>
+            <th>When</th>
+            <th>What</th>
+            <th>State</th>
+            <th class="num">Size</th>
+            <th class="num">Took</th>
+            <th>
+              <span class="hidden-label">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {made.map((one) => (
+            <tr key={`${one.time} ${one.file}`}>
+              <td class="l1" title={one.time}>
+                {moment(one.time)} <span class="muted">{ago(one.time, nowMs)}</span>
+              </td>
+              <td class="l0">
+                {one.isFull ? "Full" : "Changes"}
+                {one.isEncrypted ? ", encrypted" : ""}
+              </td>
+              <td class="l2">
+                <MadeState made={one} />
+              </td>
+              <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
+              <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
+              <td class="act">
+                {one.location !== null && isOperator(identity.value) && (
+                  <span class="row">
+                    {!one.isEncrypted && (
+                      <button
+                        type="button"
+                        class="btn quiet wide-only"
+                        disabled={isBusy}
+                        onClick={() => verify(one)}
+                      >
+                        Verify
+                      </button>
+                    )}
+                    <button
+                      type="button"
+                      class="btn quiet"
+                      disabled={isBusy}
+                      onClick={() => restore(one)}
+                    >
+                      Restore…
+                    </button>
+                  </span>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function MadeState({ made }: { made: MadeBackup }) {
+  const { error } = made;
+  if (error !== null)
+    return (
+      <span class="state bad" title={error}>
+        <Icon name="bad" />
+        <span class="cut">{error.split("\n")[0]}</span>
+      </span>
+    );
+  return (
+    <span class="state ok">
+      <Icon name="check" />
+      {isVerified(made) ? "Verified" : "Made"}
+    </span>
+  );
+}
+
+/** Asks where to, when there is not exactly one schedule. */
+function BackUpNow({
+  database,
+  tasks,
+  folder,
+  run,
+  started,
+  close,
+}: {
+  database: string;
+  tasks: readonly BackupTask[];
+  folder: string;
+  run: (task: BackupTask) => void;
+  started: (operationId: number, folder: string) => void;
+  close: () => void;
+}) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const rules = useResource<{ LocalRootPath: string | null }>(
+    `${base}/admin/periodic-backup/config`,
+  );
+  const [typed, setTyped] = useState(folder);
+  const [error, setError] = useState<Error | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const start = async () => {
+    setBusy(true);
+    try {
+      const { body } = await send<StartedOperation>("POST", `${base}/admin/backup`, {
+        json: { BackupType: "Backup", LocalSettings: { FolderPath: typed } },
+      });
+      localStorage.setItem(folderKey(database), typed);
+      close();
+      started(body.OperationId, typed);
+    } catch (failed) {
+      setError(failed as Error);
+      setBusy(false);
+    }
+  };
+  const root = rules.body?.LocalRootPath;
+  return (
+    <Dialog title={`Back up ${database} now`} close={close}>
+      {tasks.length > 0 && (
+        <div class="stack-2">
+          <span class="soft">By one of its schedules:</span>
+          {tasks.map((task) => (
+            <button
+              key={task.TaskId}
+              type="button"
+              class="btn"
+              onClick={() => {
+                close();
+                run(task);
+              }}
+            >
+              {task.TaskName}
+            </button>
+          ))}
+        </div>
+      )}
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (typed !== "") void start();
+        }}
+      >
+        <label class="form">
+          Folder on the server
+          <div class="field">
+            <input
+              autofocus
+              value={typed}
+              placeholder={root ?? "/var/backups/jackdaw"}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </div>
+          <small>
+            {root == null
+              ? "Its whole path; another disk than the one with the data is best."
+              : `Below ${root}: the server's settings allow no other place.`}
+          </small>
+        </label>
+        {error !== null && <Failure error={error} />}
+        <footer class="row">
+          <span class="grow" />
+          <button type="button" class="btn" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="btn primary" disabled={typed === "" || isBusy}>
+            {isBusy ? "Starting" : `Back up ${database}`}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,43 @@
+/** Page 10: backups and their schedules, import, export, sample data. */
+import { address, href, setQuery } from "../base/router.ts";
+import { panel, Tabs } from "../components/tabs.tsx";
+import { usePage } from "../shell/page.ts";
+import { BackupList } from "./backup-list.tsx";
+import { ExportForm } from "./export-form.tsx";
+import { ImportForm } from "./import-form.tsx";
+import { SampleData } from "./sample-data.tsx";
+
+const tabs = [
+  { key: "backups", text: "Backups" },
+  { key: "import", text: "Import" },
+  { key: "export", text: "Export" },
+  { key: "sample", text: "Sample data" },
+] as const;
+type TabKey = (typeof tabs)[number]["key"];
+
+export function BackupPage({ database }: { database: string }) {
+  usePage("backup", [
+    { text: database, to: href(["db", database, "docs"]) },
+    { text: "Backup and import" },
+  ]);
+  const wanted = address.value.query.get("tab");
+  const chosen: TabKey = tabs.find(({ key }) => key === wanted)?.key ?? "backups";
+  return (
+    <div class="page fill">
+      <h1 class="hidden-label">Backup and import</h1>
+      <Tabs
+        label="Backup and import"
+        name="backup"
+        tabs={tabs}
+        chosen={chosen}
+        choose={(tab) => setQuery({ tab })}
+      />
+      <div class="page scroll" {...panel("backup", chosen)}>
+        {chosen === "backups" && <BackupList database={database} />}
+        {chosen === "import" && <ImportForm database={database} />}
+        {chosen === "export" && <ExportForm database={database} />}
+        {chosen === "sample" && <SampleData database={database} />}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,191 @@
+/** Page 9: who may do what, by certificate. Only operators see it. */
+import { useState } from "preact/hooks";
+import {
+  type Certificate,
+  type CertificateUse,
+  clearanceTexts,
+  expiryOf,
+  rightsText,
+  shortThumbprint,
+} from "../base/certificates.ts";
+import { ServerError } from "../base/client.ts";
+import { ago, counted, moment, until } from "../base/format.ts";
+import { identity } from "../base/identity.ts";
+import { useResource } from "../base/resource.ts";
+import { address, setQuery } from "../base/router.ts";
+import { Icon } from "../components/icon.tsx";
+import { Bones, Empty, Failure } from "../components/messages.tsx";
+import { usePage } from "../shell/page.ts";
+import { CertificateDrawer } from "./certificate-drawer.tsx";
+import { NewCertificate } from "./certificate-form.tsx";
+
+const pollMs = 30_000;
+
+export function CertificatesPage() {
+  usePage("certificates", [{ text: "Certificates" }]);
+  const list = useResource<{ Results: Certificate[] }>(
+    "/admin/certificates?metadataOnly=true",
+    pollMs,
+  );
+  const use = useResource<CertificateUse>("/admin/certificates/usage", pollMs);
+  const mine = useResource<{ Thumbprint?: string } | null>("/certificates/whoami");
+  const [isMaking, setMaking] = useState(false);
+  const all = list.body?.Results ?? [];
+  const wanted = address.value.query.get("select");
+  const chosen = all.find(({ Thumbprint }) => Thumbprint === wanted);
+  const nowMs = Date.now();
+  const ending = all.filter((one) => expiryOf(one, nowMs).state !== "good").length;
+  const own = mine.body?.Thumbprint;
+  const reload = () => {
+    list.reload();
+    use.reload();
+  };
+  return (
+    <div class="beside">
+      <div class="page">
+        <div class="head">
+          <h1>Certificates</h1>
+          <span class="muted cut">
+            {list.body === undefined ? "" : counted(all.length, "certificate")}
+            {ending > 0 && `, ${ending} ${ending === 1 ? "ends" : "end"} soon or has ended`}
+          </span>
+          <span class="grow" />
+          <button type="button" class="btn primary" onClick={() => setMaking(true)}>
+            <Icon name="plus" />
+            New certificate
+          </button>
+        </div>
+        {list.error !== undefined && <Refused error={list.error} retry={list.reload} />}
+        {list.isLoading && <Bones rows={5} />}
+        {list.body !== undefined && all.length === 0 && <Unsecured />}
+        {all.length > 0 && <CertificateTable all={all} own={own} chosen={chosen} nowMs={nowMs} />}
+        {all.length > 0 && (
+          <p class="muted">
+            Who connects is checked against this list: a certificate that is revoked ends its open
+            requests at once.
+          </p>
+        )}
+      </div>
+      {chosen !== undefined && (
+        <CertificateDrawer
+          key={chosen.Thumbprint}
+          certificate={chosen}
+          isOwn={chosen.Thumbprint === own}
+          use={use.body}
+          changed={reload}
+          close={() => setQuery({ select: undefined })}
+        />
+      )}
+      {isMaking && (
+        <NewCertificate
+          title="New certificate"
+          terms={{ Name: "", SecurityClearance: "ValidUser", Permissions: {} }}
+          changed={reload}
+          close={() => setMaking(false)}
+        />
+      )}
+    </div>
+  );
+}
+
+function CertificateTable({
+  all,
+  own,
+  chosen,
+  nowMs,
+}: {
+  all: readonly Certificate[];
+  own: string | undefined;
+  chosen: Certificate | undefined;
+  nowMs: number;
+}) {
+  return (
+    <div class="panel scroll">
+      <table class="lines" aria-label="Certificates">
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th>Clearance</th>
+            <th>Databases</th>
+            <th>Ends</th>
+            <th>Thumbprint</th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map((one) => (
+            <tr key={one.Thumbprint} aria-selected={one === chosen}>
+              <td class="l1">
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => setQuery({ select: one.Thumbprint })}
+                >
+                  {one.Name}
+                </button>{" "}
+                {one.Thumbprint === own && <span class="chip">You</span>}
+              </td>
+              <td class="l3">{clearanceTexts[one.SecurityClearance] ?? one.SecurityClearance}</td>
+              <td class="l0 soft">{one.Usage === "RavenServer" ? "–" : rightsText(one)}</td>
+              <td class="l2">
+                <Ends certificate={one} nowMs={nowMs} />
+              </td>
+              <td class="l0 mono" title={one.Thumbprint}>
+                {shortThumbprint(one.Thumbprint)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Ends({ certificate, nowMs }: { certificate: Certificate; nowMs: number }) {
+  const { state, atMs } = expiryOf(certificate, nowMs);
+  if (certificate.Disabled)
+    return (
+      <span class="state muted">
+        <Icon name="pause" />
+        Switched off
+      </span>
+    );
+  if (state === "over")
+    return (
+      <span class="state bad" title={moment(atMs)}>
+        <Icon name="bad" />
+        {ago(atMs, nowMs)}
+      </span>
+    );
+  if (state === "soon")
+    return (
+      <span class="state warn" title={moment(atMs)}>
+        <Icon name="warn" />
+        {until(atMs, nowMs)}
+      </span>
+    );
+  return <span title={moment(atMs)}>{until(atMs, nowMs)}</span>;
+}
+
+function Unsecured() {
+  return (
+    <Empty icon="cert" title="This server asks for no certificates">
+      <p>
+        Everybody who reaches it may do everything. Start it with an address that begins with
+        https://, and it makes certificates for itself and for you.
+      </p>
+    </Empty>
+  );
+}
+
+function Refused({ error, retry }: { error: Error; retry: () => void }) {
+  if (!(error instanceof ServerError) || error.status !== 403)
+    return <Failure error={error} retry={retry} />;
+  return (
+    <Empty icon="cert" title="Certificates are for operators">
+      <p>
+        Your certificate <i>{identity.value?.name}</i> may not see them. An operator can change
+        that.
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,395 @@
+/** A document that is there: its text, which is edited and saved with the change vector it was read with, and what hangs on it. */
+import { useMemo, useRef, useState } from "preact/hooks";
+import { send } from "../../base/client.ts";
+import { ago, bytes, when } from "../../base/format.ts";
+import { address, href, open, setQuery } from "../../base/router.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Diff } from "../../components/diff.tsx";
+import { Icon } from "../../components/icon.tsx";
+import { JsonTree } from "../../components/json-tree.tsx";
+import { Failure } from "../../components/messages.tsx";
+import { panel, Tabs } from "../../components/tabs.tsx";
+import { useEditedText } from "../../editor/edited-text.ts";
+import { CodeEditor } from "../../editor/editor.tsx";
+import { printSource } from "../../json/json-source.ts";
+import { changesOf } from "../../json/merge.ts";
+import { Conflict } from "./conflict.tsx";
+import { draftKey, dropDraft, keepDraft, readDraft } from "./draft.ts";
+import { useNewer } from "./newest.ts";
+import { fieldsChanged, parsedText } from "./parsed-text.ts";
+import { useSaving } from "./saving.ts";
+import { Side } from "./side.tsx";
+import { collectionOf, readVersion, type Version } from "./version.ts";
+
+interface Properties {
+  database: string;
+  base: string;
+  id: string;
+  version: Version;
+  setVersion: (version: Version) => void;
+}
+
+type Opened = ReturnType<typeof useOpened>;
+
+export function OpenedDocument(properties: Properties) {
+  const opened = useOpened(properties);
+  const { database, base, id, version } = properties;
+  const { edited, parsed, saving, newer } = opened;
+  const view = address.value.query.get("view") ?? "json";
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of what is inside arrive here
+    <div
+      class="pane fills"
+      onKeyDown={(event) =>
+        commandKey(event, { s: opened.save, d: () => open(cloneAddress(database, id, version)) })
+      }
+    >
+      <Tools opened={opened} properties={properties} />
+      <Notes opened={opened} properties={properties} />
+      <div class="split">
+        <div class="pane">
+          <Tabs
+            label="The document as"
+            name="view"
+            tabs={[
+              { key: "json", text: "JSON" },
+              { key: "tree", text: "Tree" },
+              { key: "meta", text: "Metadata", count: version.wholeMetadata.size },
+            ]}
+            chosen={view}
+            choose={(key) => setQuery({ view: key === "json" ? undefined : key })}
+          />
+          <div class="pane grow" {...panel("view", view)}>
+            {view === "tree" && parsed.content !== null && (
+              <JsonTree label={`Values of ${id}`} node={parsed.content} />
+            )}
+            {view === "meta" && (
+              <JsonTree label={`Metadata of ${id}`} node={version.wholeMetadata} />
+            )}
+            {(view === "json" || (view === "tree" && parsed.content === null)) && (
+              <CodeEditor
+                language="json"
+                label={`Document ${id}`}
+                text={edited.text}
+                revision={edited.revision}
+                marks={parsed.mark === null ? [] : [parsed.mark]}
+                changed={opened.typed}
+                commands={{ "Mod-s": opened.save, "Shift-Alt-f": opened.format }}
+              />
+            )}
+          </div>
+        </div>
+        <Side
+          database={database}
+          base={base}
+          id={id}
+          version={version}
+          text={edited.text}
+          hasChanges={opened.hasChanges}
+          reread={opened.reread}
+        />
+      </div>
+      {saving.theirs !== null && parsed.content !== null && (
+        <Conflict
+          id={id}
+          base={version}
+          theirs={saving.theirs}
+          mine={parsed.content}
+          close={saving.drop}
+          takeTheirs={() => {
+            const { theirs } = saving;
+            saving.drop();
+            if (theirs !== null) opened.take(theirs);
+          }}
+          save={(both) => saving.theirs !== null && void saving.store(both, saving.theirs)}
+        />
+      )}
+      {opened.isComparing && newer !== null && newer !== "deleted" && (
+        <Compare
+          id={id}
+          theirs={newer}
+          mine={edited.text}
+          close={() => opened.setComparing(false)}
+          take={() => opened.take(newer)}
+        />
+      )}
+      {opened.isDeleting && (
+        <DeleteDialog properties={properties} close={() => opened.setDeleting(false)} />
+      )}
+    </div>
+  );
+}
+
+/** What is edited of the document, and what the server has. */
+function useOpened({ database, base, id, version, setVersion }: Properties) {
+  const stored = useMemo(() => printSource(version.content), [version]);
+  const edited = useEditedText(stored);
+  const { text, replace } = edited;
+  const key = draftKey(database, id);
+  const [draft, setDraft] = useState(() => readDraft(key));
+  const [isComparing, setComparing] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
+  const take = (found: Version) => {
+    dropDraft(key);
+    setDraft(null);
+    setComparing(false);
+    setVersion(found);
+    replace(printSource(found.content));
+  };
+  const saving = useSaving(base, id, take);
+  const newer = useNewer(database, base, id, version, saving.isSaving, setVersion);
+  const parsed = useMemo(() => parsedText(text), [text]);
+  const { content } = parsed;
+  const changed =
+    content === null ? null : changesOf(version.content, version.content, content).length;
+  const isGone = newer === "deleted";
+  const canSave = content !== null && (changed !== 0 || isGone) && !saving.isSaving;
+  const hasChanges = text !== stored;
+  const save = () => {
+    if (content !== null && canSave) void saving.store(content, version, isGone);
+  };
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const latest = useRef({ text, version, stored });
+  latest.current = { text, version, stored };
+  const keep = () => {
+    const now = latest.current;
+    if (now.text === now.stored) dropDraft(key);
+    else keepDraft(key, now.text, now.version);
+  };
+  const typed = (now: string) => {
+    edited.typed(now);
+    setDraft(null);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(keep, 300);
+  };
+  return {
+    edited,
+    typed,
+    parsed,
+    saving,
+    newer,
+    changed,
+    canSave,
+    hasChanges,
+    save,
+    take,
+    draft,
+    isComparing,
+    setComparing,
+    isDeleting,
+    setDeleting,
+    format: () => content !== null && replace(printSource(content)),
+    revert: () => {
+      dropDraft(key);
+      replace(stored);
+    },
+    openDraft: () => {
+      if (draft === null) return;
+      setVersion(draft.began);
+      replace(draft.text);
+      setDraft(null);
+    },
+    dropDraft: () => {
+      dropDraft(key);
+      setDraft(null);
+    },
+    /** After a change of what hangs on it. */
+    reread: () => void readVersion(base, id).then(setVersion, () => undefined),
+  };
+}
+
+/** Runs what Ctrl (on a Mac ⌘) and a letter stand for. */
+function commandKey(event: KeyboardEvent, commands: Readonly<Record<string, () => void>>): void {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.defaultPrevented) return;
+  const run = commands[event.key];
+  if (run === undefined) return;
+  event.preventDefault();
+  run();
+}
+
+function cloneAddress(database: string, id: string, version: Version): string {
+  return href(["db", database, "doc"], { new: collectionOf(version) ?? "@", from: id });
+}
+
+interface PartProperties {
+  opened: Opened;
+  properties: Properties;
+}
+
+function Tools({ opened, properties: { database, id, version } }: PartProperties) {
+  const { edited, parsed, saving, changed, canSave, hasChanges } = opened;
+  const collection = collectionOf(version);
+  const state = saving.isSaving
+    ? "Saving"
+    : changed === 0
+      ? hasChanges
+        ? ""
+        : saving.said
+      : changed === null
+        ? ""
+        : fieldsChanged(changed);
+  return (
+    <div class="tools">
+      <h1 class="mono cut">{id}</h1>
+      <button
+        type="button"
+        class="btn quiet icon"
+        aria-label="Copy the id"
+        onClick={() => void navigator.clipboard?.writeText(id)}
+      >
+        <Icon name="copy" />
+      </button>
+      {collection !== undefined && (
+        <a class="chip wide-only" href={href(["db", database, "docs", collection])}>
+          {collection}
+        </a>
+      )}
+      <span class="muted nowrap">{bytes(new Blob([edited.text]).size)}</span>
+      <span class="muted wide-only nowrap" title={version.lastModified}>
+        changed {ago(version.lastModified, Date.now())}
+      </span>
+      <span class="grow" />
+      <span class="muted" role="status">
+        {state}
+      </span>
+      <a class="btn quiet" href={cloneAddress(database, id, version)} title="Ctrl D">
+        Clone
+      </a>
+      <button type="button" class="btn quiet danger" onClick={() => opened.setDeleting(true)}>
+        Delete
+      </button>
+      <button
+        type="button"
+        class="btn quiet"
+        onClick={opened.format}
+        disabled={parsed.content === null}
+      >
+        Format
+      </button>
+      <button type="button" class="btn quiet" onClick={opened.revert} disabled={!hasChanges}>
+        Revert
+      </button>
+      <button
+        type="button"
+        class="btn primary"
+        onClick={opened.save}
+        disabled={!canSave}
+        aria-describedby="problem"
+      >
+        Save
+        <kbd class="wide-only">Ctrl S</kbd>
+      </button>
+    </div>
+  );
+}
+
+/** What is wrong with the text, and what happened on the server. */
+function Notes({ opened, properties: { id } }: PartProperties) {
+  const { parsed, saving, newer, draft } = opened;
+  return (
+    <>
+      {parsed.mark !== null && (
+        <p id="problem" class="note bad edge">
+          <Icon name="bad" />
+          {parsed.mark.message}
+        </p>
+      )}
+      {saving.error !== null && <Failure error={saving.error} />}
+      {newer === "deleted" && (
+        <p class="note warn edge" role="status">
+          <Icon name="warn" />
+          {id} was deleted on the server. Save makes it again.
+        </p>
+      )}
+      {newer !== null && newer !== "deleted" && (
+        <div class="note warn edge" role="status">
+          <Icon name="warn" />
+          <span class="grow">
+            This document changed on the server {ago(newer.lastModified, Date.now())}.
+          </span>
+          <button type="button" class="link" onClick={() => opened.setComparing(true)}>
+            Compare
+          </button>
+        </div>
+      )}
+      {draft !== null && (
+        <div class="note edge" role="status">
+          <Icon name="clock" />
+          <span class="grow">You have a draft of {when(draft.atMs)}.</span>
+          <button type="button" class="link" onClick={opened.openDraft}>
+            Open it
+          </button>
+          <button type="button" class="link" onClick={opened.dropDraft}>
+            Throw it away
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+interface CompareProperties {
+  id: string;
+  theirs: Version;
+  mine: string;
+  close: () => void;
+  take: () => void;
+}
+
+function Compare({ id, theirs, mine, close, take }: CompareProperties) {
+  return (
+    <Dialog title={`${id}: yours, and on the server now`} close={close} isBig>
+      <Diff before={mine} after={printSource(theirs.content)} title="Yours → on the server now" />
+      <div class="row">
+        <span class="grow" />
+        <button type="button" class="btn" onClick={close}>
+          Keep mine
+        </button>
+        <button type="button" class="btn primary" onClick={take}>
+          Take theirs
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface DeleteProperties {
+  properties: Properties;
+  close: () => void;
+}
+
+function DeleteDialog({ properties: { database, base, id, version }, close }: DeleteProperties) {
+  const [error, setError] = useState<Error | null>(null);
+  const remove = async () => {
+    try {
+      await send("DELETE", `${base}/docs?id=${encodeURIComponent(id)}`, {
+        headers: { "If-Match": `"${version.changeVector}"` },
+      });
+      dropDraft(draftKey(database, id));
+      const collection = collectionOf(version);
+      open(href(["db", database, "docs", ...(collection === undefined ? [] : [collection])]));
+    } catch (failed) {
+      setError(failed as Error);
+    }
+  };
+  const keepsRevisions = String(version.wholeMetadata.get("@flags") ?? "").includes("HasRevisions");
+  return (
+    <Dialog title={`Delete ${id}?`} close={close} isAlert>
+      <p>
+        {keepsRevisions
+          ? "Its revisions are kept: it can be brought back from Deleted, kept."
+          : "It goes with its attachments, counters and time series. This cannot be undone."}
+      </p>
+      {error !== null && <Failure error={error} />}
+      <div class="row">
+        <span class="grow" />
+        <button type="button" class="btn" onClick={close}>
+          Cancel
+        </button>
+        <button type="button" class="btn danger full" onClick={() => void remove()}>
+          Delete {id}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

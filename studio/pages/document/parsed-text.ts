@@ -1,0 +1,28 @@
+/** The content of a text that is edited; or what is wrong with it, and where. */
+import { counted } from "../../base/format.ts";
+import type { Mark } from "../../editor/code-mirror.ts";
+import { JsonError, type JsonMembers, parseSource } from "../../json/json-source.ts";
+
+export interface ParsedText {
+  readonly content: JsonMembers | null;
+  readonly mark: Mark | null;
+}
+
+export function parsedText(text: string): ParsedText {
+  try {
+    const node = parseSource(text);
+    if (!(node instanceof Map)) throw new JsonError("A document is an object: { … }", 0);
+    return { content: node, mark: null };
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    const line = text.slice(0, error.at).split("\n").length;
+    return {
+      content: null,
+      mark: { from: error.at, to: error.at + 1, message: `Line ${line}: ${error.message}` },
+    };
+  }
+}
+
+export function fieldsChanged(fields: number): string {
+  return counted(fields, "field changed", "fields changed");
+}

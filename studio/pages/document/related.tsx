@@ -1,0 +1,228 @@
+/** Documents that this one refers to, and those that refer to it. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get, ServerError, send } from "../../base/client.ts";
+import { count } from "../../base/format.ts";
+import { href } from "../../base/router.ts";
+import { Failure } from "../../components/messages.tsx";
+import type { JsonMembers, JsonNode } from "../../json/json-source.ts";
+import { quoted } from "../documents/list-rows.ts";
+
+interface Properties {
+  readonly database: string;
+  readonly base: string;
+  readonly id: string;
+  readonly content: JsonMembers;
+}
+
+interface Reference {
+  readonly path: string;
+  readonly id: string;
+}
+
+const idLike = /^[A-Za-z][\w-]*\/[\w./-]{1,200}$/;
+/** In one request for documents. */
+const referencesMax = 100;
+
+/** Texts that look like ids, each once, with the path to the first. */
+export function referencesIn(content: JsonMembers, self: string): Reference[] {
+  const found = new Map<string, string>();
+  const walk = (node: JsonNode, path: string) => {
+    if (typeof node === "string") {
+      if (idLike.test(node) && node !== self && !found.has(node)) found.set(node, path);
+    } else if (Array.isArray(node)) {
+      for (const one of node) walk(one, `${path}[]`);
+    } else if (node instanceof Map) {
+      for (const [name, value] of node) walk(value, path === "" ? name : `${path}.${name}`);
+    }
+  };
+  walk(content, "");
+  return [...found].slice(0, referencesMax).map(([id, path]) => ({ id, path }));
+}
+
+export function Related({ database, base, id, content }: Properties) {
+  const references = useMemo(() => referencesIn(content, id), [content, id]);
+  const there = useExisting(base, references);
+  return (
+    <div class="scroll grow side-body">
+      <h3>In this document</h3>
+      {references.length === 0 && <p class="muted">No text in it looks like an id.</p>}
+      <ul class="parts">
+        {references.map((reference) => (
+          <li key={reference.id} class="row">
+            <a class="idlink" href={href(["db", database, "doc", reference.id])}>
+              {reference.id}
+            </a>
+            <span class="grow" />
+            {there !== null && !there.has(reference.id.toLowerCase()) && (
+              <span class="warn">not there</span>
+            )}
+            <span class="muted mono">{reference.path}</span>
+          </li>
+        ))}
+      </ul>
+      <h3>Refer to it</h3>
+      <Referring key={id} database={database} base={base} id={id} />
+    </div>
+  );
+}
+
+/** Which of them exist; null: not known yet. */
+function useExisting(base: string, references: readonly Reference[]): ReadonlySet<string> | null {
+  const [there, setThere] = useState<ReadonlySet<string> | null>(null);
+  const query = references.map(({ id }) => `id=${encodeURIComponent(id)}`).join("&");
+  useEffect(() => {
+    setThere(null);
+    if (query === "") return undefined;
+    const abort = new AbortController();
+    get<{ Results: readonly ({ "@metadata": { "@id": string } } | null)[] }>(
+      `${base}/docs?${query}&metadataOnly=true`,
+      abort.signal,
+    ).then(
+      ({ body }) =>
+        setThere(
+          new Set(
+            body.Results.flatMap((one) =>
+              one === null ? [] : [one["@metadata"]["@id"].toLowerCase()],
+            ),
+          ),
+        ),
+      (error: Error) => {
+        // 404: none of them is.
+        if (error instanceof ServerError && error.status === 404) setThere(new Set());
+      },
+    );
+    return () => abort.abort();
+  }, [base, query]);
+  return there;
+}
+
+interface Field {
+  readonly collection: string;
+  readonly path: string;
+}
+
+interface Found extends Field {
+  readonly total: number;
+  readonly ids: readonly string[];
+}
+
+const collectionsMax = 30;
+const sampleRows = 16;
+const shownIds = 5;
+
+function Referring({ database, base, id }: { database: string; base: string; id: string }) {
+  const [found, setFound] = useState<readonly Found[] | null>(null);
+  const [isLooking, setLooking] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const look = async () => {
+    setLooking(true);
+    setError(null);
+    try {
+      const fields = await referringFields(base, id);
+      const results = await Promise.all(fields.map((field) => asked(base, id, field)));
+      setFound(results.filter(({ total }) => total > 0));
+    } catch (failed) {
+      setError(failed as Error);
+    } finally {
+      setLooking(false);
+    }
+  };
+  if (error !== null) return <Failure error={error} retry={() => void look()} />;
+  if (found === null) {
+    return (
+      <div class="stack">
+        <p class="muted">
+          Fields of other collections that have ids like this one are asked for it; the server makes
+          an index for each.
+        </p>
+        <div>
+          <button type="button" class="btn" disabled={isLooking} onClick={() => void look()}>
+            {isLooking ? "Looking" : "Look for them"}
+          </button>
+        </div>
+      </div>
+    );
+  }
+  if (found.length === 0) return <p class="muted">No document refers to it.</p>;
+  return (
+    <ul class="parts">
+      {found.map(({ collection, path, total, ids }) => (
+        <li key={`${collection} ${path}`}>
+          <div class="row">
+            <a
+              href={href(["db", database, "docs", collection], {
+                where: `${path} = '${id.replaceAll("'", "\\'")}'`,
+              })}
+            >
+              {count(total)} {collection}
+            </a>
+            <span class="grow" />
+            <span class="muted mono">{path}</span>
+          </div>
+          <div class="row wraps">
+            {ids.map((one) => (
+              <a key={one} class="ref" href={href(["db", database, "doc", one])}>
+                {one}
+              </a>
+            ))}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Fields that in some documents have ids of the same kind. */
+async function referringFields(base: string, id: string): Promise<Field[]> {
+  const kind = id.slice(0, id.search(/[/|]/) + 1).toLowerCase();
+  if (kind === "") return [];
+  const { body } = await get<{ Collections: Record<string, number> }>(`${base}/collections/stats`);
+  const names = Object.keys(body.Collections).filter((name) => !name.startsWith("@"));
+  const found = await Promise.all(
+    names.slice(0, collectionsMax).map(async (collection) => {
+      const json = { Query: `from ${quoted(collection)}`, PageSize: sampleRows };
+      const { body: sample } = await send<{ Results: Record<string, unknown>[] }>(
+        "POST",
+        `${base}/queries`,
+        { json },
+      );
+      const paths = new Set<string>();
+      for (const row of sample.Results) collectPaths(row, "", kind, paths);
+      return [...paths].map((path): Field => ({ collection, path }));
+    }),
+  );
+  return found.flat();
+}
+
+function collectPaths(value: unknown, path: string, kind: string, paths: Set<string>): void {
+  if (typeof value === "string") {
+    if (value.toLowerCase().startsWith(kind)) paths.add(path);
+  } else if (Array.isArray(value)) {
+    for (const one of value) collectPaths(one, `${path}[]`, kind, paths);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [name, inner] of Object.entries(value)) {
+      if (name !== "@metadata" && /^[A-Za-z_]\w*$/.test(name))
+        collectPaths(inner, path === "" ? name : `${path}.${name}`, kind, paths);
+    }
+  }
+}
+
+async function asked(base: string, id: string, { collection, path }: Field): Promise<Found> {
+  const json = {
+    Query: `from ${quoted(collection)} where ${path} = $id`,
+    QueryParameters: { id },
+    PageSize: shownIds,
+    WaitForNonStaleResults: true,
+    WaitForNonStaleResultsTimeout: "00:00:15",
+  };
+  const { body } = await send<{
+    TotalResults: number;
+    Results: { "@metadata": { "@id": string } }[];
+  }>("POST", `${base}/queries`, { json });
+  return {
+    collection,
+    path,
+    total: body.TotalResults,
+    ids: body.Results.map((one) => one["@metadata"]["@id"]),
+  };
+}

@@ -1,0 +1,96 @@
+/** What hangs on a document: revisions, attachments, counters, time series, and documents related to it. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get } from "../../base/client.ts";
+import { address, setQuery } from "../../base/router.ts";
+import { panel, Tabs } from "../../components/tabs.tsx";
+import { Attachments, attachmentsOf } from "./attachments.tsx";
+import { Counters } from "./counters.tsx";
+import { Related, referencesIn } from "./related.tsx";
+import { Revisions } from "./revisions.tsx";
+import { Series } from "./series.tsx";
+import type { Version } from "./version.ts";
+
+interface Properties {
+  readonly database: string;
+  readonly base: string;
+  readonly id: string;
+  readonly version: Version;
+  /** In the editor. */
+  readonly text: string;
+  readonly hasChanges: boolean;
+  reread(): void;
+}
+
+const sides = ["revisions", "attachments", "counters", "series", "related"] as const;
+type SideName = (typeof sides)[number];
+
+function isSide(name: string | null): name is SideName {
+  return (sides as readonly (string | null)[]).includes(name);
+}
+
+export function Side({ database, base, id, version, text, hasChanges, reread }: Properties) {
+  const asked = address.value.query.get("side");
+  const chosen = isSide(asked) ? asked : "revisions";
+  const [revisions, setRevisions] = useState<number>();
+  const [counters, setCounters] = useState<number>();
+  const listed = (name: string) => {
+    const names = version.wholeMetadata.get(name);
+    return Array.isArray(names) ? names.length : 0;
+  };
+  useEffect(() => {
+    const abort = new AbortController();
+    get<{ RevisionsCount: number }>(
+      `${base}/revisions/count?id=${encodeURIComponent(id)}`,
+      abort.signal,
+    ).then(
+      ({ body }) => setRevisions(body.RevisionsCount),
+      // The tab has no number, then.
+      () => undefined,
+    );
+    return () => abort.abort();
+  }, [base, id, version.changeVector]);
+  const related = useMemo(() => referencesIn(version.content, id).length, [version, id]);
+  const tabs = [
+    { key: "revisions", text: "Revisions", count: revisions },
+    { key: "attachments", text: "Attachments", count: attachmentsOf(version).length },
+    { key: "counters", text: "Counters", count: counters ?? listed("@counters") },
+    { key: "series", text: "Time series", count: listed("@timeseries") },
+    { key: "related", text: "Related", count: related },
+  ] as const;
+  return (
+    <div class="pane">
+      <Tabs
+        label="Beside the document"
+        name="side"
+        tabs={tabs}
+        chosen={chosen}
+        choose={(key: SideName) =>
+          setQuery({ side: key === "revisions" ? undefined : key, rev: undefined, with: undefined })
+        }
+      />
+      <div class="pane grow" {...panel("side", chosen)}>
+        {chosen === "revisions" && (
+          <Revisions
+            base={base}
+            id={id}
+            version={version}
+            text={text}
+            hasChanges={hasChanges}
+            putBack={reread}
+            counted={setRevisions}
+          />
+        )}
+        {chosen === "attachments" && (
+          <Attachments base={base} id={id} version={version} reread={reread} />
+        )}
+        {chosen === "counters" && (
+          <Counters database={database} base={base} id={id} counted={setCounters} />
+        )}
+        {chosen === "series" && <Series database={database} base={base} id={id} />}
+        {chosen === "related" && (
+          <Related database={database} base={base} id={id} content={version.content} />
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,159 @@
+/** Page 2: the collections of a database, and the documents of one or of all. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { watch } from "../../base/changes.ts";
+import { count } from "../../base/format.ts";
+import { useResource } from "../../base/resource.ts";
+import { href, open } from "../../base/router.ts";
+import { Empty, Failure } from "../../components/messages.tsx";
+import { usePage } from "../../shell/page.ts";
+import { DocumentList } from "./document-list.tsx";
+import { OtherList, otherLists } from "./other-lists.tsx";
+
+interface CollectionStats {
+  readonly CountOfDocuments: number;
+  readonly Collections: Readonly<Record<string, number>>;
+}
+
+/** While nothing tells of changes. */
+const pollMs = 15_000;
+/** Between two counts while documents change. */
+const countMs = 1000;
+const liveMs = 2000;
+
+interface Properties {
+  database: string;
+  /** As in the address; undefined: all documents. */
+  collection: string | undefined;
+}
+
+export function DocumentsPage({ database, collection }: Properties) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const other = collection === undefined ? undefined : otherLists[collection];
+  const title = other ?? collection ?? "All documents";
+  usePage("docs", [
+    { text: database, to: href(["db", database, "docs"]) },
+    { text: "Documents", to: href(["db", database, "docs"]) },
+    { text: title },
+  ]);
+  const stats = useResource<CollectionStats>(`${base}/collections/stats`, pollMs);
+  const live = useLive(database, stats.reload);
+  const fieldsPath =
+    collection === undefined || other !== undefined
+      ? null
+      : `${base}/studio/collections/fields?${new URLSearchParams({ collection })}`;
+  const types = useResource<Record<string, string>>(fieldsPath);
+  const collections = Object.entries(stats.body?.Collections ?? {})
+    .filter(([name, documents]) => documents > 0 || name === collection)
+    .sort(([, a], [, b]) => b - a);
+  const all = stats.body?.CountOfDocuments ?? 0;
+  const choices: readonly (readonly [string | undefined, string, number | undefined])[] = [
+    [undefined, "All documents", stats.body === undefined ? undefined : all],
+    ...collections.map(([name, documents]) => [name, name, documents] as const),
+    ...Object.entries(otherLists).map(([name, text]) => [name, text, undefined] as const),
+  ];
+  const path = (name: string | undefined) =>
+    href(["db", database, "docs", ...(name === undefined ? [] : [name])]);
+  return (
+    <div class="docs">
+      <nav class="colls" aria-label="Collections">
+        <h3>
+          <span>Collections</span>
+          <span>{stats.body === undefined ? "" : count(all)}</span>
+        </h3>
+        {choices.map(([name, text, documents]) => (
+          <a
+            key={text}
+            class={name === "@cmpxchg" ? "first-other" : ""}
+            href={path(name)}
+            aria-current={collection === name ? "page" : undefined}
+          >
+            <span class="cut">{text}</span>
+            {name !== undefined && live.has(name) && <i class="live" title="Changing now" />}
+            {name !== undefined && documents !== undefined && <small>{count(documents)}</small>}
+          </a>
+        ))}
+      </nav>
+      <label class="colls-choice">
+        <span class="hidden-label">Collection</span>
+        <select
+          value={collection ?? ""}
+          onChange={({ currentTarget: { value } }) => open(path(value || undefined))}
+        >
+          {choices.map(([name, text, documents]) => (
+            <option key={text} value={name ?? ""}>
+              {documents === undefined ? text : `${text} (${count(documents)})`}
+            </option>
+          ))}
+        </select>
+      </label>
+      {stats.error !== undefined && stats.body === undefined ? (
+        <div class="pane">
+          <Failure error={stats.error} retry={stats.reload} />
+        </div>
+      ) : other !== undefined && collection !== undefined ? (
+        <OtherList key={collection} name={collection} base={base} database={database} />
+      ) : stats.body !== undefined && all === 0 ? (
+        <NoDocuments database={database} reload={stats.reload} />
+      ) : (
+        <DocumentList
+          key={title}
+          base={base}
+          database={database}
+          collection={collection}
+          title={title}
+          types={types.body ?? {}}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Collections in which something changed a moment ago; counts again while it does. */
+function useLive(database: string, countAgain: () => void): ReadonlySet<string> {
+  const [live, setLive] = useState<ReadonlySet<string>>(new Set());
+  const latest = useRef(countAgain);
+  latest.current = countAgain;
+  useEffect(() => {
+    let counting: ReturnType<typeof setTimeout> | undefined;
+    let quiet: ReturnType<typeof setTimeout> | undefined;
+    const stop = watch(database, "watch-docs", null, (notices) => {
+      const names = notices.flatMap((notice) =>
+        notice.Type === "DocumentChange" ? [notice.Value.CollectionName] : [],
+      );
+      setLive((before) => (names.every((name) => before.has(name)) ? before : new Set(names)));
+      clearTimeout(quiet);
+      quiet = setTimeout(() => setLive(new Set()), liveMs);
+      counting ??= setTimeout(() => {
+        counting = undefined;
+        latest.current();
+      }, countMs);
+    });
+    return () => {
+      stop();
+      clearTimeout(counting);
+      clearTimeout(quiet);
+    };
+  }, [database]);
+  return live;
+}
+
+function NoDocuments({ database, reload }: { database: string; reload: () => void }) {
+  return (
+    <div class="pane">
+      <Empty icon="doc" title={`No documents in ${database} yet`}>
+        <p>
+          A document is JSON with an id. Documents that have the same kind of content form a
+          collection.
+        </p>
+        <div class="row">
+          <a class="btn primary" href={href(["db", database, "doc"], { new: "@" })}>
+            New document
+          </a>
+          <button type="button" class="btn" onClick={reload}>
+            Look again
+          </button>
+        </div>
+      </Empty>
+    </div>
+  );
+}

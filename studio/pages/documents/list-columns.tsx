@@ -1,0 +1,194 @@
+/** The columns of a list of documents: found from the data, chosen, ordered and widened, kept for each collection. */
+import type { ComponentChildren } from "preact";
+import { ago } from "../../base/format.ts";
+import { href } from "../../base/router.ts";
+import type { Column } from "../../components/virtual-table.tsx";
+import { valueAt } from "../../json/csv.ts";
+import { type JsonNode, JsonNumber } from "../../json/json-source.ts";
+import { valueCell } from "../result-cells.tsx";
+import type { ListRow } from "./list-rows.ts";
+
+/** A column that the user has, as the address has it: `Company`, `OrderedAt:90`. */
+export interface ChosenColumn {
+  readonly path: string;
+  /** Undefined: as wide as its values are. */
+  readonly width: number | undefined;
+}
+
+const shownColumnsMax = 8;
+const widthMax = 320;
+const dateLike = /^\d{4}-\d\d-\d\dT/;
+const idLike = /^[A-Za-z][\w-]*\/[\w./-]{1,200}$/;
+
+export function readChosen(text: string | null): ChosenColumn[] | null {
+  if (text === null || text === "") return null;
+  return text.split(",").map((part) => {
+    const [path = "", width] = part.split(":");
+    return {
+      path: decodeURIComponent(path),
+      width: width === undefined ? undefined : Number(width) || undefined,
+    };
+  });
+}
+
+export function writeChosen(chosen: readonly ChosenColumn[]): string {
+  return chosen
+    .map(({ path, width }) => {
+      const name = encodeURIComponent(path);
+      return width === undefined ? name : `${name}:${Math.round(width)}`;
+    })
+    .join(",");
+}
+
+const key = (database: string, collection: string | undefined) =>
+  `jackdaw-columns\n${database}\n${collection ?? ""}`;
+
+export function keptColumns(database: string, collection: string | undefined): string | null {
+  return localStorage.getItem(key(database, collection));
+}
+
+export function keepColumns(
+  database: string,
+  collection: string | undefined,
+  text: string | undefined,
+): void {
+  if (text === undefined) localStorage.removeItem(key(database, collection));
+  else localStorage.setItem(key(database, collection), text);
+}
+
+/** The fields of the rows, those that most of them have first. */
+export function fieldsIn(rows: readonly ListRow[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { members, lists, objects } of rows) {
+    for (const name of [...members.keys(), ...lists.keys(), ...objects.keys()])
+      if (name !== "@metadata") counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].sort(([, a], [, b]) => b - a).map(([name]) => name);
+}
+
+/** What is shown when nothing was chosen. */
+export function foundColumns(rows: readonly ListRow[]): ChosenColumn[] {
+  return fieldsIn(rows)
+    .slice(0, shownColumnsMax)
+    .map((path) => ({ path, width: undefined }));
+}
+
+/** One word for the type of a column's values; undefined: they have none in common. */
+export function kindOf(path: string, rows: readonly ListRow[]): string | undefined {
+  const kinds = new Set<string>();
+  for (const row of rows) {
+    if (row.lists.has(path)) kinds.add("list");
+    else if (row.objects.has(path)) kinds.add("object");
+    else {
+      const kind = kindOfValue(valueAt(row.members, path));
+      if (kind !== undefined) kinds.add(kind);
+    }
+  }
+  return kinds.size === 1 ? [...kinds][0] : kinds.size === 0 ? undefined : "mixed";
+}
+
+function kindOfValue(value: JsonNode | undefined): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (value instanceof JsonNumber) return "num";
+  if (Array.isArray(value)) return "list";
+  if (value instanceof Map) return "object";
+  if (typeof value === "boolean") return "bool";
+  return dateLike.test(value) ? "date" : idLike.test(value) ? "id" : "text";
+}
+
+interface ColumnsAsk {
+  readonly database: string;
+  readonly chosen: readonly ChosenColumn[];
+  readonly sample: readonly ListRow[];
+  readonly isOfAll: boolean;
+  readonly nowMs: number;
+}
+
+export function columnsOf({
+  database,
+  chosen,
+  sample,
+  isOfAll,
+  nowMs,
+}: ColumnsAsk): Column<ListRow>[] {
+  return [
+    {
+      key: "@id",
+      title: "Id",
+      width: Math.min(widthMax, Math.max(120, 26 + 8 * longest(sample.map(({ id }) => id)))),
+      canSort: true,
+      cell: ({ id }) => (
+        <a class="idlink" href={href(["db", database, "doc", id])}>
+          {id}
+        </a>
+      ),
+    },
+    ...(isOfAll ? [collectionColumn(database)] : []),
+    ...chosen.map(({ path, width }): Column<ListRow> => {
+      const kind = kindOf(path, sample);
+      return {
+        key: path,
+        title: path,
+        kind,
+        width: width ?? usualWidth(path, kind, sample),
+        isNumber: kind === "num",
+        canSort: kind !== "list" && kind !== "object",
+        cell: (row) => cellOf(row, path, database),
+      };
+    }),
+    {
+      key: "@last-modified",
+      title: "Changed",
+      width: 130,
+      cell: ({ lastModified }) => (
+        <span class="muted" title={lastModified}>
+          {ago(lastModified, nowMs)}
+        </span>
+      ),
+    },
+  ];
+}
+
+function longest(texts: readonly string[]): number {
+  return texts.reduce((most, text) => Math.max(most, text.length), 0);
+}
+
+/** Pixels that most values of a column need. */
+function usualWidth(path: string, kind: string | undefined, sample: readonly ListRow[]): number {
+  const lengths = sample
+    .map(({ members }) => shownText(valueAt(members, path)).length)
+    .sort((a, b) => a - b);
+  const usual = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
+  const head = path.length + (kind === undefined ? 0 : kind.length + 1);
+  return Math.min(widthMax, Math.max(90, 7.5 * Math.max(usual, head) + 26));
+}
+
+function shownText(value: JsonNode | undefined): string {
+  if (typeof value === "string")
+    return /T00:00:00(\.0+)?Z?$/.test(value) ? value.slice(0, 10) : value;
+  return value instanceof JsonNumber ? value.digits : "[ 00 ]";
+}
+
+function cellOf(row: ListRow, path: string, database: string): ComponentChildren {
+  const listed = row.lists.get(path);
+  if (listed instanceof JsonNumber) return <span class="obj">[ {listed.digits} ]</span>;
+  const members = row.objects.get(path);
+  if (members instanceof JsonNumber) return <span class="obj">{`{ ${members.digits} }`}</span>;
+  const value = valueAt(row.members, path);
+  if (value instanceof JsonNumber) return value.digits;
+  if (value instanceof Map) return <span class="obj">{`{ ${value.size} }`}</span>;
+  return valueCell(value, database);
+}
+
+/** Of the list of all documents, whose fields differ. */
+function collectionColumn(database: string): Column<ListRow> {
+  return {
+    key: "@collection",
+    title: "Collection",
+    width: 180,
+    cell: ({ collection }) =>
+      collection === undefined ? null : (
+        <a href={href(["db", database, "docs", collection])}>{collection}</a>
+      ),
+  };
+}

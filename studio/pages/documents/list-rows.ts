@@ -1,0 +1,276 @@
+/**
+ * The rows of a list of documents: in blocks, asked for when they are seen. Without a filter and an order they are of a
+ * preview of the collection, newest change first; else of a query.
+ */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { getText, sendText } from "../../base/client.ts";
+import type { Sort } from "../../components/virtual-table.tsx";
+import {
+  type JsonMembers,
+  type JsonNode,
+  JsonNumber,
+  memberOf,
+  parseSource,
+} from "../../json/json-source.ts";
+
+export interface ListRow {
+  readonly id: string;
+  readonly collection: string | undefined;
+  readonly lastModified: string;
+  readonly flags: string;
+  readonly members: JsonMembers;
+  /** Elements of lists and members of objects of which only the number is there. */
+  readonly lists: JsonMembers;
+  readonly objects: JsonMembers;
+}
+
+/** What is listed. */
+export interface ListAsk {
+  readonly base: string;
+  readonly collection: string | undefined;
+  /** The beginning of an id, or a condition of RQL; "": all. */
+  readonly where: string;
+  readonly sort: Sort | undefined;
+  /** The type of the sorted field, as `studio/collections/fields` has it. */
+  readonly sortType: string | undefined;
+  /** Fields to show besides those of a preview; "" or some, with commas. */
+  readonly paths: string;
+}
+
+export interface ListState {
+  readonly total: number;
+  /** False: there are at least as many. */
+  readonly isTotalKnown: boolean;
+  readonly isStale: boolean;
+  readonly indexName: string | null;
+  readonly ms: number;
+  readonly blocks: ReadonlyMap<number, readonly ListRow[]>;
+}
+
+export const blockRows = 128;
+const blocksMax = 20;
+/** `orders/8`, `orders/830-A`, `orders/`. */
+const idStart = /^[^\s=<>()'"]*[/|][^\s=<>()'"]*$/;
+
+export function isIdStart(where: string): boolean {
+  return idStart.test(where.trim());
+}
+
+/** The query that lists the same documents, without an order unless there is one. */
+export function rqlOf(ask: ListAsk): { text: string; parameters: Record<string, string> } {
+  const { collection, where, sort } = ask;
+  const from = collection === undefined ? "from @all_docs" : `from ${quoted(collection)}`;
+  const isById = isIdStart(where);
+  const condition = isById ? "startsWith(id(), $prefix)" : where.trim();
+  const text = [
+    from,
+    ...(condition === "" ? [] : [`where ${condition}`]),
+    ...(sort === undefined ? [] : [`order by ${orderOf(sort, ask.sortType)}`]),
+  ].join(" ");
+  return { text, parameters: isById ? { prefix: where.trim() } : {} };
+}
+
+export function quoted(name: string): string {
+  return `'${name.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}
+
+function orderOf({ key, isDescending }: Sort, type: string | undefined): string {
+  const end = isDescending ? " desc" : "";
+  if (key === "@id") return `id()${end}`;
+  const field = key
+    .split(".")
+    .map((name) => (/^[A-Za-z_]\w*$/.test(name) ? name : quoted(name)))
+    .join(".");
+  return `${field}${type === "Number" ? " as double" : ""}${end}`;
+}
+
+export function useRows(ask: ListAsk) {
+  const [state, setState] = useState<ListState | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [round, setRound] = useState(0);
+  const [waits, setWaits] = useState(false);
+  const asked = useRef(new Map<number, AbortController>());
+  const held = useRef<ListState | null>(null);
+  held.current = state;
+  const isQuery = ask.where.trim() !== "" || ask.sort !== undefined;
+  const key = JSON.stringify([ask, round, waits]);
+  const latest = useRef(key);
+  latest.current = key;
+
+  const fetchBlock = useCallback(
+    async (block: number) => {
+      const abort = new AbortController();
+      asked.current.set(block, abort);
+      const startedMs = performance.now();
+      try {
+        const read = isQuery ? queried : previewed;
+        const found = await read(ask, block, waits, abort.signal);
+        if (latest.current !== key) return;
+        const ms = performance.now() - startedMs;
+        // What is listed anew takes the place of the old at once.
+        setState((before) => withBlock(isNew.current ? null : before, block, found, ms));
+        isNew.current = false;
+        setError(null);
+      } catch (failed) {
+        if (!abort.signal.aborted && latest.current === key) setError(failed as Error);
+      } finally {
+        if (asked.current.get(block) === abort) asked.current.delete(block);
+      }
+    },
+    [key],
+  );
+  const isNew = useRef(true);
+  useEffect(() => {
+    isNew.current = true;
+    const requests = asked.current;
+    void fetchBlock(0);
+    return () => {
+      for (const abort of requests.values()) abort.abort();
+      requests.clear();
+    };
+  }, [fetchBlock]);
+  const need = useCallback(
+    (from: number, to: number) => {
+      if (isNew.current) return;
+      const first = Math.floor(from / blockRows);
+      const last = Math.floor(Math.max(from, to - 1) / blockRows);
+      for (const [block, abort] of asked.current)
+        if (block < first - 1 || block > last + 1) abort.abort();
+      for (let block = first; block <= last; block++) {
+        if (!held.current?.blocks.has(block) && !asked.current.has(block)) void fetchBlock(block);
+      }
+    },
+    [fetchBlock],
+  );
+  return {
+    state,
+    error,
+    need,
+    reload: () => setRound((before) => before + 1),
+    waitForIndex: () => {
+      setWaits(true);
+      setRound((before) => before + 1);
+    },
+  };
+}
+
+interface Found {
+  readonly total: number;
+  readonly isStale: boolean;
+  readonly indexName: string | null;
+  readonly rows: readonly ListRow[];
+}
+
+function withBlock(before: ListState | null, block: number, found: Found, ms: number): ListState {
+  const blocks = new Map(before?.blocks);
+  blocks.delete(block);
+  blocks.set(block, found.rows);
+  for (const oldest of blocks.keys()) {
+    if (blocks.size <= blocksMax) break;
+    blocks.delete(oldest);
+  }
+  const { isStale, indexName } = found;
+  if (found.total >= 0) {
+    return { total: found.total, isTotalKnown: true, isStale, indexName, ms, blocks };
+  }
+  // The server does not count what it has not read: a block that is not full is the last one.
+  const seen = block * blockRows + found.rows.length;
+  const isEnd = found.rows.length < blockRows;
+  const isTotalKnown = before?.isTotalKnown === true || isEnd;
+  const total = isEnd
+    ? seen
+    : before?.isTotalKnown
+      ? before.total
+      : Math.max(before?.total ?? 0, seen);
+  return {
+    total: isTotalKnown ? total : Math.max(total, seen + 1),
+    isTotalKnown,
+    isStale,
+    indexName,
+    ms,
+    blocks,
+  };
+}
+
+async function previewed(
+  { base, collection, paths }: ListAsk,
+  block: number,
+  _waits: boolean,
+  signal: AbortSignal,
+): Promise<Found> {
+  const query = new URLSearchParams({
+    start: String(block * blockRows),
+    pageSize: String(blockRows),
+  });
+  if (collection !== undefined) query.set("collection", collection);
+  for (const path of paths === "" ? [] : paths.split(",")) {
+    const [root = path, ...rest] = path.split(".");
+    query.append("binding", root);
+    if (rest.length > 0) query.append("fullBinding", root);
+  }
+  const { body } = await getText(`${base}/studio/collections/preview?${query}`, signal);
+  const answer = parseSource(body);
+  return {
+    total: numberOf(memberOf(answer, "TotalResults")),
+    isStale: false,
+    indexName: null,
+    rows: rowsOf(answer),
+  };
+}
+
+async function queried(
+  ask: ListAsk,
+  block: number,
+  waits: boolean,
+  signal: AbortSignal,
+): Promise<Found> {
+  const { text, parameters } = rqlOf(ask);
+  const json = {
+    Query: text,
+    QueryParameters: parameters,
+    Start: block * blockRows,
+    PageSize: blockRows,
+    ...(waits ? { WaitForNonStaleResults: true, WaitForNonStaleResultsTimeout: "00:00:15" } : {}),
+  };
+  const { body } = await sendText("POST", `${ask.base}/queries`, { json, signal });
+  const answer = parseSource(body);
+  return {
+    total: numberOf(memberOf(answer, "TotalResults")),
+    isStale: memberOf(answer, "IsStale") === true,
+    indexName: String(memberOf(answer, "IndexName") ?? ""),
+    rows: rowsOf(answer),
+  };
+}
+
+function numberOf(node: JsonNode | undefined): number {
+  return node instanceof JsonNumber ? Number(node.digits) : 0;
+}
+
+const none: JsonMembers = new Map();
+
+function rowsOf(answer: JsonNode): ListRow[] {
+  const results = memberOf(answer, "Results");
+  return (Array.isArray(results) ? results : []).map(rowOf);
+}
+
+export function rowOf(node: JsonNode): ListRow {
+  const members = node instanceof Map ? node : none;
+  const metadata = members.get("@metadata");
+  const text = (name: string) => {
+    const value = memberOf(metadata, name);
+    return typeof value === "string" ? value : "";
+  };
+  const map = (name: string) => {
+    const value = memberOf(metadata, name);
+    return value instanceof Map ? value : none;
+  };
+  return {
+    id: text("@id"),
+    collection: text("@collection") || undefined,
+    lastModified: text("@last-modified"),
+    flags: text("@flags"),
+    members,
+    lists: map("$a"),
+    objects: map("$o"),
+  };
+}

@@ -1,0 +1,402 @@
+/** A file is dropped, looked at, and imported: dumps by the server, lines of JSON and CSV row by row. */
+import { useEffect, useState } from "preact/hooks";
+import { send } from "../base/client.ts";
+import { bytes, count, counted } from "../base/format.ts";
+import { useOperation } from "../base/operation.ts";
+import { href } from "../base/router.ts";
+import { type FileRow, formatOf, rowsOf } from "../base/row-files.ts";
+import { type ImportFigures, importRows, type RowImport } from "../base/row-import.ts";
+import { FileDrop } from "../components/file-drop.tsx";
+import { Icon } from "../components/icon.tsx";
+import { Failure } from "../components/messages.tsx";
+import { Progress } from "../components/progress.tsx";
+import { ItemChoice, itemsToSend, usualItems } from "./item-choice.tsx";
+
+const accepted = ".ravendbdump,.jsonl,.ndjson,.csv,.gz";
+
+export function ImportForm({ database }: { database: string }) {
+  const [file, setFile] = useState<File | null>(null);
+  return (
+    <section class="panel form-panel" aria-label="Import">
+      <div class="body stack">
+        {file === null ? (
+          <FileDrop
+            label="File to import"
+            accept={accepted}
+            hint=".ravendbdump, .jsonl, .csv; the last two also as .gz"
+            take={([first]) => setFile(first ?? null)}
+          />
+        ) : (
+          <>
+            <div class="row">
+              <Icon name="file" />
+              <b class="cut">{file.name}</b>
+              <span class="muted nowrap">{bytes(file.size)}</span>
+              <span class="grow" />
+              <button type="button" class="btn quiet" onClick={() => setFile(null)}>
+                Another file
+              </button>
+            </div>
+            {formatOf(file.name) === null ? (
+              <DumpImport key={file.name} database={database} file={file} />
+            ) : (
+              <RowsImport key={file.name} database={database} file={file} />
+            )}
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface DumpFigures {
+  readonly Documents?: {
+    readonly ReadCount: number;
+    readonly SkippedCount?: number;
+    readonly ErroredCount?: number;
+  };
+}
+
+function DumpImport({ database, file }: { database: string; file: File }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const [items, setItems] = useState<ReadonlySet<string>>(usualItems);
+  const [script, setScript] = useState("");
+  const [id, setId] = useState<number | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [isSending, setSending] = useState(false);
+  const [result, setResult] = useState<DumpFigures | null>(null);
+  // The server knows the operation a moment after it was asked for it.
+  const { operation } = useOperation<DumpFigures, DumpFigures>(
+    id === null || !isSending ? null : `${base}/operations/state?id=${id}`,
+  );
+  const start = async () => {
+    setError(null);
+    setSending(true);
+    try {
+      const { body } = await send<{ Id: number }>("GET", `${base}/operations/next-operation-id`);
+      setId(body.Id);
+      const form = new FormData();
+      const options = {
+        OperateOnTypes: itemsToSend(items),
+        ...(script.trim() === "" ? {} : { TransformScript: script }),
+      };
+      form.append("importOptions", new Blob([JSON.stringify(options)]), "blob");
+      form.append("file", file, file.name);
+      const answer = await send<DumpFigures>(
+        "POST",
+        `${base}/smuggler/import?operationId=${body.Id}`,
+        { data: form },
+      );
+      setResult(answer.body);
+    } catch (failed) {
+      setError(failed as Error);
+    } finally {
+      setSending(false);
+    }
+  };
+  if (result !== null)
+    return (
+      <Imported
+        database={database}
+        file={file.name}
+        written={result.Documents?.ReadCount ?? 0}
+        skipped={result.Documents?.SkippedCount ?? 0}
+        failed={result.Documents?.ErroredCount ?? 0}
+      />
+    );
+  if (isSending)
+    return (
+      <>
+        <Progress
+          label={`Importing ${file.name}`}
+          done={operation?.progress?.Documents?.ReadCount ?? 0}
+          total={null}
+          unit="documents"
+        />
+        <div>
+          <button
+            type="button"
+            class="btn"
+            onClick={() =>
+              id !== null &&
+              void send("POST", `${base}/operations/kill?id=${id}`).catch(() => undefined)
+            }
+          >
+            Stop
+          </button>
+        </div>
+      </>
+    );
+  return (
+    <>
+      <ItemChoice chosen={items} change={setItems} />
+      <label class="form">
+        Script that each document goes through
+        <textarea
+          class="field area mono"
+          rows={3}
+          value={script}
+          placeholder="this.Imported = true;"
+          spellcheck={false}
+          onInput={(event) => setScript(event.currentTarget.value)}
+        />
+        <small>
+          Optional. <code>throw 'skip'</code> leaves a document out.
+        </small>
+      </label>
+      <p class="soft">
+        A document of the file replaces the one with its id; all others stay as they are.
+      </p>
+      {error !== null && <Failure error={error} />}
+      <div>
+        <button
+          type="button"
+          class="btn primary"
+          disabled={items.size === 0}
+          onClick={() => void start()}
+        >
+          Import {file.name}
+        </button>
+      </div>
+    </>
+  );
+}
+
+const previewRows = 5;
+const previewColumns = 8;
+
+function RowsImport({ database, file }: { database: string; file: File }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const preview = usePreview(file);
+  const [collection, setCollection] = useState(() => collectionOf(file.name));
+  const [idField, setIdField] = useState("");
+  const [skipsExisting, setSkipsExisting] = useState(false);
+  const { figures, running, ended, error, start } = useRowImport();
+  if (ended !== null && figures !== null)
+    return (
+      <Imported
+        database={database}
+        file={file.name}
+        written={figures.written}
+        skipped={figures.skipped}
+        failed={0}
+        isStopped={ended === "stopped"}
+      />
+    );
+  if (running !== null)
+    return (
+      <>
+        <Progress
+          label={`Importing ${file.name}`}
+          done={figures?.bytes ?? 0}
+          total={file.size}
+          unit="bytes"
+        />
+        <div class="row muted">
+          <span class="grow">
+            {count(figures?.written ?? 0)} written · {count(figures?.skipped ?? 0)} skipped
+          </span>
+          <button type="button" class="btn quiet" onClick={() => running.abort()}>
+            Stop
+          </button>
+        </div>
+      </>
+    );
+  return (
+    <>
+      {preview.error !== null && <Failure error={preview.error} />}
+      {preview.rows.length > 0 && <PreviewTable rows={preview.rows} />}
+      <div class="two-fields">
+        <label class="form">
+          Collection
+          <div class="field">
+            <input
+              value={collection}
+              onInput={(event) => setCollection(event.currentTarget.value)}
+            />
+          </div>
+          <small>Of documents that name none.</small>
+        </label>
+        <label class="form">
+          Id from the field
+          <select
+            class="field"
+            value={idField}
+            onChange={(event) => setIdField(event.currentTarget.value)}
+          >
+            <option value="">@id of the row, else made by the server</option>
+            {preview.columns.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={skipsExisting}
+          onChange={(event) => setSkipsExisting(event.currentTarget.checked)}
+        />
+        <span>Leave documents that exist as they are</span>
+      </label>
+      {error !== null && (
+        <>
+          <Failure error={error} />
+          <p class="soft">
+            {counted(figures?.written ?? 0, "document")} before it{" "}
+            {figures?.written === 1 ? "was" : "were"} written.
+          </p>
+        </>
+      )}
+      <div>
+        <button
+          type="button"
+          class="btn primary"
+          disabled={preview.rows.length === 0}
+          onClick={() => void start({ file, base, collection, idField, skipsExisting })}
+        >
+          Import {file.name}
+        </button>
+      </div>
+    </>
+  );
+}
+
+function useRowImport() {
+  const [figures, setFigures] = useState<ImportFigures | null>(null);
+  const [running, setRunning] = useState<AbortController | null>(null);
+  const [ended, setEnded] = useState<"done" | "stopped" | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  // Leaving the page ends it: the browser reads the file.
+  useEffect(() => () => running?.abort(), [running]);
+  const start = async (wanted: Omit<RowImport, "signal" | "told">) => {
+    const abort = new AbortController();
+    setRunning(abort);
+    setError(null);
+    setFigures(null);
+    let shownMs = 0;
+    const told = (now: ImportFigures) => {
+      if (performance.now() - shownMs < 100) return;
+      shownMs = performance.now();
+      setFigures(now);
+    };
+    try {
+      setFigures(await importRows({ ...wanted, signal: abort.signal, told }));
+      setEnded(abort.signal.aborted ? "stopped" : "done");
+    } catch (failed) {
+      if (abort.signal.aborted) setEnded("stopped");
+      else setError(failed as Error);
+    } finally {
+      setRunning(null);
+    }
+  };
+  return { figures, running, ended, error, start };
+}
+
+/** The first rows of a file, and its columns. */
+function usePreview(file: File) {
+  const [rows, setRows] = useState<readonly FileRow[]>([]);
+  const [error, setError] = useState<Error | null>(null);
+  useEffect(() => {
+    let isLeft = false;
+    const look = async () => {
+      const found: FileRow[] = [];
+      try {
+        for await (const row of rowsOf(file, () => undefined)) {
+          found.push(row);
+          if (found.length >= previewRows || isLeft) break;
+        }
+      } catch (failed) {
+        if (!isLeft) setError(failed as Error);
+      }
+      if (!isLeft) setRows(found);
+    };
+    void look();
+    return () => {
+      isLeft = true;
+    };
+  }, [file]);
+  const columns = [...new Set(rows.flatMap(({ text }) => Object.keys(JSON.parse(text) as object)))];
+  return { rows, error, columns: columns.filter((name) => name !== "@metadata") };
+}
+
+function PreviewTable({ rows }: { rows: readonly FileRow[] }) {
+  const documents = rows.map(({ text }) => JSON.parse(text) as Record<string, unknown>);
+  const names = [...new Set(documents.flatMap((one) => Object.keys(one)))].filter(
+    (name) => name !== "@metadata",
+  );
+  const shown = names.slice(0, previewColumns);
+  return (
+    <div class="panel scroll">
+      <table class="data" aria-label="The first rows">
+        <thead>
+          <tr>
+            <th>Id</th>
+            {shown.map((name) => (
+              <th key={name}>{name}</th>
+            ))}
+            {names.length > shown.length && <th>and {names.length - shown.length} more</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {documents.map((one, at) => (
+            <tr key={rows[at]?.line}>
+              <td class="mono">{rows[at]?.id ?? <span class="nil">made</span>}</td>
+              {shown.map((name) => (
+                <td key={name}>{cellText(one[name])}</td>
+              ))}
+              {names.length > shown.length && <td />}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function cellText(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value).slice(0, 200);
+}
+
+/** `orders-2025.jsonl` has Orders. */
+function collectionOf(name: string): string {
+  const word = /^[\p{L}_]+/u.exec(name)?.[0] ?? "";
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+function Imported({
+  database,
+  file,
+  written,
+  skipped,
+  failed,
+  isStopped = false,
+}: {
+  database: string;
+  file: string;
+  written: number;
+  skipped: number;
+  failed: number;
+  isStopped?: boolean;
+}) {
+  const rest = [
+    ...(skipped > 0 ? [`${count(skipped)} skipped`] : []),
+    ...(failed > 0 ? [`${count(failed)} failed`] : []),
+  ].join(", ");
+  return (
+    <div class={failed > 0 ? "note warn" : "note"} role="status">
+      <Icon name={failed > 0 ? "warn" : "check"} />
+      <span class="grow">
+        {isStopped ? "Stopped. " : ""}
+        {counted(written, "document")} imported from {file}
+        {rest === "" ? "." : `, ${rest}.`}
+      </span>
+      <a class="btn" href={href(["db", database, "docs"])}>
+        Look at them
+      </a>
+    </div>
+  );
+}

@@ -1,0 +1,252 @@
+/** Requests as they end, the slow queries among them, and the queries that run now. */
+import { useState } from "preact/hooks";
+import { send } from "../base/client.ts";
+import { bytes, count, milliseconds } from "../base/format.ts";
+import { useResource } from "../base/resource.ts";
+import { address, href, setQuery } from "../base/router.ts";
+import { curlOf, type SeenRequest, useTraffic } from "../base/traffic.ts";
+import { Failure } from "../components/messages.tsx";
+import { panel, Tabs } from "../components/tabs.tsx";
+
+type TabKey = "requests" | "slow" | "running";
+const shownMax = 50;
+
+export function Requests({ database, isHeld }: { database: string | null; isHeld: boolean }) {
+  const wanted = address.value.query.get("tab");
+  const chosen: TabKey =
+    wanted === "slow" || (wanted === "running" && database !== null) ? wanted : "requests";
+  const traffic = useTraffic(database, isHeld, true);
+  const running = useRunning(chosen === "running" && !isHeld ? database : null);
+  const [filter, setFilter] = useState("");
+  const shown = traffic.requests.filter((one) => textOf(one).includes(filter.toLowerCase()));
+  return (
+    <section class="panel" aria-label="Requests">
+      <Tabs
+        label="Requests"
+        name="requests"
+        tabs={[
+          { key: "requests", text: "Requests now", count: traffic.count },
+          { key: "slow", text: "Slow queries" },
+          ...(database === null ? [] : [{ key: "running" as const, text: "Running" }]),
+        ]}
+        chosen={chosen}
+        choose={(tab) => setQuery({ tab })}
+      >
+        {chosen !== "running" && (
+          <div class="field calm filter">
+            <input
+              type="search"
+              aria-label="Filter the requests"
+              placeholder="Filter"
+              value={filter}
+              onInput={(event) => setFilter(event.currentTarget.value)}
+            />
+          </div>
+        )}
+      </Tabs>
+      <div class="scroll" {...panel("requests", chosen)}>
+        {chosen === "requests" && <RequestTable requests={shown} isOpen={traffic.isOpen} />}
+        {chosen === "slow" && <SlowTable requests={shown} />}
+        {chosen === "running" && database !== null && (
+          <RunningTable database={database} running={running} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function textOf(one: SeenRequest): string {
+  const parts = [one.HttpMethod, one.RequestUri, one.CustomInfo, one.CertificateName ?? ""];
+  return `${parts.join(" ")} ${one.ResponseStatusCode}`.toLowerCase();
+}
+
+function RequestTable({ requests, isOpen }: { requests: readonly SeenRequest[]; isOpen: boolean }) {
+  if (requests.length === 0)
+    return (
+      <p class="body muted">
+        {isOpen ? "No request has ended since this page was opened." : "Not watching yet."}
+      </p>
+    );
+  const longest = Math.max(1, ...requests.map((one) => one.ElapsedMilliseconds));
+  return (
+    <table class="data" aria-label="Requests">
+      <thead>
+        <tr>
+          <th>Time</th>
+          <th class="wide-only">Who</th>
+          <th>Request</th>
+          <th class="num">Status</th>
+          <th class="num wide-only">Size</th>
+          <th class="num">ms</th>
+          <th class="wide-only">
+            <span class="hidden-label">Time it took</span>
+          </th>
+          <th>
+            <span class="hidden-label">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {requests.slice(0, shownMax).map((one) => (
+          <RequestRow key={one.RequestId} one={one} longest={longest} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function RequestRow({ one, longest }: { one: SeenRequest; longest: number }) {
+  const { pathname, search } = new URL(one.RequestUri);
+  const what = pathname.replace(/^\/databases\/[^/]+\//, "");
+  const isBad = one.ResponseStatusCode >= 400;
+  return (
+    <tr>
+      <td class="mono">{new Date(one.TimeStamp).toLocaleTimeString()}</td>
+      <td class="wide-only">{whoOf(one)}</td>
+      <td title={one.RequestUri}>
+        {one.HttpMethod} {what} <span class="obj">{toldOf(one) || search}</span>
+      </td>
+      <td class={isBad ? "num bad" : "num"}>{one.ResponseStatusCode}</td>
+      <td class="num wide-only">{bytes(one.ResponseSizeInBytes)}</td>
+      <td class="num">{count(one.ElapsedMilliseconds)}</td>
+      <td class="wide-only">
+        <div class="took">
+          <i style={{ width: `${(one.ElapsedMilliseconds / longest) * 100}%` }} />
+        </div>
+      </td>
+      <td class="act">
+        <button
+          type="button"
+          class="btn quiet"
+          onClick={() => void navigator.clipboard.writeText(curlOf(one))}
+        >
+          curl
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+/** The name in a certificate's subject. */
+function whoOf({ CertificateName, ClientIP }: SeenRequest): string {
+  const name = /CN=([^,(]+)/.exec(CertificateName ?? "")?.[1];
+  return name?.trim() ?? ClientIP ?? "";
+}
+
+const toldOf = ({ CustomInfo }: SeenRequest) => (CustomInfo === "N/A" ? "" : CustomInfo);
+
+function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
+  const groups = new Map<string, { worst: number; all: number; times: number; of: SeenRequest }>();
+  for (const one of requests) {
+    if (one.Type !== "Queries" || toldOf(one) === "") continue;
+    const key = `${one.DatabaseName}\n${toldOf(one)}`;
+    const known = groups.get(key) ?? { worst: 0, all: 0, times: 0, of: one };
+    known.worst = Math.max(known.worst, one.ElapsedMilliseconds);
+    known.all += one.ElapsedMilliseconds;
+    known.times++;
+    groups.set(key, known);
+  }
+  const rows = [...groups].sort(([, a], [, b]) => b.worst - a.worst).slice(0, shownMax);
+  if (rows.length === 0)
+    return <p class="body muted">No query among the last requests that were seen here.</p>;
+  return (
+    <table class="data" aria-label="Slow queries">
+      <thead>
+        <tr>
+          <th>Query</th>
+          <th class="num">Times</th>
+          <th class="num">Worst</th>
+          <th class="num">Usual</th>
+          <th>
+            <span class="hidden-label">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([key, { worst, all, times, of }]) => (
+          <tr key={key}>
+            <td class="mono" title={toldOf(of)}>
+              {toldOf(of)}
+            </td>
+            <td class="num">{count(times)}</td>
+            <td class="num">{milliseconds(worst)}</td>
+            <td class="num">{milliseconds(all / times)}</td>
+            <td class="act">
+              <a class="btn quiet" href={href(["db", of.DatabaseName, "query"], { q: toldOf(of) })}>
+                Open
+              </a>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+interface RunningQuery {
+  readonly QueryId: number;
+  readonly IndexName: string;
+  readonly DurationInMs: number;
+  readonly QueryInfo: { readonly Query: string };
+}
+
+function useRunning(database: string | null) {
+  const { body, error, reload } = useResource<Record<string, readonly RunningQuery[]>>(
+    database === null ? null : `/databases/${encodeURIComponent(database)}/debug/queries/running`,
+    1_000,
+  );
+  const queries = Object.entries(body ?? {}).flatMap(([name, rows]) =>
+    name.startsWith("@") ? [] : rows,
+  );
+  return { queries, error, reload };
+}
+
+function RunningTable({
+  database,
+  running: { queries, error, reload },
+}: {
+  database: string;
+  running: ReturnType<typeof useRunning>;
+}) {
+  const [failed, setFailed] = useState<Error | null>(null);
+  const kill = ({ IndexName, QueryId }: RunningQuery) => {
+    const query = `indexName=${encodeURIComponent(IndexName)}&id=${QueryId}`;
+    send("POST", `/databases/${encodeURIComponent(database)}/debug/queries/kill?${query}`).then(
+      reload,
+      setFailed,
+    );
+  };
+  const problem = error ?? failed;
+  if (problem) return <Failure error={problem} retry={reload} />;
+  if (queries.length === 0) return <p class="body muted">No query runs now.</p>;
+  return (
+    <table class="data" aria-label="Running queries">
+      <thead>
+        <tr>
+          <th>Query</th>
+          <th>Index</th>
+          <th class="num">For</th>
+          <th>
+            <span class="hidden-label">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {queries.map((one) => (
+          <tr key={`${one.IndexName} ${one.QueryId}`}>
+            <td class="mono" title={one.QueryInfo.Query}>
+              {one.QueryInfo.Query}
+            </td>
+            <td>{one.IndexName}</td>
+            <td class="num">{milliseconds(one.DurationInMs)}</td>
+            <td class="act">
+              <button type="button" class="btn quiet danger" onClick={() => kill(one)}>
+                Kill
+              </button>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

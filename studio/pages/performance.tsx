@@ -1,0 +1,285 @@
+/** Page 8: what goes on, in plots of the last minutes, hour or day, and the requests of now. */
+import { useMemo, useState } from "preact/hooks";
+import { bytes, shortCount } from "../base/format.ts";
+import { identity, isOperator } from "../base/identity.ts";
+import { useResource } from "../base/resource.ts";
+import { address, href, setQuery } from "../base/router.ts";
+import { Icon } from "../components/icon.tsx";
+import { Failure } from "../components/messages.tsx";
+import { Plot } from "../components/plot.tsx";
+import { database as lastDatabase } from "../shell/database.ts";
+import { usePage } from "../shell/page.ts";
+import { Requests } from "./performance-requests.tsx";
+
+interface Figures {
+  readonly StepInMs: number;
+  readonly From: string;
+  readonly Columns: Readonly<Record<string, readonly (number | null)[]>>;
+  readonly Events: readonly {
+    readonly At: string;
+    readonly Kind: string;
+    readonly Text: string;
+    readonly Database: string | null;
+  }[];
+}
+
+const ranges = [
+  { key: "5m", text: "5 min", pollMs: 1_000 },
+  { key: "1h", text: "1 h", pollMs: 10_000 },
+  { key: "24h", text: "24 h", pollMs: 60_000 },
+] as const;
+
+interface PlotKind {
+  readonly title: string;
+  readonly unit: string;
+  readonly columns: readonly (readonly [column: string, name: string])[];
+  /** The server's, also on the page of a database. */
+  readonly isOfServer?: true;
+  format(value: number): string;
+}
+
+const ms = (value: number) => (value < 10 ? value.toFixed(1) : shortCount(Math.round(value)));
+const rate = (value: number) =>
+  value < 10 ? String(Math.round(value * 10) / 10) : shortCount(value);
+
+const kinds: readonly PlotKind[] = [
+  {
+    title: "Requests",
+    unit: "per second",
+    columns: [
+      ["Requests", "all"],
+      ["Failed", "failed"],
+    ],
+    format: rate,
+  },
+  {
+    title: "Latency",
+    unit: "ms",
+    columns: [
+      ["LatencyP99", "p99"],
+      ["LatencyP95", "p95"],
+      ["LatencyP50", "p50"],
+    ],
+    format: ms,
+  },
+  { title: "Written", unit: "changes per second", columns: [["Changes", "changes"]], format: rate },
+  {
+    title: "Disk",
+    unit: "fsync, ms",
+    columns: [
+      ["FsyncP99", "p99"],
+      ["FsyncP50", "p50"],
+    ],
+    isOfServer: true,
+    format: ms,
+  },
+  { title: "Behind", unit: "changes", columns: [["Behind", "furthest"]], format: rate },
+  {
+    title: "Memory",
+    unit: "of the process",
+    columns: [
+      ["Memory", "process"],
+      ["Heap", "heap"],
+    ],
+    isOfServer: true,
+    format: bytes,
+  },
+];
+
+/** `database` null: of the server. */
+export function PerformancePage({ database }: { database: string | null }) {
+  usePage(
+    "performance",
+    database === null
+      ? [{ text: "Performance" }]
+      : [{ text: database, to: href(["db", database, "docs"]) }, { text: "Performance" }],
+  );
+  const { query } = address.value;
+  const range = ranges.find(({ key }) => key === query.get("range")) ?? ranges[0];
+  const [isHeld, setHeld] = useState(false);
+  const [isTable, setTable] = useState(false);
+  const mayServer = isOperator(identity.value);
+  const pollMs = isHeld ? 0 : range.pollMs;
+  const own = useResource<Figures>(
+    database === null
+      ? null
+      : `/databases/${encodeURIComponent(database)}/metrics?range=${range.key}`,
+    pollMs,
+  );
+  const all = useResource<Figures>(mayServer ? `/admin/metrics?range=${range.key}` : null, pollMs);
+  const main = database === null ? all : own;
+  return (
+    <div class="page">
+      <div class="head">
+        <h1>Performance</h1>
+        <Whose database={database} />
+        <fieldset class="seg" aria-label="Range">
+          {ranges.map(({ key, text }) => (
+            <button
+              key={key}
+              type="button"
+              aria-pressed={key === range.key}
+              onClick={() => setQuery({ range: key })}
+            >
+              {text}
+            </button>
+          ))}
+        </fieldset>
+        <span class="grow" />
+        <button type="button" class="btn" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+          {isTable ? "As plots" : "As tables"}
+        </button>
+        <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
+          <Icon name={isHeld ? "play" : "pause"} />
+          {isHeld ? "Go on" : "Hold"}
+        </button>
+      </div>
+      {main.error !== undefined && <Failure error={main.error} retry={main.reload} />}
+      {database === null && identity.value !== null && !mayServer && (
+        <p class="muted">Figures of the server are for operators. Each database has its own.</p>
+      )}
+      <div class="plots">
+        {kinds.map((kind) => {
+          const figures = kind.isOfServer === true ? all.body : main.body;
+          return figures === undefined ? null : (
+            <OnePlot key={kind.title} kind={kind} figures={figures} isTable={isTable} />
+          );
+        })}
+      </div>
+      {mayServer && <Requests database={database} isHeld={isHeld} />}
+    </div>
+  );
+}
+
+/** A database, or the whole server. */
+function Whose({ database }: { database: string | null }) {
+  const last = lastDatabase.value;
+  if (last === null) return null;
+  return (
+    <nav class="seg" aria-label="Whose">
+      <a
+        href={href(["db", last, "performance"])}
+        aria-current={database === null ? undefined : "page"}
+      >
+        {last}
+      </a>
+      <a href={href(["performance"])} aria-current={database === null ? "page" : undefined}>
+        Server
+      </a>
+    </nav>
+  );
+}
+
+function OnePlot({
+  kind,
+  figures,
+  isTable,
+}: {
+  kind: PlotKind;
+  figures: Figures;
+  isTable: boolean;
+}) {
+  const { title, unit, columns, format } = kind;
+  const { times, series, events } = useMemo(() => plotted(kind, figures), [kind, figures]);
+  const [first] = series;
+  const values = (first?.values ?? []).filter((one) => one !== null);
+  const last = values.at(-1);
+  const sentence =
+    last === undefined
+      ? `${title}: nothing in this time`
+      : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})`;
+  return (
+    <section class="panel plot" aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        <small>{unit}</small>
+        <b>{last === undefined ? "–" : format(last)}</b>
+      </header>
+      {isTable ? (
+        <FigureTable title={title} times={times} series={series} format={format} />
+      ) : (
+        <Plot
+          label={sentence}
+          times={times}
+          series={series}
+          events={events}
+          group="performance"
+          format={format}
+        />
+      )}
+      <div class="key">
+        {columns.map(([column, name], at) => (
+          <span key={column} class={"abc"[at]}>
+            <i />
+            {name}
+          </span>
+        ))}
+        {events.length > 0 && <span class="cut">{events.at(-1)?.text}</span>}
+      </div>
+    </section>
+  );
+}
+
+function plotted({ columns }: PlotKind, { StepInMs, From, Columns, Events }: Figures) {
+  const fromMs = new Date(From).getTime();
+  const length = Math.max(0, ...Object.values(Columns).map((values) => values.length));
+  const times = Array.from({ length }, (_, at) => (fromMs + at * StepInMs) / 1000);
+  const none = times.map(() => null);
+  return {
+    times,
+    series: columns.map(([column, name]) => ({ name, values: Columns[column] ?? none })),
+    events: Events.map(({ At, Text }) => ({ at: new Date(At).getTime() / 1000, text: Text })),
+  };
+}
+
+const tableRows = 30;
+
+/** The newest figures in words, for who does not see plots. */
+function FigureTable({
+  title,
+  times,
+  series,
+  format,
+}: {
+  title: string;
+  times: readonly number[];
+  series: readonly { readonly name: string; readonly values: readonly (number | null)[] }[];
+  format: (value: number) => string;
+}) {
+  const rows = times
+    .map((time, at) => ({ time, at }))
+    .filter(({ at }) => {
+      return series.some(({ values }) => values[at] != null);
+    });
+  return (
+    <div class="scroll figures">
+      <table class="data" aria-label={title}>
+        <thead>
+          <tr>
+            <th>Time</th>
+            {series.map(({ name }) => (
+              <th key={name} class="num">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows
+            .slice(-tableRows)
+            .reverse()
+            .map(({ time, at }) => (
+              <tr key={time}>
+                <td>{new Date(time * 1000).toLocaleTimeString()}</td>
+                {series.map(({ name, values }) => (
+                  <td key={name} class="num">
+                    {values[at] == null ? "" : format(values[at])}
+                  </td>
+                ))}
+              </tr>
+            ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,116 @@
+/** Asks for the name of the new database that a backup is restored into. */
+import { useState } from "preact/hooks";
+import { type MadeBackup, startRestore } from "../base/backup-tasks.ts";
+import { useDatabaseName } from "../base/database-name.ts";
+import { moment } from "../base/format.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Failure } from "../components/messages.tsx";
+
+export function RestoreDialog({
+  made,
+  database,
+  started,
+  close,
+}: {
+  made: MadeBackup;
+  database: string;
+  started: (operationId: number, name: string) => void;
+  close: () => void;
+}) {
+  const [name, setName] = useState(`${database}-restored`);
+  const [key, setKey] = useState("");
+  const [time, setTime] = useState("");
+  const [keepsTasks, setKeepsTasks] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const problem = useDatabaseName(name);
+  const isReady = name !== "" && problem === null && (!made.isEncrypted || key !== "") && !isBusy;
+  const start = async () => {
+    setBusy(true);
+    try {
+      const wanted = time === "" ? "" : new Date(time).toISOString();
+      const id = await startRestore(made, { name, key, moment: wanted, keepsTasks });
+      close();
+      started(id, name);
+    } catch (failed) {
+      setError(failed as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={`Restore the backup of ${moment(made.time)}`} close={close}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) void start();
+        }}
+      >
+        <p class="soft">
+          It becomes a new database; {database} stays as it is. Until all is restored nobody can
+          open it.
+        </p>
+        <label class="form">
+          Name of the new database
+          <div class="field">
+            <input
+              autofocus
+              value={name}
+              aria-invalid={problem !== null}
+              aria-describedby="restore-problem"
+              onInput={(event) => setName(event.currentTarget.value)}
+            />
+          </div>
+          <small id="restore-problem" class={problem === null ? "" : "bad"} aria-live="polite">
+            {problem ?? ""}
+          </small>
+        </label>
+        {made.file === null && (
+          <label class="form">
+            As it was at
+            <div class="field">
+              <input
+                type="datetime-local"
+                step="1"
+                value={time}
+                onInput={(event) => setTime(event.currentTarget.value)}
+              />
+            </div>
+            <small>Empty: the newest that there is.</small>
+          </label>
+        )}
+        {made.isEncrypted && (
+          <label class="form">
+            Key of the backup, in base64
+            <div class="field">
+              <input
+                type="password"
+                autocomplete="off"
+                value={key}
+                onInput={(event) => setKey(event.currentTarget.value)}
+              />
+            </div>
+          </label>
+        )}
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={keepsTasks}
+            onChange={(event) => setKeepsTasks(event.currentTarget.checked)}
+          />
+          <span>Its schedules go on: backups are made of the new one, too</span>
+        </label>
+        {error !== null && <Failure error={error} />}
+        <footer class="row">
+          <span class="grow" />
+          <button type="button" class="btn" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="btn primary" disabled={!isReady}>
+            {isBusy ? "Starting" : `Restore ${name}`}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

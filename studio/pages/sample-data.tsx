@@ -1,0 +1,66 @@
+/** The sample shop, in one click: here while the database is empty, else in a new one. */
+import { useState } from "preact/hooks";
+import { useDatabaseName } from "../base/database-name.ts";
+import { useResource } from "../base/resource.ts";
+import { href, open } from "../base/router.ts";
+import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { Failure } from "../components/messages.tsx";
+
+export function SampleData({ database }: { database: string }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const stats = useResource<{ CountOfDocuments: number }>(`${base}/stats/essential`);
+  const [name, setName] = useState("demo");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const problem = useDatabaseName(name);
+  const isEmpty = stats.body?.CountOfDocuments === 0;
+  const target = isEmpty ? database : name;
+  const put = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      if (!isEmpty) await makeDatabase(name);
+      await putSampleData(target);
+      open(href(["db", target, "docs"]));
+    } catch (failed) {
+      setError(failed as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <section class="panel form-panel" aria-label="Sample data">
+      <div class="body stack">
+        <p class="soft">
+          A small shop: 1,059 documents in 9 collections, with indexes, attachments, counters, time
+          series and revisions.
+        </p>
+        {stats.body !== undefined && !isEmpty && (
+          <label class="form">
+            {database} has documents, so it goes into a new database
+            <div class="field">
+              <input
+                value={name}
+                aria-invalid={problem !== null}
+                onInput={(event) => setName(event.currentTarget.value)}
+              />
+            </div>
+            <small class={problem === null ? "" : "bad"} aria-live="polite">
+              {problem ?? ""}
+            </small>
+          </label>
+        )}
+        {error !== null && <Failure error={error} />}
+        <div>
+          <button
+            type="button"
+            class="btn primary"
+            disabled={stats.body === undefined || isBusy || (!isEmpty && problem !== null)}
+            onClick={() => void put()}
+          >
+            {isBusy ? "Making" : isEmpty ? `Put it into ${database}` : `Make ${name} with it`}
+          </button>
+        </div>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,265 @@
+/** A schedule of backups: when, where, and how long they are kept. */
+import { useState } from "preact/hooks";
+import { type BackupDefinition, scheduleText } from "../base/backup-tasks.ts";
+import { send } from "../base/client.ts";
+import { moment } from "../base/format.ts";
+import { useResource } from "../base/resource.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Failure } from "../components/messages.tsx";
+
+/** The usual ones; their cron expressions are of the server's local time. */
+const kinds = [
+  {
+    key: "weekly",
+    text: "Every night at 02:00, full on Sunday",
+    full: "0 2 * * 0",
+    changes: "0 2 * * *",
+  },
+  { key: "nightly", text: "Every night at 02:00, full", full: "0 2 * * *", changes: "" },
+  {
+    key: "hourly",
+    text: "Every hour, full on Sunday at 02:00",
+    full: "0 2 * * 0",
+    changes: "0 * * * *",
+  },
+  { key: "continuous", text: "Every moment", full: "", changes: "" },
+  { key: "own", text: "At times of my own", full: "", changes: "" },
+] as const;
+type Kind = (typeof kinds)[number]["key"];
+
+function keptDays(definition: BackupDefinition | null): string {
+  if (definition === null) return "30";
+  return /^(\d+)/.exec(definition.RetentionPolicy?.MinimumBackupAgeToKeep ?? "")?.[1] ?? "";
+}
+
+function kindOf(definition: BackupDefinition | null): Kind {
+  if (definition === null) return "weekly";
+  if (definition.Continuous !== undefined) return "continuous";
+  const { FullBackupFrequency: full, IncrementalBackupFrequency: changes } = definition;
+  const found = kinds.find((one) => one.full === (full ?? "") && one.changes === (changes ?? ""));
+  return found?.key ?? "own";
+}
+
+interface Typed {
+  readonly name: string;
+  readonly folder: string;
+  readonly kind: Kind;
+  readonly full: string;
+  readonly changes: string;
+  readonly interval: string;
+  readonly keepDays: string;
+}
+
+/** What is sent; what the form does not show stays as it was. */
+function definitionOf(before: BackupDefinition | null, typed: Typed): object {
+  const { kind, keepDays } = typed;
+  const times = kind === "own" ? typed : kinds.find((one) => one.key === kind);
+  const isToS3 = before !== null && before.S3Settings !== null;
+  const interval = { ...before?.Continuous, IntervalInSec: Number(typed.interval) };
+  return {
+    ...before,
+    Name: typed.name,
+    BackupType: "Backup",
+    ...(isToS3 ? {} : { LocalSettings: { FolderPath: typed.folder } }),
+    FullBackupFrequency: times?.full || null,
+    IncrementalBackupFrequency: times?.changes || null,
+    RetentionPolicy:
+      keepDays === ""
+        ? { Disabled: true, MinimumBackupAgeToKeep: null }
+        : { Disabled: false, MinimumBackupAgeToKeep: `${Number(keepDays)}.00:00:00` },
+    Continuous: kind === "continuous" ? interval : null,
+  };
+}
+
+export function ScheduleForm({
+  database,
+  definition,
+  saved,
+  close,
+}: {
+  database: string;
+  /** Null: a new one. */
+  definition: BackupDefinition | null;
+  saved: () => void;
+  close: () => void;
+}) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const [name, setName] = useState(definition?.Name ?? "Nightly");
+  const [folder, setFolder] = useState(definition?.LocalSettings?.FolderPath ?? "");
+  const [kind, setKind] = useState<Kind>(() => kindOf(definition));
+  const [full, setFull] = useState(definition?.FullBackupFrequency ?? "0 2 * * 0");
+  const [changes, setChanges] = useState(definition?.IncrementalBackupFrequency ?? "");
+  const [interval, setInterval] = useState(String(definition?.Continuous?.IntervalInSec ?? 10));
+  const [keepDays, setKeepDays] = useState(() => keptDays(definition));
+  const [error, setError] = useState<Error | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const isToS3 = definition !== null && definition.S3Settings !== null;
+  const config = `${base}/admin/periodic-backup/config`;
+  const root = useResource<{ LocalRootPath: string | null }>(config).body?.LocalRootPath;
+  const save = async () => {
+    setBusy(true);
+    try {
+      const typed = { name, folder, kind, full, changes, interval, keepDays };
+      const json = definitionOf(definition, typed);
+      await send("POST", `${base}/admin/periodic-backup`, { json });
+      saved();
+      close();
+    } catch (failed) {
+      setError(failed as Error);
+      setBusy(false);
+    }
+  };
+  const isReady = name !== "" && (isToS3 || folder !== "") && !isBusy;
+  return (
+    <Dialog
+      title={`${definition === null ? "New schedule" : "Schedule"} ${definition?.Name ?? ""}`}
+      close={close}
+    >
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) void save();
+        }}
+      >
+        <TextField label="Name" value={name} change={setName} isFirst />
+        {isToS3 ? (
+          <p class="soft">Its files go to S3; the place is changed with the command line.</p>
+        ) : (
+          <TextField
+            label="Folder on the server"
+            value={folder}
+            change={setFolder}
+            hint={
+              root == null
+                ? "Its whole path; another disk than the one with the data is best."
+                : `Below ${root}: the server's settings allow no other place.`
+            }
+          />
+        )}
+        <label class="form">
+          When
+          <select
+            class="field"
+            value={kind}
+            onChange={(event) => setKind(event.currentTarget.value as Kind)}
+          >
+            {kinds.map((one) => (
+              <option key={one.key} value={one.key}>
+                {one.text}
+              </option>
+            ))}
+          </select>
+          {kind === "continuous" && (
+            <small>
+              What is written is copied every few seconds, and the database can be restored as it
+              was at any moment.
+            </small>
+          )}
+        </label>
+        {kind === "own" && (
+          <>
+            <CronField label="Full backups" value={full} change={setFull} />
+            <CronField label="Changes since" value={changes} change={setChanges} />
+          </>
+        )}
+        {kind === "continuous" && (
+          <TextField
+            label="Seconds between copies"
+            value={interval}
+            change={setInterval}
+            isNumber
+          />
+        )}
+        <TextField
+          label="Keep them for days"
+          value={keepDays}
+          change={setKeepDays}
+          hint="Empty: all are kept."
+          isNumber
+        />
+        {error !== null && <Failure error={error} />}
+        <footer class="row">
+          <span class="grow" />
+          <button type="button" class="btn" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="btn primary" disabled={!isReady}>
+            {isBusy ? "Saving" : "Save the schedule"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function TextField({
+  label,
+  value,
+  change,
+  hint,
+  isNumber = false,
+  isFirst = false,
+}: {
+  label: string;
+  value: string;
+  change: (value: string) => void;
+  hint?: string;
+  isNumber?: boolean;
+  isFirst?: boolean;
+}) {
+  return (
+    <label class="form">
+      {label}
+      <div class="field">
+        <input
+          value={value}
+          autofocus={isFirst}
+          {...(isNumber ? { type: "number", min: "1" } : {})}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      </div>
+      {hint !== undefined && <small>{hint}</small>}
+    </label>
+  );
+}
+
+interface Occurrence {
+  readonly IsValid: boolean;
+  readonly Utc?: string;
+  readonly ErrorMessage?: string;
+}
+
+/** Five fields of a cron expression, with what they mean. */
+function CronField({
+  label,
+  value,
+  change,
+}: {
+  label: string;
+  value: string;
+  change: (value: string) => void;
+}) {
+  const next = useResource<Occurrence>(
+    value.trim() === ""
+      ? null
+      : `/studio-tasks/next-cron-expression-occurrence?expression=${encodeURIComponent(value)}`,
+  ).body;
+  const hint = next?.Utc === undefined ? "" : `${scheduleText(value)}; next ${moment(next.Utc)}`;
+  return (
+    <label class="form">
+      {label}
+      <div class="field">
+        <input
+          class="mono"
+          value={value}
+          placeholder="never"
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      </div>
+      <small class={next?.IsValid === false ? "bad" : ""}>
+        {next?.IsValid === false ? next.ErrorMessage : hint || "minute hour day month weekday"}
+      </small>
+    </label>
+  );
+}

@@ -1,0 +1,95 @@
+/** Keys that work on every page. Single letters can be switched off, and never work while something is typed. */
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { open } from "../base/router.ts";
+import { switchTheme } from "../base/theme.ts";
+
+const storageKey = "jackdaw-letters";
+
+export const hasLetterKeys = signal(localStorage.getItem(storageKey) !== "off");
+
+export function setLetterKeys(isOn: boolean): void {
+  hasLetterKeys.value = isOn;
+  localStorage.setItem(storageKey, isOn ? "on" : "off");
+}
+
+/** The palette: null is closed; else what is in its field at first. */
+export const palette = signal<string | null>(null);
+
+/** Behind `g`, by the page's name in the address. */
+export const pageKeys: Readonly<Record<string, string>> = {
+  docs: "d",
+  query: "q",
+  patch: "p",
+  indexes: "i",
+  performance: "f",
+  backup: "b",
+  certificates: "c",
+  databases: "s",
+};
+
+/** For people, in the order in which they are shown. */
+export const keyList: readonly (readonly [string, string])[] = [
+  ["Ctrl K", "Search, go, do"],
+  ["g d, g q, g p, g i", "Documents, query, patch, indexes"],
+  ["g f, g b, g c, g s", "Performance, backup, certificates, databases"],
+  ["/", "Filter"],
+  ["?", "These keys"],
+  ["Ctrl .", "Light or dark"],
+  ["Esc", "Close the nearest"],
+  ["j k ↑ ↓", "In lists: the next, the previous row"],
+  ["Enter", "In lists: open"],
+  ["Space", "In lists: peek"],
+  ["x, Ctrl A", "In lists: select one, select what is seen"],
+  ["n", "New"],
+  ["Del", "In lists: delete what is selected"],
+  ["c", "In lists: copy the id"],
+  ["r", "In lists: the newest"],
+  ["Ctrl S", "In editors: save"],
+  ["Ctrl D", "On a document: a copy of it"],
+  ["Ctrl Enter", "In editors: run"],
+  ["F7, Shift F7", "In differences: the next, the previous change"],
+  ["1 to 5", "On a document: the tabs beside it"],
+];
+
+const prefixMs = 1200;
+
+/** @param addresses of the pages, by their names */
+export function useKeys(addresses: Readonly<Record<string, string>>): void {
+  useEffect(() => {
+    let prefixedMs = Number.NEGATIVE_INFINITY;
+    const pressed = (event: KeyboardEvent) => {
+      if (event.defaultPrevented) return;
+      const isWithControl = (event.ctrlKey || event.metaKey) && !event.altKey;
+      if (isWithControl && event.key === "k") palette.value = palette.value === null ? "" : null;
+      else if (isWithControl && event.key === ".") switchTheme();
+      else if (isWithControl || event.altKey || !hasLetterKeys.value || isTyping(event)) return;
+      else if (performance.now() - prefixedMs < prefixMs) {
+        prefixedMs = Number.NEGATIVE_INFINITY;
+        const page = Object.keys(pageKeys).find((name) => pageKeys[name] === event.key);
+        const to = page === undefined ? undefined : addresses[page];
+        if (to === undefined) return;
+        open(to);
+      } else if (event.key === "g") prefixedMs = performance.now();
+      else if (event.key === "/") focusFilter();
+      else if (event.key === "?") palette.value = "?";
+      else if (event.key === "n") document.querySelector<HTMLElement>("[data-new]")?.click();
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [JSON.stringify(addresses)]);
+}
+
+/** Is a text edited? The editor is in a shadow root. */
+function isTyping(event: KeyboardEvent): boolean {
+  const [target] = event.composedPath();
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target.closest("dialog") !== null) return true;
+  return target.matches('input:not([type="checkbox"]):not([type="radio"]), textarea, select');
+}
+
+function focusFilter(): void {
+  document.querySelector<HTMLElement>('#filter, input[aria-label="Filter"]')?.focus();
+}
