@@ -27,12 +27,16 @@ const NewDocument = lazy(
   async () => (await import("./pages/document/new-document.tsx")).NewDocument,
 );
 const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
-const QueryPage = lazy(async () => (await import("./pages/query.tsx")).QueryPage);
 const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
 const CertificatesPage = lazy(
   async () => (await import("./pages/certificates.tsx")).CertificatesPage,
 );
 const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
+const QueryPage = lazy(async () => (await import("./pages/query/query-page.tsx")).QueryPage);
+const IndexesPage = lazy(
+  async () => (await import("./pages/indexes/indexes-page.tsx")).IndexesPage,
+);
+const IndexPage = lazy(async () => (await import("./pages/indexes/index-page.tsx")).IndexPage);
 const SettingsPage = lazy(async () => (await import("./pages/settings.tsx")).SettingsPage);
 
 function Page() {
@@ -52,6 +56,10 @@ function Page() {
       return <PatchPage key={name} database={name} {...operation} />;
     }
     if (page === "query") return <QueryPage key={name} database={name} />;
+    if (page === "indexes") return <IndexesPage key={name} database={name} />;
+    if (page === "index") {
+      return <IndexPage key={`${name}\n${rest[0] ?? ""}`} database={name} name={rest[0]} />;
+    }
     const collection = address.value.query.get("new");
     if (page === "doc" && rest[0] === undefined && collection !== null)
       return (

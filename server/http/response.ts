@@ -30,31 +30,36 @@ export interface ErrorReply {
 
 /**
  * The reply for anything thrown. An unknown error is logged in full through `logUnknown`, and answered with a reference
- * that finds it in the log.
+ * that finds it in the log. `hint`: what helps with it, for the key of that name.
  */
 export function errorReply(
   thrown: unknown,
   url: string,
   logUnknown: (reference: string, error: unknown) => void,
+  hint?: string,
 ): ErrorReply {
   const error = tooDeep(thrown) ?? thrown;
   if (error instanceof EngineError) {
     const { status, type } = errorStatus[error.code];
     const details = status === 409 ? { ...noVectors, ...wireDetails(error) } : wireDetails(error);
-    const body = errorBody(url, type, error.message, details);
+    const body = errorBody(url, type, error.message, { ...details, ...withHint(hint) });
     return { status, headers: retryHeaders(error), body };
   }
   if (error instanceof RequestError) {
     const body =
       error.status === 403
         ? refusalBody(error.type, error.message)
-        : errorBody(url, error.type, error.message);
+        : errorBody(url, error.type, error.message, withHint(hint));
     return { status: error.status, headers: error.headers, body };
   }
   const reference = randomUUID();
   logUnknown(reference, error);
   const message = `An unexpected error, see ${reference} in the server's log.`;
   return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
+}
+
+function withHint(hint: string | undefined): Record<string, unknown> {
+  return hint === undefined ? {} : { hint };
 }
 
 /** `Retry-After`, where the error carries a delay. */

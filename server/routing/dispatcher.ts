@@ -27,6 +27,7 @@ import {
 } from "../http/request-error.ts";
 import { errorReply } from "../http/response.ts";
 import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
+import { hintOf, type KnownNames } from "./error-hints.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
@@ -114,11 +115,31 @@ export class Dispatcher {
   fail(exchange: Exchange, error: unknown): void {
     if (exchange.isClosed) return; // the client disconnected, which caused the error
     this.services.requests.failed(exchange, error);
-    const reply = errorReply(error, exchange.target, this.logError);
+    const hint = hintOf(error, this.namesFor(exchange));
+    const reply = errorReply(error, exchange.target, this.logError, hint);
     if (exchange.isReplied) exchange.abort();
     else if (reply.status === 403 && isBrowser(exchange)) {
       exchange.reply(403, { "content-type": "text/html; charset=utf-8" }, refusalPage);
     } else exchange.replyJson(reply.status, reply.body, reply.headers);
+  }
+
+  /** The names that hints may have in them. */
+  private namesFor({ identity, databaseName }: Exchange): KnownNames {
+    const { databases } = this.services;
+    const opened = () => {
+      const found = databaseName === undefined ? undefined : databases.find(databaseName);
+      if (!(found instanceof Promise)) return found?.isDisabled === true ? undefined : found;
+      found.catch(() => undefined); // it is told to those who ask for the database
+      return undefined;
+    };
+    return {
+      databases: () => databases.names().filter((name) => hasPermission(identity, name, 1)),
+      indexes: () => opened()?.indexes.names() ?? [],
+      fields: (index) => {
+        const found = opened()?.indexes;
+        return found?.has(index) === true ? found.fieldNames(index) : [];
+      },
+    };
   }
 
   /** Logs an error that belongs to no request. */

@@ -32,11 +32,12 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { jsTokens } from "./js-tokens.ts";
 import { foldOf, jsonTokens } from "./json-tokens.ts";
 import { rqlTokens } from "./rql-tokens.ts";
 
 export interface EditorOptions {
-  readonly language: "json" | "rql";
+  readonly language: "json" | "rql" | "javascript";
   readonly label: string;
   readonly text: string;
   readonly isReadOnly: boolean;
@@ -59,6 +60,8 @@ export interface Editor {
   focus(): void;
   destroy(): void;
 }
+
+const languages = { json: jsonTokens, rql: rqlTokens, javascript: jsTokens };
 
 const colours = HighlightStyle.define([
   { tag: [tags.propertyName, tags.keyword], color: "var(--accent-text)", fontWeight: "600" },
@@ -180,7 +183,8 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    StreamLanguage.define<unknown>(language === "json" ? jsonTokens : rqlTokens),
+    replacing,
+    StreamLanguage.define<unknown>(languages[language]),
     language === "json" ? foldService.of(foldOf) : [],
     syntaxHighlighting(colours),
     source === null ? [] : autocompletion({ override: [source], icons: false }),
@@ -197,6 +201,25 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     look,
   ];
 }
+
+/**
+ * What is typed over a selection is put in its place here. A browser would keep the look of the selected text by a style
+ * attribute, which the content security policy of the page refuses with a message.
+ */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { inputType, data, isComposing } = event as InputEvent;
+    const { from, to, empty } = view.state.selection.main;
+    const isOne = view.state.selection.ranges.length === 1;
+    if (inputType !== "insertText" || isComposing || !data || empty || !isOne) return false;
+    event.preventDefault();
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(data), { userEvent: "input.type" });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handle) => handle(view, from, to, data, insert))) view.dispatch(insert());
+    return true;
+  },
+});
 
 function completions(complete: NonNullable<EditorOptions["complete"]>) {
   return async (context: CompletionContext) => {

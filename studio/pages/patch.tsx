@@ -16,7 +16,7 @@ import { CodeEditor } from "../editor/editor.tsx";
 import { usePage } from "../shell/page.ts";
 import { collectionOf, documentsText, type PatchCounts } from "./operation-facts.ts";
 import { OperationList } from "./operation-list.tsx";
-import { complete } from "./query-completion.ts";
+import { complete } from "./query/query-completion.ts";
 import { RunningPatch } from "./running-patch.tsx";
 
 const steps = ["write", "try", "dry", "run"] as const;

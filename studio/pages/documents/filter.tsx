@@ -1,7 +1,7 @@
 /** What a list is narrowed by: the beginning of an id, or the `where` of RQL with completion of its fields. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../components/icon.tsx";
-import { complete } from "../query-completion.ts";
+import { complete } from "../query/query-completion.ts";
 import { quoted } from "./list-rows.ts";
 
 interface Properties {

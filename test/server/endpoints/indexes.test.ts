@@ -237,6 +237,8 @@ describe("errors of an index", () => {
             Document: "s/2",
             Action: "Map",
             Error: expect.stringContaining("no"),
+            Line: 1,
+            Column: 39,
           },
         ],
       },

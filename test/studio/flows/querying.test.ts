@@ -5,9 +5,10 @@ import { studioBrowser } from "../../support/studio-browser.ts";
 
 const studio = studioBrowser();
 
+const hookMs = 60_000;
 beforeAll(async () => {
   await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
-});
+}, hookMs);
 
 const role: (typeof studio.page)["getByRole"] = (name, options) =>
   studio.page.getByRole(name, options);
@@ -214,4 +215,134 @@ test("on a phone and in the dark the console fits", async () => {
   await ask("from Orders filter ShipTo.Country = 'Germany'", "&how=plan");
   await studio.page.getByText("A better index would read").waitFor();
   expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(360);
+});
+
+const failing =
+  "map('Orders', order => {\n    if (order.Freight > 700) throw new Error('too heavy');\n    return { Freight: order.Freight };\n})";
+
+test("an index with errors is mended: errors, test on a document, deploy with a diff", async () => {
+  await admin("indexes", { Indexes: [{ Name: "Orders/ByFreight", Maps: [failing] }] }, "PUT");
+  await expect
+    .poll(async () => (await admin("indexes/stats?name=Orders/ByFreight", undefined, "GET")).text)
+    .toContain('"IsStale":false');
+  await studio.open("db/shop/indexes?show=errors");
+  await role("link", { name: "Orders/ByFreight" }).click();
+  expect(await role("tab", { name: /Errors/ }).getAttribute("aria-selected")).toBe("true");
+  const group = role("region", { name: "too heavy" });
+  await group.getByText(/^map, line 2 · \d+ documents$/).waitFor();
+  await studio.page.locator(".cm-lintRange-error", { hasText: "throw" }).waitFor();
+  await group.getByRole("link", { name: /^Test with orders/ }).click();
+  await studio.page.getByText(/Map, line 2,/).waitFor();
+  await button("Edit").click();
+  await role("textbox", { name: "Map of the index" }).click();
+  await studio.page.keyboard.press("Control+A");
+  await studio.page.keyboard.type("map('Orders', order => ({ Freight: order.Freight }))");
+  await button("Deploy").click();
+  const dialog = role("dialog", { name: "Deploy Orders/ByFreight?" });
+  await dialog.getByText("throw new Error('too heavy')").first().waitFor();
+  await dialog.getByRole("button", { name: "Deploy" }).click();
+  await role("tab", { name: "Errors" }).click();
+  await role("heading", { name: "No errors" }).waitFor();
+  await role("tab", { name: "History" }).click();
+  await expect
+    .poll(() => role("list", { name: "Deployed definitions" }).getByRole("listitem").count())
+    .toBe(2);
+});
+
+test("a new map-reduce index is written, tried and deployed", async () => {
+  await studio.open("db/shop/index?new=map");
+  await button("Map-reduce").click();
+  await role("textbox", { name: "Name of the index" }).fill("Orders/Countries");
+  const map = role("textbox", { name: "Map of the index" });
+  await map.click();
+  await studio.page.keyboard.press("Control+A");
+  await studio.page.keyboard.insertText(
+    "map('Orders', o => ({ Name: o.ShipTo.Country, Count: 1 }))",
+  );
+  await role("textbox", { name: "Document to test" }).fill("orders/1-A");
+  await button("Test").click();
+  await studio.page.getByText("The reduce makes 1 result").waitFor();
+  await button("Deploy").click();
+  await role("heading", { name: "Orders/Countries" }).waitFor();
+  await role("tab", { name: "Entries 21" }).click();
+  await role("grid", { name: "Entries" }).waitFor();
+});
+
+test("all are paused and go on, one is reset, and its terms are found", async () => {
+  await admin(
+    "indexes",
+    {
+      Indexes: [
+        {
+          Name: "Cities",
+          Maps: ["map('Orders', o => ({ City: o.ShipTo.City, Country: o.ShipTo.Country }))"],
+        },
+      ],
+    },
+    "PUT",
+  );
+  await studio.open("db/shop/indexes");
+  const row = role("row", { name: /^Cities / });
+  await row.waitFor();
+  await button("Pause all").click();
+  await row.getByText("Paused").waitFor();
+  await button("Go on with all").click();
+  await row.getByText("Fresh").waitFor();
+  await button("More about Cities").click();
+  await role("menuitem", { name: /^Reset/ }).click();
+  await row.getByText("Fresh").waitFor();
+  await role("link", { name: "Cities" }).click();
+  await role("tab", { name: "Terms" }).click();
+  await role("combobox", { name: "Field" }).selectOption("Country");
+  await role("searchbox", { name: "Terms that begin with" }).fill("fr");
+  await role("cell", { name: "france", exact: true }).waitFor();
+  expect(await role("cell").count()).toBe(1);
+});
+
+test("an index is locked, which no edit passes, and deleted after a question", async () => {
+  await admin(
+    "indexes",
+    { Indexes: [{ Name: "Gone", Maps: ["map('Regions', r => ({ Name: r.Name }))"] }] },
+    "PUT",
+  );
+  await studio.open("db/shop/index/Gone");
+  await menuItem("More about Gone", "Lock");
+  await expect.poll(() => button("Edit").isDisabled()).toBe(true);
+  await menuItem("More about Gone", "Unlock");
+  await menuItem("More about Gone", "Delete…");
+  await role("alertdialog").getByRole("button", { name: "Delete Gone" }).click();
+  await role("heading", { name: "Indexes" }).waitFor();
+  expect(await role("link", { name: "Gone", exact: true }).count()).toBe(0);
+  await studio.open("db/shop/index/Gone");
+  await role("heading", { name: "There is no index Gone" }).waitFor();
+});
+
+test("a database without indexes says that this is fine", async () => {
+  await studio.server.request("/admin/databases?name=bare", {
+    method: "PUT",
+    body: '{"DatabaseName":"bare"}',
+  });
+  await studio.open("db/bare/indexes");
+  await role("heading", { name: "No indexes yet, and that is fine" }).waitFor();
+  await role("link", { name: "Write an index" }).click();
+  await role("heading", { name: "New index" }).waitFor();
+});
+
+test("indexes and one of them fit a phone, in the dark", async () => {
+  await studio.page.emulateMedia({ colorScheme: "dark" });
+  await studio.page.setViewportSize({ width: 360, height: 780 });
+  for (const path of [
+    "indexes",
+    "index/Cities",
+    "index/Cities?tab=terms",
+    "index/Orders%2FByFreight?tab=history",
+  ]) {
+    await studio.open(`db/shop/${path}`);
+    await studio.page.getByRole("navigation", { name: "Pages" }).last().waitFor();
+    await studio.page
+      .getByText(/Cities|ByFreight/)
+      .first()
+      .waitFor();
+    expect(await studio.page.evaluate("document.documentElement.scrollWidth"), path).toBe(360);
+  }
 });

@@ -1,8 +1,8 @@
 /** Queries that this browser remembers, to be put back into the editor. */
 import { useState } from "preact/hooks";
-import { ago, counted, milliseconds } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
-import { Icon } from "../components/icon.tsx";
+import { ago, counted, milliseconds } from "../../base/format.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Icon } from "../../components/icon.tsx";
 import {
   forgetHistory,
   forgetSaved,

@@ -1,7 +1,7 @@
 /** An empty query page: examples in the database's own names. */
 import { useEffect, useState } from "preact/hooks";
-import { get } from "../base/client.ts";
-import { Empty } from "../components/messages.tsx";
+import { get } from "../../base/client.ts";
+import { Empty } from "../../components/messages.tsx";
 
 interface Names {
   readonly collection: string;

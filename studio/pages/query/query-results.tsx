@@ -1,11 +1,11 @@
 /** The answer of a query: a table, JSON, or the documents that it includes. */
 import { useCallback, useMemo } from "preact/hooks";
-import { count, counted, milliseconds } from "../base/format.ts";
-import { href } from "../base/router.ts";
-import { Icon } from "../components/icon.tsx";
-import { Empty } from "../components/messages.tsx";
-import { type Column, VirtualTable } from "../components/virtual-table.tsx";
-import { type ResultRow, valueCell } from "./result-cells.tsx";
+import { count, counted, milliseconds } from "../../base/format.ts";
+import { href } from "../../base/router.ts";
+import { Icon } from "../../components/icon.tsx";
+import { Empty } from "../../components/messages.tsx";
+import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
+import { type ResultRow, valueCell } from "../result-cells.tsx";
 
 export interface Answer {
   readonly Results: readonly ResultRow[];

@@ -1,6 +1,6 @@
 /** What may come next in a query: words, collections, indexes, and the fields of the collection that is asked. */
-import { get } from "../base/client.ts";
-import { keywords, methods } from "../editor/rql-tokens.ts";
+import { get } from "../../base/client.ts";
+import { keywords, methods } from "../../editor/rql-tokens.ts";
 
 interface Suggestion {
   readonly label: string;

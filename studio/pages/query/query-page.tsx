@@ -1,14 +1,14 @@
 /** Page 4: asks in RQL, shows the answer and how it came about. The text and its parameters are in the address. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { send } from "../base/client.ts";
-import { address, href, setQuery } from "../base/router.ts";
-import { Icon } from "../components/icon.tsx";
-import { Menu } from "../components/menu.tsx";
-import { Failure } from "../components/messages.tsx";
-import { panel, Tabs } from "../components/tabs.tsx";
-import { useEditedText } from "../editor/edited-text.ts";
-import { CodeEditor } from "../editor/editor.tsx";
-import { usePage } from "../shell/page.ts";
+import { send } from "../../base/client.ts";
+import { address, href, setQuery } from "../../base/router.ts";
+import { Icon } from "../../components/icon.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Failure } from "../../components/messages.tsx";
+import { panel, Tabs } from "../../components/tabs.tsx";
+import { useEditedText } from "../../editor/edited-text.ts";
+import { CodeEditor } from "../../editor/editor.tsx";
+import { usePage } from "../../shell/page.ts";
 import { codeOf, type Language, languages } from "./query-code.ts";
 import { complete, forgetFields } from "./query-completion.ts";
 import { Examples } from "./query-examples.tsx";

@@ -1,9 +1,9 @@
 /** How a query ran: its steps in sentences with counts and times, and the index that would read less, made in one click. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, send } from "../base/client.ts";
-import { count, milliseconds } from "../base/format.ts";
-import { Icon } from "../components/icon.tsx";
-import { Bones, Failure } from "../components/messages.tsx";
+import { get, send } from "../../base/client.ts";
+import { count, milliseconds } from "../../base/format.ts";
+import { Icon } from "../../components/icon.tsx";
+import { Bones, Failure } from "../../components/messages.tsx";
 
 interface Step {
   readonly Step: string;

@@ -1,0 +1,121 @@
+/**
+ * What helps with an error: one sentence beside its message, where there is one that the message does not say already. Names
+ * are proposed only to those who may see them.
+ *
+ * The key `hint` is ours: clients of RavenDB do not read it.
+ */
+
+import { closest } from "fastest-levenshtein";
+import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
+import { RequestError } from "../http/request-error.ts";
+import { nearestName } from "../settings/nearest-name.ts";
+
+/** The names that the caller may see. */
+export interface KnownNames {
+  databases(): readonly string[];
+  /** Of the database of the request. */
+  indexes(): readonly string[];
+  /** Of an index of it, in any case. */
+  fields(index: string): readonly string[];
+}
+
+type Hint = (error: EngineError, names: KnownNames) => string | undefined;
+
+const always =
+  (text: string): Hint =>
+  () =>
+    text;
+
+const hints: Readonly<Partial<Record<ErrorCode, Hint>>> = {
+  "query-syntax": placeHint,
+  "invalid-argument": fieldHint,
+  "invalid-operation": failedIndexHint,
+  "index-missing": indexHint,
+  "summary-index-missing": indexHint,
+  "script-failed": scriptHint,
+  "script-syntax": scriptHint,
+  concurrency: always(
+    "It was changed by others. Load it again, and make the change on what is stored now.",
+  ),
+  "disk-full": always(
+    "Reading goes on, and deleting makes room. Writing starts again by itself when there is space.",
+  ),
+  timeout: always(
+    "Wait longer, ask for less at once, or run it as an operation, which goes on without its caller.",
+  ),
+  "record-damaged": always(
+    "The other documents are readable. A backup or a revision may have this one; 'jackdaw check' finds all that is damaged.",
+  ),
+};
+
+/** One sentence, or undefined. Never throws. */
+export function hintOf(error: unknown, names: KnownNames): string | undefined {
+  if (error instanceof EngineError) return hints[error.code]?.(error, names);
+  if (!(error instanceof RequestError)) return undefined;
+  return error.type.endsWith(".DatabaseDoesNotExistException")
+    ? nearHint(quotedIn(error.message)[0], names.databases())
+    : undefined;
+}
+
+function indexHint({ message }: EngineError, names: KnownNames): string | undefined {
+  return nearHint(quotedIn(message)[0], names.indexes());
+}
+
+/** A field that an index does not have. */
+function fieldHint({ message }: EngineError, names: KnownNames): string | undefined {
+  const found = /^The field '([^']*)' is not indexed in '([^']+)'/.exec(message);
+  if (found === null) return undefined;
+  const [, field = "", index = ""] = found;
+  const fields = names.fields(index).filter((name) => !name.endsWith("()"));
+  return (
+    nearHint(field, fields) ??
+    (fields.length === 0 ? undefined : `'${index}' has ${listed(fields)}.`)
+  );
+}
+
+function failedIndexHint({ message }: EngineError): string | undefined {
+  if (!message.includes(" is marked as errored. ")) return undefined;
+  return "indexes/errors tells on which documents it failed. It answers again when its definition was mended, or when it was reset.";
+}
+
+/** RavenDB counts a line feed as the first column of the line that it begins; editors do not. */
+function placeHint({ message }: EngineError): string | undefined {
+  const found = /^(\d+):(\d+) /.exec(message);
+  if (found === null) return undefined;
+  const [line, column] = [Number(found[1]), Number(found[2])];
+  return `The mistake is at line ${line}, column ${line === 1 ? column : column - 1} of the query.`;
+}
+
+function scriptHint({ details }: EngineError): string | undefined {
+  const { line, column } = details ?? {};
+  if (typeof line !== "number" || typeof column !== "number") return undefined;
+  return `It happened at line ${line}, column ${column} of the script.`;
+}
+
+const nearMax = 3;
+const shownMax = 12;
+
+function nearHint(name: string | undefined, known: readonly string[]): string | undefined {
+  if (name === undefined || known.length === 0) return undefined;
+  const near = nearestName(name, known);
+  if (near !== undefined) return `Did you mean '${near}'?`;
+  // A part of the name may be right: Orders/Old, where there is Orders/Totals.
+  const parts = name
+    .toLowerCase()
+    .split(/[/.]/)
+    .filter((part) => part.length > 2);
+  const akin = known.filter((one) => parts.some((part) => one.toLowerCase().includes(part)));
+  if (akin.length === 0) return undefined;
+  const first = closest(name, akin);
+  const others = akin.filter((one) => one !== first).slice(0, nearMax - 1);
+  return `Did you mean ${[first, ...others].map((one) => `'${one}'`).join(" or ")}?`;
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, shownMax).map((name) => `'${name}'`);
+  return shown.join(", ") + (names.length > shownMax ? " and others" : "");
+}
+
+function quotedIn(message: string): string[] {
+  return [...message.matchAll(/'([^']*)'/g)].map(([, name]) => name ?? "");
+}

@@ -1,0 +1,85 @@
+/** What can be done with an index: a menu, and the question before it is deleted. */
+import { send } from "../../base/client.ts";
+import { counted } from "../../base/format.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import type { MenuItem } from "../../components/menu.tsx";
+import { type IndexStats, isAuto } from "./index-info.ts";
+
+export type Act = (work: () => Promise<unknown>) => void;
+
+const priorities = ["Low", "Normal", "High"] as const;
+
+/** @param act does it, shows what fails, and asks for the list again */
+export function actionsOf(
+  base: string,
+  index: IndexStats,
+  act: Act,
+  remove: (index: IndexStats) => void,
+): MenuItem[] {
+  const { Name, Status, LockMode, Priority } = index;
+  const query = `name=${encodeURIComponent(Name)}`;
+  const post = (path: string, json?: object) => () =>
+    act(() => send("POST", `${base}/${path}`, json === undefined ? {} : { json }));
+  const isLocked = LockMode !== "Unlock";
+  const lock = { IndexNames: [Name], Mode: isLocked ? "Unlock" : "LockedError" };
+  return [
+    Status === "Paused"
+      ? { text: "Go on", icon: "play", choose: post(`admin/indexes/start?${query}`) }
+      : {
+          text: "Pause",
+          icon: "pause",
+          note: "until a restart",
+          refusal: Status === "Disabled" ? "It is switched off" : undefined,
+          choose: post(`admin/indexes/stop?${query}`),
+        },
+    Status === "Disabled"
+      ? { text: "Switch on", choose: post(`admin/indexes/enable?${query}`) }
+      : { text: "Switch off", choose: post(`admin/indexes/disable?${query}`) },
+    {
+      text: isLocked ? "Unlock" : "Lock",
+      note: isLocked ? "" : "nobody changes it",
+      refusal: isAuto(index) ? "Automatic indexes follow the queries" : undefined,
+      choose: post("indexes/set-lock", lock),
+    },
+    ...priorities.map((priority) => ({
+      text: `Priority ${priority.toLowerCase()}`,
+      isChecked: Priority === priority,
+      choose: post("indexes/set-priority", { IndexNames: [Name], Priority: priority }),
+    })),
+    {
+      text: "Reset",
+      note: "built anew",
+      choose: () => act(() => send("RESET", `${base}/indexes?${query}`)),
+    },
+    { text: "Delete…", isDangerous: true, choose: () => remove(index) },
+  ];
+}
+
+export function DeleteIndex({
+  index,
+  close,
+  remove,
+}: {
+  index: IndexStats;
+  close: () => void;
+  remove: () => void;
+}) {
+  return (
+    <Dialog title={`Delete the index ${index.Name}?`} close={close} isAlert>
+      <p>
+        Its {counted(index.EntriesCount, "entry", "entries")} go; no document does. Queries that
+        name it are refused from then on.
+        {isAuto(index) && " A query that needs it makes it again."}
+      </p>
+      <div class="row">
+        <span class="grow" />
+        <button type="button" class="btn" onClick={close}>
+          Keep it
+        </button>
+        <button type="button" class="btn danger full" onClick={remove}>
+          Delete {index.Name}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

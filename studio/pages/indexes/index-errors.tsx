@@ -1,0 +1,191 @@
+/** The errors of an index, grouped by message and place, with the documents that they happened on. */
+import { send } from "../../base/client.ts";
+import { counted } from "../../base/format.ts";
+import { useResource } from "../../base/resource.ts";
+import { href } from "../../base/router.ts";
+import { Icon } from "../../components/icon.tsx";
+import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { CodeEditor } from "../../editor/editor.tsx";
+import type { Act } from "./index-actions.tsx";
+import {
+  type Definition,
+  type ErrorGroup,
+  errorGroups,
+  type IndexErrorRow,
+  type IndexStats,
+} from "./index-info.ts";
+
+const shownDocuments = 6;
+/** Ids that a query is given at most. */
+const askedDocuments = 200;
+const pollMs = 5000;
+
+export function ErrorsTab({
+  database,
+  index,
+  definition,
+  act,
+}: {
+  database: string;
+  index: IndexStats;
+  definition: Definition;
+  act: Act;
+}) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const query = `name=${encodeURIComponent(index.Name)}`;
+  const list = useResource<{ Results: readonly { readonly Errors: readonly IndexErrorRow[] }[] }>(
+    `${base}/indexes/errors?${query}`,
+    pollMs,
+  );
+  if (list.error !== undefined) return <Failure error={list.error} retry={list.reload} />;
+  if (list.body === undefined) return <Bones rows={4} />;
+  const groups = errorGroups(list.body.Results[0]?.Errors ?? []);
+  if (groups.length === 0) {
+    return (
+      <Empty icon="check" title="No errors">
+        <p>{counted(index.MapAttempts, "document")} went through its map.</p>
+      </Empty>
+    );
+  }
+  return (
+    <div class="split">
+      <div class="scroll inset stack">
+        {index.IsInvalidIndex && (
+          <p class="note bad">
+            <Icon name="bad" />
+            <span>
+              <b>{index.Name} gave up</b>: {counted(index.MapErrors, "map")} of{" "}
+              {counted(index.MapAttempts, "document")} failed. Queries on it are refused.
+            </span>
+            <button
+              type="button"
+              class="btn"
+              onClick={() => act(() => send("RESET", `${base}/indexes?${query}`))}
+            >
+              Start again
+            </button>
+          </p>
+        )}
+        {groups.map((group) => (
+          <Group
+            key={`${group.message} ${group.line}`}
+            group={group}
+            database={database}
+            index={index}
+          />
+        ))}
+        <p class="soft row">
+          <button
+            type="button"
+            class="btn quiet"
+            onClick={() => act(() => send("DELETE", `${base}/indexes/errors?${query}`))}
+          >
+            Forget these errors
+          </button>
+          {!index.IsInvalidIndex && "The index goes on with all other documents."}
+        </p>
+      </div>
+      <section class="pane" aria-label="Where it happens">
+        <h3 class="inset">Where it happens</h3>
+        <CodeEditor
+          language="javascript"
+          label="Map of the index"
+          text={definition.Maps[0] ?? ""}
+          revision={0}
+          isReadOnly
+          changed={() => undefined}
+          commands={{}}
+          marks={marksOf(definition.Maps[0] ?? "", groups)}
+        />
+      </section>
+    </div>
+  );
+}
+
+function Group({
+  group,
+  database,
+  index,
+}: {
+  group: ErrorGroup;
+  database: string;
+  index: IndexStats;
+}) {
+  const { message, action, line, documents, firstMs, lastMs } = group;
+  const [first] = documents;
+  const rest = documents.length - shownDocuments;
+  const ids = documents.slice(0, askedDocuments).map((id) => `'${id.replaceAll("'", "\\'")}'`);
+  const isOfDocuments = action === "Map";
+  return (
+    <section class="panel" aria-label={message}>
+      <div class="body stack">
+        <div class="row">
+          <Icon name="bad" kind="bad" />
+          <b class="grow">{message}</b>
+          <span class="soft">{timesOf(firstMs, lastMs)}</span>
+        </div>
+        <span class="soft">
+          {action.toLowerCase()}
+          {line !== null && `, line ${line}`} ·{" "}
+          {isOfDocuments ? counted(documents.length, "document") : counted(documents.length, "key")}
+        </span>
+        <p class="note hint">
+          <Icon name="hint" />
+          <span>
+            Leave such documents out (<code>if (…) return null;</code> at the start of the map), or
+            mend them. A document that changes is tried again.
+          </span>
+        </p>
+        <p>
+          {documents.slice(0, shownDocuments).map((id) =>
+            isOfDocuments ? (
+              <a key={id} class="idlink" href={href(["db", database, "doc", id])}>
+                {id}{" "}
+              </a>
+            ) : (
+              <code key={id}>{id} </code>
+            ),
+          )}
+          {rest > 0 && <span class="soft">and {rest} more</span>}
+        </p>
+        {isOfDocuments && first !== undefined && (
+          <div class="row">
+            <a
+              class="btn"
+              href={href(["db", database, "index", index.Name], { tab: "test", doc: first })}
+            >
+              Test with {first}
+            </a>
+            <a
+              class="btn quiet"
+              href={href(["db", database, "query"], {
+                q: `from @all_docs where id() in (${ids.join(", ")})`,
+              })}
+            >
+              Query these {documents.length}
+            </a>
+          </div>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function timesOf(firstMs: number, lastMs: number): string {
+  const text = (ms: number) =>
+    new Date(ms).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const [first, last] = [text(firstMs), text(lastMs)];
+  return first === last ? first : `${first} – ${last}`;
+}
+
+/** The lines where maps failed. */
+function marksOf(text: string, groups: readonly ErrorGroup[]) {
+  const lines = text.split("\n");
+  return groups.flatMap(({ action, line, message }) => {
+    const found = line === null || action !== "Map" ? undefined : lines[line - 1];
+    if (found === undefined || line === null) return [];
+    const from = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+    const indent = found.length - found.trimStart().length;
+    return [{ from: from + indent, to: from + found.length, message }];
+  });
+}

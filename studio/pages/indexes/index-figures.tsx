@@ -1,0 +1,288 @@
+/** What an index has in it, how fast it was, and the definitions that it had. */
+import { Fragment } from "preact";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { get, send } from "../../base/client.ts";
+import { ago, count, counted } from "../../base/format.ts";
+import { useResource } from "../../base/resource.ts";
+import { address, setQuery } from "../../base/router.ts";
+import { Diff } from "../../components/diff.tsx";
+import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
+import { type ResultRow, valueCell } from "../result-cells.tsx";
+import { codeOf } from "./index-definition.tsx";
+import type { Definition, IndexStats } from "./index-info.ts";
+
+interface Properties {
+  readonly database: string;
+  readonly index: IndexStats;
+  readonly definition: Definition;
+}
+
+const baseOf = (database: string) => `/databases/${encodeURIComponent(database)}`;
+const termsOnPage = 100;
+
+export function TermsTab({ database, index }: Properties) {
+  const base = baseOf(database);
+  const name = encodeURIComponent(index.Name);
+  const fields = useResource<readonly { readonly Name: string }[]>(
+    `${base}/indexes/debug?name=${name}&op=entries-fields`,
+  );
+  const names = useMemo(() => (fields.body ?? []).map(({ Name }) => Name), [fields.body]);
+  const asked = address.value.query.get("field");
+  const field = names.find((one) => one === asked) ?? names[0];
+  const [prefix, setPrefix] = useState("");
+  if (fields.error !== undefined) return <Failure error={fields.error} />;
+  if (fields.body === undefined) return <Bones rows={4} />;
+  return (
+    <>
+      <div class="tools">
+        <label class="row">
+          Field
+          <select
+            class="btn"
+            value={field}
+            onChange={(event) => setQuery({ field: event.currentTarget.value })}
+          >
+            {names.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+        <div class="field calm">
+          <input
+            type="search"
+            aria-label="Terms that begin with"
+            placeholder="begin with"
+            value={prefix}
+            onInput={(event) => setPrefix(event.currentTarget.value)}
+          />
+        </div>
+      </div>
+      {field === undefined ? (
+        <Empty icon="index" title="It has no field yet" />
+      ) : (
+        <Terms
+          key={`${field}\n${prefix}`}
+          path={`${base}/indexes/terms?name=${name}&field=${encodeURIComponent(field)}&pageSize=${termsOnPage}`}
+          prefix={prefix.toLowerCase()}
+        />
+      )}
+    </>
+  );
+}
+
+/** The terms of a field in their order, a page at a time. */
+function Terms({ path, prefix }: { path: string; prefix: string }) {
+  const [terms, setTerms] = useState<readonly string[]>([]);
+  const [isWhole, setWhole] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const more = async (after: string, known: readonly string[]) => {
+    try {
+      const { body } = await get<{ Terms: readonly string[] }>(
+        `${path}&fromValue=${encodeURIComponent(after)}`,
+      );
+      const fitting = body.Terms.filter((term) => term.startsWith(prefix));
+      setTerms([...known, ...fitting]);
+      setWhole(body.Terms.length < termsOnPage || fitting.length < body.Terms.length);
+    } catch (failed) {
+      setError(failed as Error);
+    }
+  };
+  // The terms behind what is right before the prefix: itself is one of them.
+  useEffect(() => void more(before(prefix), []), [path, prefix]);
+  if (error !== null) return <Failure error={error} />;
+  return (
+    <div class="scroll grow">
+      <table aria-label="Terms">
+        <tbody>
+          {terms.map((term) => (
+            <tr key={term}>
+              <td class="mono">{term}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {isWhole ? (
+        <p class="soft inset">
+          {terms.length === 0 ? "There is no such term." : counted(terms.length, "term")}
+        </p>
+      ) : (
+        terms.length > 0 && (
+          <p class="inset">
+            <button type="button" class="btn" onClick={() => void more(terms.at(-1) ?? "", terms)}>
+              Next {termsOnPage}
+            </button>
+          </p>
+        )
+      )}
+    </div>
+  );
+}
+
+/** A text that sorts right before all that begin with `prefix`. */
+function before(prefix: string): string {
+  if (prefix === "") return "";
+  const last = prefix.charCodeAt(prefix.length - 1);
+  return last === 0
+    ? prefix.slice(0, -1)
+    : `${prefix.slice(0, -1)}${String.fromCharCode(last - 1)}\uffff`;
+}
+
+interface EntriesReply {
+  readonly Results: readonly ResultRow[];
+  readonly TotalResults: number;
+}
+const entriesMax = 500;
+const noNeed = () => undefined;
+
+export function EntriesTab({ database, index }: Properties) {
+  const [reply, setReply] = useState<EntriesReply | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const { Name, EntriesCount } = index;
+  useEffect(() => {
+    const abort = new AbortController();
+    const json = { Query: `from index '${Name.replaceAll("'", "\\'")}'`, PageSize: entriesMax };
+    send<EntriesReply>("POST", `${baseOf(database)}/queries?debug=entries`, {
+      json,
+      signal: abort.signal,
+    }).then(
+      ({ body }) => setReply(body),
+      (failed: Error) => {
+        if (!abort.signal.aborted) setError(failed);
+      },
+    );
+    return () => abort.abort();
+  }, [database, Name, EntriesCount]);
+  const rows = reply?.Results ?? [];
+  const row = useCallback((at: number) => rows[at], [rows]);
+  const columns = useMemo(() => entryColumns(rows, database), [rows, database]);
+  if (error !== null) return <Failure error={error} />;
+  if (reply === null) return <Bones rows={6} />;
+  if (rows.length === 0) return <Empty icon="index" title="It has no entries" />;
+  return (
+    <>
+      <VirtualTable
+        label="Entries"
+        columns={columns}
+        total={rows.length}
+        row={row}
+        need={noNeed}
+        open={noNeed}
+      />
+      <div class="status" role="status">
+        {counted(reply.TotalResults, "entry", "entries")}
+        {rows.length < reply.TotalResults && `, the first ${count(rows.length)} here`}
+      </div>
+    </>
+  );
+}
+
+function entryColumns(rows: readonly ResultRow[], database: string): Column<ResultRow>[] {
+  const names = [...new Set(rows.slice(0, 100).flatMap((one) => Object.keys(one)))];
+  return names
+    .sort((a, b) => Number(b === "id()") - Number(a === "id()"))
+    .map((name) => ({
+      key: name,
+      title: name,
+      width: 200,
+      cell: (one) => valueCell(one[name], database, name === "id()"),
+    }));
+}
+
+interface TotalTime {
+  readonly Results: readonly { readonly TotalIndexingTime: string; readonly LagTime: string }[];
+}
+
+export function SpeedTab({ database, index }: Properties) {
+  const { body, error } = useResource<TotalTime>(
+    `${baseOf(database)}/indexes/total-time?name=${encodeURIComponent(index.Name)}`,
+    2000,
+  );
+  if (error !== undefined) return <Failure error={error} />;
+  if (body === undefined) return <Bones rows={3} />;
+  const [time] = body.Results;
+  const seconds = secondsOf(time?.TotalIndexingTime ?? "");
+  const nowMs = Date.now();
+  const facts: [string, string][] = [
+    ["Documents mapped", count(index.MapAttempts)],
+    ["Time that took", `${seconds.toFixed(1)} s`],
+    ["Documents a second", seconds > 0 ? count(index.MapAttempts / seconds) : "–"],
+    ["Behind for", `${secondsOf(time?.LagTime ?? "").toFixed(1)} s`],
+    ["Last batch", index.LastIndexingTime === null ? "never" : ago(index.LastIndexingTime, nowMs)],
+    ["Last query", index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)],
+    ["Made", ago(index.CreatedTimestamp, nowMs)],
+  ];
+  return (
+    <dl class="facts inset">
+      {facts.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
+/** Of `1.02:03:04.5`. */
+function secondsOf(span: string): number {
+  const found = /^(?:(\d+)\.)?(\d+):(\d+):([\d.]+)$/.exec(span);
+  if (found === null) return 0;
+  const [, days = "0", hours = "0", minutes = "0", seconds = "0"] = found;
+  return Number(days) * 86_400 + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+}
+
+interface History {
+  readonly History: readonly {
+    readonly Definition: Definition;
+    readonly CreatedAt: string;
+    readonly Source: string;
+  }[];
+}
+
+export function HistoryTab({ database, index, definition }: Properties) {
+  const { body, error } = useResource<History>(
+    `${baseOf(database)}/indexes/history?name=${encodeURIComponent(index.Name)}`,
+  );
+  const [chosen, setChosen] = useState(0);
+  if (error !== undefined) return <Failure error={error} />;
+  if (body === undefined) return <Bones rows={3} />;
+  const all = body.History;
+  const one = all[chosen];
+  const older = all[chosen + 1];
+  const nowMs = Date.now();
+  return (
+    <div class="split">
+      <div class="scroll">
+        <ul class="picks" aria-label="Deployed definitions">
+          {all.map(({ CreatedAt, Source }, at) => (
+            <li key={CreatedAt}>
+              <button
+                type="button"
+                aria-pressed={at === chosen}
+                onClick={() => setChosen(at)}
+                title={CreatedAt}
+              >
+                <b>{ago(CreatedAt, nowMs)}</b>
+                <small>
+                  from {Source}
+                  {at === 0 && ", the present one"}
+                </small>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div class="scroll inset">
+        {one !== undefined && (
+          <Diff
+            before={older === undefined ? codeOf(definition) : codeOf(older.Definition)}
+            after={codeOf(one.Definition)}
+            language="text"
+            title={older === undefined ? "The present one → this one" : "The one before → this one"}
+          />
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+/** What the server says of indexes, and what the pages make of it. */
+
+export interface IndexStats {
+  readonly Name: string;
+  readonly Type: string;
+  readonly State: "Normal" | "Idle" | "Disabled" | "Error";
+  readonly Status: "Running" | "Paused" | "Disabled";
+  readonly IsStale: boolean;
+  readonly IsInvalidIndex: boolean;
+  readonly EntriesCount: number;
+  readonly ErrorsCount: number;
+  readonly MapAttempts: number;
+  readonly MapErrors: number;
+  readonly LockMode: "Unlock" | "LockedIgnore" | "LockedError";
+  readonly Priority: "Low" | "Normal" | "High";
+  readonly LastQueryingTime: string | null;
+  readonly LastIndexingTime: string | null;
+  readonly CreatedTimestamp: string;
+  readonly Collections: Readonly<Record<string, { readonly DocumentLag: number }>>;
+  readonly ReferencedCollections: readonly string[];
+  readonly SourceType: string;
+}
+
+/** As it is stored, with options that the page passes on unread. */
+export interface Definition {
+  readonly Name: string;
+  readonly Maps: readonly string[];
+  readonly Reduce: string | null;
+  readonly Fields: Readonly<Record<string, unknown>>;
+  readonly [option: string]: unknown;
+}
+
+export interface IndexErrorRow {
+  readonly Timestamp: string;
+  readonly Document: string;
+  readonly Action: string;
+  readonly Error: string;
+  readonly Line?: number;
+  readonly Column?: number;
+}
+
+const unusedMs = 7 * 24 * 3600 * 1000;
+
+export function isAuto({ Type }: IndexStats): boolean {
+  return Type.startsWith("Auto");
+}
+
+/** How many documents it has still to read. */
+export function lagOf({ Collections }: IndexStats): number {
+  return Object.values(Collections).reduce((sum, { DocumentLag }) => sum + DocumentLag, 0);
+}
+
+export function isUnused({ LastQueryingTime, State }: IndexStats, nowMs: number): boolean {
+  if (State === "Idle") return true;
+  const queriedMs = LastQueryingTime === null ? 0 : Date.parse(LastQueryingTime);
+  return nowMs - queriedMs > unusedMs;
+}
+
+export function kindOf({ Type }: IndexStats): string {
+  if (Type.startsWith("Auto")) return Type === "AutoMapReduce" ? "Auto, map-reduce" : "Auto";
+  return Type.endsWith("Reduce") ? "Map-reduce" : "Map";
+}
+
+/** Who needs attention comes first, then by name. */
+export function byAttention(left: IndexStats, right: IndexStats): number {
+  return rankOf(left) - rankOf(right) || left.Name.localeCompare(right.Name);
+}
+
+function rankOf(index: IndexStats): number {
+  if (index.IsInvalidIndex || index.State === "Error") return 0;
+  if (index.ErrorsCount > 0) return 1;
+  if (index.IsStale) return 2;
+  return index.Status === "Running" ? 4 : 3;
+}
+
+export const replacementPrefix = "ReplacementOf/";
+
+/** C# may be deployed by administrators of the database only. */
+export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
+  return Maps.some((map) => /^\s*(from\s|docs\b|(timeSeries|counters)\.(?!map\())/.test(map));
+}
+
+/** Errors with the same message at the same place. */
+export interface ErrorGroup {
+  readonly message: string;
+  readonly action: string;
+  readonly line: number | null;
+  readonly column: number | null;
+  readonly documents: readonly string[];
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
+  const groups = new Map<string, IndexErrorRow[]>();
+  for (const error of errors) {
+    const key = `${messageOf(error)}\n${error.Action} ${error.Line ?? ""}`;
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, [error]);
+    else known.push(error);
+  }
+  return [...groups.values()].map((rows) => {
+    const [first] = rows as [IndexErrorRow];
+    const times = rows.map(({ Timestamp }) => Date.parse(Timestamp));
+    return {
+      message: messageOf(first),
+      action: first.Action,
+      line: first.Line ?? null,
+      column: first.Column ?? null,
+      documents: [...new Set(rows.map(({ Document }) => Document))],
+      firstMs: Math.min(...times),
+      lastMs: Math.max(...times),
+    };
+  });
+}
+
+/** The reason in an error's text, without what the page says beside it. */
+function messageOf({ Error: text }: IndexErrorRow): string {
+  const reason = /Script failed for document ID '[^']*'\. (.*)$/s.exec(text)?.[1] ?? null;
+  if (reason === null) return text.replace(/^Failed to execute .*? Exception: /s, "");
+  try {
+    return (JSON.parse(reason) as { message?: string }).message ?? reason;
+  } catch {
+    return reason;
+  }
+}

@@ -1,0 +1,249 @@
+/** Page 7: one index, or a new one. */
+import { useEffect, useState } from "preact/hooks";
+import { watch } from "../../base/changes.ts";
+import { send } from "../../base/client.ts";
+import { count, counted } from "../../base/format.ts";
+import { useResource } from "../../base/resource.ts";
+import { address, href, open, setQuery } from "../../base/router.ts";
+import { Menu } from "../../components/menu.tsx";
+import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { panel, Tabs } from "../../components/tabs.tsx";
+import { usePage } from "../../shell/page.ts";
+import { actionsOf, DeleteIndex } from "./index-actions.tsx";
+import { DefinitionTab } from "./index-definition.tsx";
+import { ErrorsTab } from "./index-errors.tsx";
+import { EntriesTab, HistoryTab, SpeedTab, TermsTab } from "./index-figures.tsx";
+import { type Definition, type IndexStats, isAuto, kindOf, lagOf } from "./index-info.ts";
+import { IndexState } from "./index-state.tsx";
+import { TestTab } from "./index-test.tsx";
+
+export type TabKey = "definition" | "errors" | "test" | "terms" | "entries" | "speed" | "history";
+
+const pollMs = 2000;
+
+export function IndexPage({ database, name }: { database: string; name: string | undefined }) {
+  return name === undefined ? (
+    <NewIndex database={database} />
+  ) : (
+    <KnownIndex database={database} name={name} />
+  );
+}
+
+function usePlace(database: string, text: string) {
+  usePage("indexes", [
+    { text: database, to: href(["db", database, "docs"]) },
+    { text: "Indexes", to: href(["db", database, "indexes"]) },
+    { text },
+  ]);
+}
+
+function NewIndex({ database }: { database: string }) {
+  usePlace(database, "New index");
+  const isReduce = address.value.query.get("new") === "reduce";
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const collections = useResource<{ Collections: Record<string, number> }>(
+    `${base}/collections/stats`,
+  );
+  if (collections.isLoading) return <Bones rows={4} />;
+  const found = Object.entries(collections.body?.Collections ?? {})
+    .filter(([one]) => !one.startsWith("@"))
+    .sort(([, a], [, b]) => b - a)[0]?.[0];
+  return (
+    <div class="pane">
+      <div class="tools">
+        <h1>New index</h1>
+        <fieldset class="seg">
+          <legend class="hidden-label">Kind</legend>
+          {(["map", "reduce"] as const).map((kind) => (
+            <button
+              key={kind}
+              type="button"
+              aria-pressed={isReduce === (kind === "reduce")}
+              onClick={() => setQuery({ new: kind })}
+            >
+              {kind === "map" ? "Map" : "Map-reduce"}
+            </button>
+          ))}
+        </fieldset>
+      </div>
+      <DefinitionTab
+        key={String(isReduce)}
+        database={database}
+        deployed={null}
+        draft={draftOf(found ?? "Orders", isReduce)}
+        index={null}
+      />
+    </div>
+  );
+}
+
+function draftOf(collection: string, isReduce: boolean): Definition {
+  return isReduce
+    ? {
+        Name: "",
+        Maps: [
+          `map(${JSON.stringify(collection)}, doc => ({\n    Name: doc.Name,\n    Count: 1\n}))`,
+        ],
+        Reduce:
+          "groupBy(x => x.Name)\n    .aggregate(g => ({\n        Name: g.key,\n        Count: g.values.reduce((n, v) => n + v.Count, 0)\n    }))",
+        Fields: {},
+      }
+    : {
+        Name: "",
+        Maps: [`map(${JSON.stringify(collection)}, doc => ({\n    Name: doc.Name\n}))`],
+        Reduce: null,
+        Fields: {},
+      };
+}
+
+function KnownIndex({ database, name }: { database: string; name: string }) {
+  usePlace(database, name);
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const query = `name=${encodeURIComponent(name)}`;
+  const stats = useResource<{ Results: readonly IndexStats[] } | null>(
+    `${base}/indexes/stats?${query}`,
+    pollMs,
+  );
+  const definitions = useResource<{ Results: readonly Definition[] } | null>(
+    `${base}/indexes?${query}`,
+  );
+  const [error, setError] = useState<Error | null>(null);
+  const [deleting, setDeleting] = useState(false);
+  const reload = () => {
+    stats.reload();
+    definitions.reload();
+  };
+  useEffect(() => watch(database, "watch-index", name, reload), [database, name]);
+  const index = stats.body?.Results[0];
+  const definition = definitions.body?.Results[0];
+  if (stats.error !== undefined)
+    return <Unknown database={database} name={name} error={stats.error} />;
+  if (index === undefined || definition === undefined) return <Bones rows={6} />;
+  const act = (work: () => Promise<unknown>) => {
+    setError(null);
+    work().then(reload, setError);
+  };
+  const list = href(["db", database, "indexes"]);
+  const remove = () =>
+    act(async () => {
+      await send("DELETE", `${base}/indexes?${query}`);
+      open(list);
+    });
+  return (
+    <div class="pane">
+      <div class="tools">
+        <h1 class="mono">{index.Name}</h1>
+        <IndexState index={index} />
+        <span class="soft cut">
+          {kindOf(index)} · {counted(index.EntriesCount, "entry", "entries")}
+          {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents to go`}
+        </span>
+        <span class="grow" />
+        <Menu
+          label={`More about ${index.Name}`}
+          items={actionsOf(base, index, act, () => setDeleting(true))}
+        />
+        <a class="btn" href={href(["db", database, "query"], { q: `from index '${index.Name}'` })}>
+          Query
+        </a>
+        {!isAuto(index) && <EditLink index={index} />}
+      </div>
+      {error !== null && <Failure error={error} />}
+      <IndexTabs database={database} index={index} definition={definition} act={act} />
+      {deleting && <DeleteIndex index={index} close={() => setDeleting(false)} remove={remove} />}
+    </div>
+  );
+}
+
+function EditLink({ index }: { index: IndexStats }) {
+  const isLocked = index.LockMode !== "Unlock";
+  return (
+    <button
+      type="button"
+      class="btn primary"
+      disabled={isLocked}
+      title={isLocked ? "Locked. Unlock to change" : undefined}
+      onClick={() => setQuery({ tab: undefined, edit: "1" })}
+    >
+      Edit
+    </button>
+  );
+}
+
+function IndexTabs({
+  database,
+  index,
+  definition,
+  act,
+}: {
+  database: string;
+  index: IndexStats;
+  definition: Definition;
+  act: (work: () => Promise<unknown>) => void;
+}) {
+  const { query } = address.value;
+  const static_ = !isAuto(index);
+  const tabs: { key: TabKey; text: string; count?: number | undefined; isErrored?: boolean }[] = [
+    { key: "definition", text: "Definition" },
+    {
+      key: "errors",
+      text: "Errors",
+      count: index.ErrorsCount > 0 ? index.ErrorsCount : undefined,
+      isErrored: true,
+    },
+    ...(static_ ? [{ key: "test" as const, text: "Test a document" }] : []),
+    { key: "terms", text: "Terms" },
+    { key: "entries", text: "Entries", count: index.EntriesCount },
+    { key: "speed", text: "Speed" },
+    ...(static_ ? [{ key: "history" as const, text: "History" }] : []),
+  ];
+  const chosen = tabs.find(({ key }) => key === query.get("tab"))?.key ?? "definition";
+  const common = { database, index, definition };
+  return (
+    <>
+      <Tabs
+        label={`About ${index.Name}`}
+        name="index"
+        tabs={tabs}
+        chosen={chosen}
+        choose={(tab) => setQuery({ tab: tab === "definition" ? undefined : tab })}
+      />
+      <div class="pane grow" {...panel("index", chosen)}>
+        {chosen === "definition" && (
+          <DefinitionTab
+            key={JSON.stringify(definition)}
+            database={database}
+            deployed={definition}
+            draft={definition}
+            index={index}
+          />
+        )}
+        {chosen === "errors" && <ErrorsTab {...common} act={act} />}
+        {chosen === "test" && <TestTab {...common} />}
+        {chosen === "terms" && <TermsTab {...common} />}
+        {chosen === "entries" && <EntriesTab {...common} />}
+        {chosen === "speed" && <SpeedTab {...common} />}
+        {chosen === "history" && <HistoryTab {...common} />}
+      </div>
+    </>
+  );
+}
+
+/** There is no index of this name: those with near ones are. */
+function Unknown({ database, name, error }: { database: string; name: string; error: Error }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  const names = useResource<{ Results: readonly string[] }>(`${base}/indexes?namesOnly=true`);
+  if ((error as { status?: number }).status !== 404) return <Failure error={error} />;
+  const start = name.toLowerCase().split(/[/.]/)[0] ?? "";
+  const near = (names.body?.Results ?? []).filter((one) => one.toLowerCase().includes(start));
+  return (
+    <Empty icon="find" title={`There is no index ${name}`}>
+      {near.slice(0, 5).map((one) => (
+        <a key={one} href={href(["db", database, "index", one])}>
+          {one}
+        </a>
+      ))}
+      <a href={href(["db", database, "indexes"])}>All indexes</a>
+    </Empty>
+  );
+}

@@ -1,0 +1,206 @@
+/** Page 6: the indexes of a database, who needs attention first. */
+import { useEffect, useState } from "preact/hooks";
+import { watch } from "../../base/changes.ts";
+import { send } from "../../base/client.ts";
+import { ago, count } from "../../base/format.ts";
+import { useResource } from "../../base/resource.ts";
+import { address, href, setQuery } from "../../base/router.ts";
+import { Icon } from "../../components/icon.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { usePage } from "../../shell/page.ts";
+import { actionsOf, DeleteIndex } from "./index-actions.tsx";
+import { byAttention, type IndexStats, isAuto, isUnused, kindOf } from "./index-info.ts";
+import { IndexState } from "./index-state.tsx";
+
+type Show = "all" | "static" | "auto" | "errors" | "stale" | "unused";
+
+const shows: readonly (readonly [Show, string, (index: IndexStats, nowMs: number) => boolean])[] = [
+  ["all", "All", () => true],
+  ["static", "Static", (index) => !isAuto(index)],
+  ["auto", "Auto", isAuto],
+  ["errors", "Errors", ({ ErrorsCount, IsInvalidIndex }) => ErrorsCount > 0 || IsInvalidIndex],
+  ["stale", "Stale", ({ IsStale }) => IsStale],
+  ["unused", "Unused", isUnused],
+];
+/** Lags and counts change without a notice. */
+const pollMs = 3000;
+
+export function IndexesPage({ database }: { database: string }) {
+  const base = `/databases/${encodeURIComponent(database)}`;
+  usePage("indexes", [{ text: database, to: href(["db", database, "docs"]) }, { text: "Indexes" }]);
+  const stats = useResource<{ Results: readonly IndexStats[] }>(`${base}/indexes/stats`, pollMs);
+  const [error, setError] = useState<Error | null>(null);
+  const [deleting, setDeleting] = useState<IndexStats | null>(null);
+  const { reload } = stats;
+  useEffect(() => watch(database, "watch-indexes", null, () => reload()), [database]);
+  const act = (work: () => Promise<unknown>) => {
+    setError(null);
+    work().then(reload, setError);
+  };
+  const all = stats.body?.Results ?? [];
+  const running = all.filter(({ Status }) => Status === "Running");
+  const isPaused = all.length > 0 && running.length === 0;
+  const make = href(["db", database, "index"], { new: "map" });
+  return (
+    <div class="page">
+      <div class="head">
+        <h1>Indexes</h1>
+        {all.length > 0 && <Segments all={all} />}
+        <span class="grow" />
+        {all.length > 0 && (
+          <button
+            type="button"
+            class="btn"
+            onClick={() =>
+              act(() => send("POST", `${base}/admin/indexes/${isPaused ? "start" : "stop"}`))
+            }
+          >
+            <Icon name={isPaused ? "play" : "pause"} />
+            {isPaused ? "Go on with all" : "Pause all"}
+          </button>
+        )}
+        <a class="btn primary" href={make}>
+          <Icon name="plus" />
+          New index
+        </a>
+      </div>
+      {error !== null && <Failure error={error} />}
+      {stats.error !== undefined && <Failure error={stats.error} retry={reload} />}
+      {stats.isLoading && <Bones rows={6} />}
+      {stats.body !== undefined && all.length === 0 && <NoIndexes database={database} />}
+      {all.length > 0 && (
+        <List
+          all={all}
+          database={database}
+          actions={(index) => actionsOf(base, index, act, setDeleting)}
+        />
+      )}
+      {deleting !== null && (
+        <DeleteIndex
+          index={deleting}
+          close={() => setDeleting(null)}
+          remove={() => {
+            const name = encodeURIComponent(deleting.Name);
+            act(() => send("DELETE", `${base}/indexes?name=${name}`));
+            setDeleting(null);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function NoIndexes({ database }: { database: string }) {
+  return (
+    <Empty icon="index" title="No indexes yet, and that is fine">
+      <p>
+        A query makes the index that it needs, and it is kept up to date from then on. One that you
+        write yourself computes fields, joins documents, or adds up.
+      </p>
+      <div class="row">
+        <a class="btn" href={href(["db", database, "query"])}>
+          Ask a query
+        </a>
+        <a class="btn" href={href(["db", database, "index"], { new: "map" })}>
+          Write an index
+        </a>
+      </div>
+    </Empty>
+  );
+}
+
+function shown(): Show {
+  const given = address.value.query.get("show");
+  return shows.find(([key]) => key === given)?.[0] ?? "all";
+}
+
+function Segments({ all }: { all: readonly IndexStats[] }) {
+  const chosen = shown();
+  const nowMs = Date.now();
+  return (
+    <fieldset class="seg">
+      <legend class="hidden-label">Which indexes to show</legend>
+      {shows.map(([key, text, fits]) => (
+        <button
+          key={key}
+          type="button"
+          aria-pressed={chosen === key}
+          onClick={() => setQuery({ show: key === "all" ? undefined : key })}
+        >
+          {text} {count(all.filter((index) => fits(index, nowMs)).length)}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function List({
+  all,
+  database,
+  actions,
+}: {
+  all: readonly IndexStats[];
+  database: string;
+  actions: (index: IndexStats) => ReturnType<typeof actionsOf>;
+}) {
+  const nowMs = Date.now();
+  const fits = shows.find(([key]) => key === shown())?.[2] ?? (() => true);
+  const rows = all.filter((index) => fits(index, nowMs)).sort(byAttention);
+  if (rows.length === 0) return <Empty icon="find" title="There is none of these" />;
+  return (
+    <>
+      <div class="panel scroll">
+        <table class="lines" aria-label="Indexes">
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>State</th>
+              <th>Kind</th>
+              <th>Over</th>
+              <th class="num">Entries</th>
+              <th>Last query</th>
+              <th>
+                <span class="hidden-label">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((index) => (
+              <tr key={index.Name}>
+                <td class="l1">
+                  <a
+                    class="idlink"
+                    href={href(["db", database, "index", index.Name], {
+                      tab: index.ErrorsCount > 0 ? "errors" : undefined,
+                    })}
+                  >
+                    {index.Name}
+                  </a>
+                </td>
+                <td class="l2">
+                  <IndexState index={index} />
+                </td>
+                <td class="l0">{kindOf(index)}</td>
+                <td class="l0">{overText(index)}</td>
+                <td class="num l3">{count(index.EntriesCount)}</td>
+                <td class="l0 soft">
+                  {index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)}
+                </td>
+                <td class="act">
+                  <Menu label={`More about ${index.Name}`} items={actions(index)} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="soft">Auto indexes come from queries, and rest when nobody asks.</p>
+    </>
+  );
+}
+
+function overText({ Collections, ReferencedCollections }: IndexStats): string {
+  const mapped = Object.keys(Collections);
+  return [...new Set([...mapped, ...ReferencedCollections])].join(", ");
+}

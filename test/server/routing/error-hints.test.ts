@@ -1,0 +1,72 @@
+/** `hint` beside the message of an error: what helps, in the names that the caller may see. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
+import { hintOf } from "../../../server/routing/error-hints.ts";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { requestHttp2, startTestServer, stopTestServers } from "../../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+  const Maps = ["map('Orders', o => ({ Country: o.Country, Total: o.Total }))"];
+  await client.send("PUT indexes", { Indexes: [{ Name: "Orders/Totals", Maps }] });
+  await client.send("PUT indexes", { Indexes: [{ Name: "Orders/ByCompany", Maps }] });
+});
+afterAll(stopTestServers);
+
+const hint = async (Query: string) => {
+  const { json } = await client.send("POST queries", { Query });
+  return json as { hint?: string; Message: string; Error: string };
+};
+
+test("the nearest names of an index that is not there", async () => {
+  const { json } = await client.send("POST indexes/replace?name=Orders/Total");
+  expect(json).toMatchObject({ hint: "Did you mean 'Orders/Totals'?" });
+  const stats = await client.send("GET indexes/terms?name=Orders/Old&field=x");
+  expect(stats.json).toMatchObject({
+    Message: "There is no index with 'Orders/Old' name.",
+    hint: "Did you mean 'Orders/Totals' or 'Orders/ByCompany'?",
+  });
+  expect(Object.keys(stats.json as object)).toEqual(["Url", "Type", "Message", "Error", "hint"]);
+});
+
+test("the nearest field, or the fields that there are", async () => {
+  expect((await hint("from index 'Orders/Totals' where Contry = 'x'")).hint).toBe(
+    "Did you mean 'Country'?",
+  );
+  expect((await hint("from index 'Orders/Totals' where Elsewhere = 'x'")).hint).toBe(
+    "'Orders/Totals' has 'Country', 'Total'.",
+  );
+});
+
+test("the place of a mistake, as editors count it", async () => {
+  expect((await hint("from Orders where where")).hint).toBe(
+    "The mistake is at line 1, column 19 of the query.",
+  );
+  expect((await hint("from Orders\nwhere A > 5\n  and where")).hint).toBe(
+    "The mistake is at line 3, column 7 of the query.",
+  );
+});
+
+test("an error without a helpful sentence has no such key", async () => {
+  const { json } = await client.send("PUT docs?id=x", "[1]");
+  expect(Object.keys(json as object)).not.toContain("hint");
+  const names = { databases: () => [], indexes: () => [], fields: () => [] };
+  expect(hintOf(new EngineError("invalid-argument", "no"), names)).toBeUndefined();
+  expect(hintOf(new Error("a bug"), names)).toBeUndefined();
+  expect(hintOf(new EngineError("timeout", "too late"), names)).toContain("Wait longer");
+});
+
+test("databases that the caller may not see are not proposed", async () => {
+  const server = await startTestServer({ databases: [{ name: "shop" }, { name: "shop-secret" }] });
+  const reader = await server.client({ permissions: { shop: "Read", shops: "Read" } });
+  const session = server.session(reader);
+  const asked = await requestHttp2(session, "/databases/shops/stats", { method: "GET" });
+  expect(asked.json).toMatchObject({ hint: "Did you mean 'shop'?" });
+  const far = await server.client({ permissions: { "shop-secre": "Read" } });
+  const other = server.session(far);
+  const refused = await requestHttp2(other, "/databases/shop-secre/stats", { method: "GET" });
+  expect(refused.json).not.toHaveProperty("hint");
+  session.close();
+  other.close();
+});
