@@ -172,7 +172,7 @@ class Walk {
         this.parameter(method, args, bindings, isCertain);
         return;
       }
-      if (owner === "Exchange") {
+      if (owner === "Exchange" || owner === "Conditional") {
         this.exchanged(method, args, bindings);
         return;
       }
@@ -314,7 +314,7 @@ class Walk {
     look(ts.findAncestor(name, ts.isFunctionLike) ?? name.getSourceFile());
   }
 
-  /** `QueryString`, `Exchange`, or another name, of the class that an expression has. */
+  /** `QueryString`, `Exchange`, or another name, of the class or interface that an expression has. */
   private classOf(expression: ts.Expression): string | undefined {
     return this.checker.getTypeAtLocation(expression).getSymbol()?.name;
   }

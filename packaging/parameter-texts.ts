@@ -97,6 +97,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   "prefix of studio": "The path of the object whose fields are wanted.",
   query: "The query, in RQL.",
   "remote-task": "The name of the task.",
+  range: "How far back the figures go: 5m, 1h or 24h.",
   replaceImmediately: "Of no effect: a single node waits for no other.",
   replicationFactor: "On how many nodes; there is one.",
   resourceName: "Only requests to this database.",
@@ -107,6 +108,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   sample:
     "How many of the documents that would change are shown before and after, up to 100; 5 when left out.",
   since: "Conflicts that were resolved since then.",
+  "since of monitoring": "Only samples and events from this time on.",
   skipDuplicateChecking: "Documents that an index finds several times are not made one.",
   skipOverwriteIfUnchanged: "Documents that are the same as those that are stored are not written.",
   skipPatchIfChangeVectorMismatch:
@@ -146,8 +148,6 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   waitForIndexesTimeout: "Waits so long for the indexes of what was written.",
   waitForIndexThrow: "Whether indexes that are not done by then are an error.",
   waitForNonStaleResults: "Waits until the index has caught up with the documents.",
-  waitForNonStaleResultsTimeoutInMs: "For at most so long.",
-  range: "How far back the figures go, e.g. 5m.",
   waitForReplicasTimeout: "Waits so long for other nodes, of which there are none.",
   waitForSpecificIndex: "An index that is waited for; may be repeated. All when left out.",
   workerId: "One worker of the subscription.",

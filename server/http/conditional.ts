@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Exchange } from "./exchange.ts";
 
-/** Whatever has headers: an exchange. */
+/** What has headers as a request has them: an exchange. */
 interface Conditional {
   header(name: string): string | undefined;
 }

@@ -106,7 +106,7 @@ test("a query with a parameter answers, and its address shows the same again", a
   await studio.page.getByRole("textbox", { name: "RQL query" }).click();
   await studio.page.keyboard.type("from Orders where ShipTo.Country = $country");
   await studio.page.getByRole("textbox", { name: "Value of $country" }).fill("France");
-  await studio.page.getByRole("button", { name: "Run" }).click();
+  await studio.page.getByRole("button", { name: "Run", exact: true }).click();
   await studio.page.getByText("77 results").waitFor();
   const address = studio.page.url();
   await studio.page.goto("about:blank");
