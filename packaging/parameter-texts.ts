@@ -148,6 +148,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   waitForIndexesTimeout: "Waits so long for the indexes of what was written.",
   waitForIndexThrow: "Whether indexes that are not done by then are an error.",
   waitForNonStaleResults: "Waits until the index has caught up with the documents.",
+  waitForNonStaleResultsTimeoutInMs: "For at most so long.",
   waitForReplicasTimeout: "Waits so long for other nodes, of which there are none.",
   waitForSpecificIndex: "An index that is waited for; may be repeated. All when left out.",
   workerId: "One worker of the subscription.",
