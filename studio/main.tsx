@@ -15,29 +15,20 @@ import { usePage } from "./shell/page.ts";
 import { askServer } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
-/** Pages that are loaded when they are opened. */
-const PatchPage = lazy(async () => (await import("./pages/patch.tsx")).PatchPage);
-const DocumentsPage = lazy(
-  async () => (await import("./pages/documents/documents-page.tsx")).DocumentsPage,
-);
-const DocumentPage = lazy(
-  async () => (await import("./pages/document/document-page.tsx")).DocumentPage,
-);
-const NewDocument = lazy(
-  async () => (await import("./pages/document/new-document.tsx")).NewDocument,
-);
-const GettingInPage = lazy(async () => (await import("./pages/getting-in.tsx")).GettingInPage);
-const BackupPage = lazy(async () => (await import("./pages/backup.tsx")).BackupPage);
-const CertificatesPage = lazy(
-  async () => (await import("./pages/certificates.tsx")).CertificatesPage,
-);
+/** Pages that are loaded when one of them is opened. */
+const pages = () => import("./pages/all.ts");
+const PatchPage = lazy(async () => (await pages()).PatchPage);
+const DocumentsPage = lazy(async () => (await pages()).DocumentsPage);
+const DocumentPage = lazy(async () => (await pages()).DocumentPage);
+const NewDocument = lazy(async () => (await pages()).NewDocument);
+const GettingInPage = lazy(async () => (await pages()).GettingInPage);
+const BackupPage = lazy(async () => (await pages()).BackupPage);
+const CertificatesPage = lazy(async () => (await pages()).CertificatesPage);
 const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
-const QueryPage = lazy(async () => (await import("./pages/query/query-page.tsx")).QueryPage);
-const IndexesPage = lazy(
-  async () => (await import("./pages/indexes/indexes-page.tsx")).IndexesPage,
-);
-const IndexPage = lazy(async () => (await import("./pages/indexes/index-page.tsx")).IndexPage);
-const SettingsPage = lazy(async () => (await import("./pages/settings.tsx")).SettingsPage);
+const QueryPage = lazy(async () => (await pages()).QueryPage);
+const IndexesPage = lazy(async () => (await pages()).IndexesPage);
+const IndexPage = lazy(async () => (await pages()).IndexPage);
+const SettingsPage = lazy(async () => (await pages()).SettingsPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;

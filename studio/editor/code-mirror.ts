@@ -9,7 +9,13 @@ import {
   closeBrackets,
   completionKeymap,
 } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import {
+  history,
+  historyKeymap,
+  indentLess,
+  indentMore,
+  standardKeymap,
+} from "@codemirror/commands";
 import {
   bracketMatching,
   codeFolding,
@@ -21,7 +27,6 @@ import {
   StreamLanguage,
   syntaxHighlighting,
 } from "@codemirror/language";
-import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import {
@@ -34,6 +39,7 @@ import {
 import { tags } from "@lezer/highlight";
 import { jsTokens } from "./js-tokens.ts";
 import { foldOf, jsonTokens } from "./json-tokens.ts";
+import { type Mark, markExtensions, setMarks } from "./marks.ts";
 import { rqlTokens } from "./rql-tokens.ts";
 
 export interface EditorOptions {
@@ -45,12 +51,6 @@ export interface EditorOptions {
   /** By key, as `Mod-s`. */
   readonly commands: Readonly<Record<string, () => void>>;
   complete?: (word: string, before: string) => Promise<readonly Completion[]>;
-}
-
-export interface Mark {
-  readonly from: number;
-  readonly to: number;
-  readonly message: string;
 }
 
 export interface Editor {
@@ -97,16 +97,6 @@ const look = EditorView.theme({
     backgroundColor: "var(--accent-soft)",
     color: "var(--accent-text)",
   },
-  // Pictures in `data:` addresses are not allowed.
-  ".cm-lint-marker-error": {
-    content: "normal",
-    background: "var(--bad-fill)",
-    borderRadius: "50%",
-    width: "8px",
-    height: "8px",
-    margin: "5px 3px",
-  },
-  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)" },
   ".cm-panels": { backgroundColor: "var(--sunken)", color: "var(--text)" },
   ".cm-foldPlaceholder": {
     backgroundColor: "var(--sunken)",
@@ -143,16 +133,7 @@ export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
       isSetting = false;
     },
     setMarks(marks) {
-      const length = view.state.doc.length;
-      const diagnostics = marks.map(
-        ({ from, to, message }): Diagnostic => ({
-          from: Math.min(from, length),
-          to: Math.min(Math.max(to, from), length),
-          message,
-          severity: "error",
-        }),
-      );
-      view.dispatch(setDiagnostics(view.state, diagnostics));
+      view.dispatch({ effects: setMarks.of(marks) });
     },
     setReadOnly(isReadOnly) {
       view.dispatch({ effects: readOnly.reconfigure(EditorState.readOnly.of(isReadOnly)) });
@@ -174,7 +155,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
   const source = complete === undefined ? null : completions(complete);
   return [
     lineNumbers(),
-    lintGutter(),
+    markExtensions,
     foldGutter(),
     codeFolding(),
     history(),
@@ -192,11 +173,12 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     keymap.of([
       ...own,
       ...completionKeymap,
-      ...defaultKeymap,
+      ...standardKeymap,
+      { key: "Mod-]", run: indentMore },
+      { key: "Mod-[", run: indentLess },
       ...historyKeymap,
       ...foldKeymap,
       ...searchKeymap,
-      ...lintKeymap,
     ]),
     look,
   ];

@@ -1,6 +1,7 @@
 /** The editor of the pages. Until its chunk is there, the same text in the same place. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Editor, EditorOptions, Mark } from "./code-mirror.ts";
+import type { Editor, EditorOptions } from "./code-mirror.ts";
+import type { Mark } from "./marks.ts";
 
 interface Properties extends Omit<EditorOptions, "isReadOnly"> {
   readonly isReadOnly?: boolean;

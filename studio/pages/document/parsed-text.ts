@@ -1,6 +1,6 @@
 /** The content of a text that is edited; or what is wrong with it, and where. */
 import { counted } from "../../base/format.ts";
-import type { Mark } from "../../editor/code-mirror.ts";
+import type { Mark } from "../../editor/marks.ts";
 import { JsonError, type JsonMembers, parseSource } from "../../json/json-source.ts";
 
 export interface ParsedText {

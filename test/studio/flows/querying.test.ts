@@ -118,8 +118,8 @@ test("a mistake is marked at its place in the text", async () => {
   await role("alert")
     .getByText(/Failed to find second part/)
     .waitFor();
-  await studio.page.locator(".cm-lintRange-error", { hasText: "where" }).waitFor();
-  await studio.page.locator(".cm-lint-marker-error").waitFor();
+  await studio.page.locator(".cm-mistake", { hasText: "where" }).waitFor();
+  await studio.page.locator(".cm-mistake-dot").waitFor();
 });
 
 test("a text that changes documents leads to the patch page", async () => {
@@ -230,7 +230,7 @@ test("an index with errors is mended: errors, test on a document, deploy with a 
   expect(await role("tab", { name: /Errors/ }).getAttribute("aria-selected")).toBe("true");
   const group = role("region", { name: "too heavy" });
   await group.getByText(/^map, line 2 · \d+ documents$/).waitFor();
-  await studio.page.locator(".cm-lintRange-error", { hasText: "throw" }).waitFor();
+  await studio.page.locator(".cm-mistake", { hasText: "throw" }).waitFor();
   await group.getByRole("link", { name: /^Test with orders/ }).click();
   await studio.page.getByText(/Map, line 2,/).waitFor();
   await button("Edit").click();
