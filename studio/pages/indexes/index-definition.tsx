@@ -48,8 +48,12 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
     setError(null);
     try {
       const path = hasCSharp(made) ? "admin/indexes" : "indexes";
+      const place = address.peek().path.join("/");
       await send("PUT", `${base}/${path}`, { json: { Indexes: [made] } });
-      open(href(["db", database, "index", made.Name]));
+      // Who has gone on to another page or tab meanwhile stays there.
+      if (address.peek().path.join("/") !== place) return;
+      if (deployed === null) open(href(["db", database, "index", made.Name]));
+      else setQuery({ edit: undefined });
     } catch (failed) {
       setError(failed as Error);
     }

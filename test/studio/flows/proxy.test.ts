@@ -1,8 +1,8 @@
 /** The studio through `jackdaw studio`, in a browser that has no certificate. */
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { StudioProxy } from "../../../cli/studio/studio-proxy.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
 
@@ -10,6 +10,7 @@ const studio = studioBrowser();
 let proxy: StudioProxy;
 let page: Page;
 let complaints: string[];
+const contexts: BrowserContext[] = [];
 
 beforeAll(async () => {
   const { url, admin, authority, request } = studio.server;
@@ -24,6 +25,10 @@ beforeAll(async () => {
 });
 afterAll(() => proxy?.close());
 
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close();
+});
+
 beforeEach(async () => {
   complaints = [];
   page = await openPage();
@@ -31,10 +36,10 @@ beforeEach(async () => {
 
 const origin = () => `http://127.0.0.1:${proxy.port}`;
 
-/** In a browser of its own, closed with that of the test. */
+/** In a browser of its own, which is closed after the test. */
 async function openPage(): Promise<Page> {
   const context = await studio.browser.newContext({ viewport: { width: 1440, height: 900 } });
-  studio.context.once("close", () => void context.close());
+  contexts.push(context);
   const opened = await context.newPage();
   opened.on("console", (message) => {
     if (message.type() === "error") complaints.push(message.text());
