@@ -7,10 +7,12 @@
  *   `figureDatabasesMax` have, those used last. One takes up to 134 kB, with as many indexes behind as are kept.
  * - A database that is not in use costs a comparison a second. No database is opened.
  */
+import { getHeapStatistics } from "node:v8";
 import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
 import { CountedLatency } from "./counted-latency.ts";
 import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
+import { residentBytes } from "./resident-bytes.ts";
 
 export const figureDatabasesMax = 100;
 const eventsMax = 200;
@@ -259,7 +261,6 @@ export class Figures {
   #ofProcess(at: number): Record<string, number> {
     const { ms } = (this.#fsync[at] as CountedLatency).look([0.5, 0.99]);
     const [FsyncP50 = Number.NaN, FsyncP99 = Number.NaN] = ms;
-    const { rss, heapUsed } = process.memoryUsage();
     const lags = [...this.#used.values()].map(({ behind }) => behind["Behind"] ?? 0);
     const LoopLag = this.#lags[at] as number; // one for each step
     this.#lags[at] = 0;
@@ -267,8 +268,8 @@ export class Figures {
       FsyncP50,
       FsyncP99,
       Behind: Math.max(0, ...lags),
-      Memory: rss,
-      Heap: heapUsed,
+      Memory: residentBytes(Number.NaN),
+      Heap: getHeapStatistics().used_heap_size,
       LoopLag,
       Processor: this.#processorShare(at),
     };

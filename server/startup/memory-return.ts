@@ -11,6 +11,7 @@ import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { startCollection } from "../../engine/base/garbage.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
+import { residentBytes } from "../monitoring/resident-bytes.ts";
 
 const lookMs = 1_000;
 /** Growth of the process in bytes that makes a collection worthwhile. */
@@ -34,15 +35,6 @@ const shortPauseBytes = 64 * 1024 * 1024;
 const restShare = 0.05;
 /** V8 assumes memory pressure when external memory exceeds half of its heap limit by some margin. */
 const heapShare = 1 / 2;
-
-/** The memory of the process; `otherwise` when it cannot be read, as when no file handle is left for that. */
-export function residentBytes(otherwise: number): number {
-  try {
-    return process.memoryUsage.rss();
-  } catch {
-    return otherwise;
-  }
-}
 
 /** Checks memory every `lookMs`. @returns a function that stops it */
 export function returnMemory(): () => void {

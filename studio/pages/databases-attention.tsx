@@ -27,7 +27,8 @@ interface Todo {
 
 export interface ServerFigures {
   readonly Disk: { readonly FreeBytes: number; readonly TotalBytes: number } | null;
-  readonly Columns: Readonly<Record<string, readonly (number | null)[]>>;
+  /** Undefined: of a server that has other figures under this address. */
+  readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
 /** Below this share of the disk it is told that it fills up. */
@@ -127,7 +128,7 @@ function diskTodos(figures: ServerFigures | undefined): Todo[] {
 }
 
 function ThisServer({ figures }: { figures: ServerFigures | undefined }) {
-  const memory = figures?.Columns["Memory"]?.findLast((one) => one !== null);
+  const memory = figures?.Columns?.["Memory"]?.findLast((one) => one !== null);
   const who = identity.value;
   return (
     <section class="panel" aria-label="This server">

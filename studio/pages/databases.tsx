@@ -165,7 +165,7 @@ async function detailsOf(name: string, signal: AbortSignal): Promise<Details> {
     get<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, signal),
     get<ServerFigures>(`${base}/metrics?range=1h`, signal),
   ]);
-  const changes = (figures.body.Columns["Changes"] ?? []).map((one) => one ?? 0);
+  const changes = (figures.body?.Columns?.["Changes"] ?? []).map((one) => one ?? 0);
   return {
     lastBackupMs: lastBackupMs(
       tasks.body.OngoingTasks.filter(({ TaskType }) => TaskType === "Backup"),

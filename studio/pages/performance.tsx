@@ -14,7 +14,8 @@ import { Requests } from "./performance-requests.tsx";
 interface Figures {
   readonly StepInMs: number;
   readonly From: string;
-  readonly Columns: Readonly<Record<string, readonly (number | null)[]>>;
+  /** Undefined: of a server that has other figures under this address. */
+  readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
   readonly Events: readonly {
     readonly At: string;
     readonly Kind: string;
@@ -141,7 +142,7 @@ export function PerformancePage({ database }: { database: string | null }) {
       <div class="plots">
         {kinds.map((kind) => {
           const figures = kind.isOfServer === true ? all.body : main.body;
-          return figures === undefined ? null : (
+          return figures?.Columns === undefined ? null : (
             <OnePlot key={kind.title} kind={kind} figures={figures} isTable={isTable} />
           );
         })}
@@ -220,7 +221,7 @@ function OnePlot({
   );
 }
 
-function plotted({ columns }: PlotKind, { StepInMs, From, Columns, Events }: Figures) {
+function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {}, Events }: Figures) {
   const fromMs = new Date(From).getTime();
   const length = Math.max(0, ...Object.values(Columns).map((values) => values.length));
   const times = Array.from({ length }, (_, at) => (fromMs + at * StepInMs) / 1000);

@@ -388,6 +388,7 @@ describe("errors", () => {
       Id: "a",
       ExpectedChangeVector: "A:1",
       ActualChangeVector: "A:2",
+      hint: "It was changed by others. Load it again, and make the change on what is stored now.",
     });
   });
 

@@ -73,8 +73,9 @@ describe("notifications", () => {
   test("end with the database", async () => {
     await server.running.services.databases.create("gone", { DatabaseName: "gone" });
     const { socket } = await watch("/databases/gone/notification-center/watch");
+    const closed = once(socket, "close");
     await server.running.services.databases.delete("gone");
-    const [code] = (await once(socket, "close")) as [number];
+    const [code] = (await closed) as [number];
     expect(code).toBe(1001);
   });
 
