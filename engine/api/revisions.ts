@@ -8,14 +8,21 @@ import {
   revertToMoment,
   revertToVectors,
 } from "../background/revision-tasks.ts";
+import { nextTurn } from "../base/turns.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import { flagsText } from "../documents/document-text.ts";
+import { BestEntries } from "../indexing/best-entries.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 
 export type { RevisionDeletion, RevisionScope };
+
+/** Revisions that are listed at once: their records are read. */
+const listedMax = 1024;
+/** Revisions looked at in one turn. */
+const rowsPerTurn = 16_384;
 
 /** Some of the revisions that were asked for. */
 export interface RevisionPage {
@@ -104,7 +111,10 @@ export class Revisions {
     return { newest, rows, revisionCount };
   }
 
-  /** Revisions of all documents, or of a collection, newest first. Cost: O(revisions). */
+  /**
+   * Revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost: O(revisions), some at
+   * a time.
+   */
   async list(wanted: {
     readonly collection: string | undefined;
     readonly kind: RevisionKind;
@@ -112,14 +122,22 @@ export class Revisions {
     readonly pageSize: number;
   }): Promise<{ readonly rows: readonly ListedRevision[]; readonly total: number }> {
     const { revisions, collections } = this.#database.state.keyspaces;
-    const { kind, start, pageSize } = wanted;
-    const id = wanted.collection === undefined ? -1 : collections.find(wanted.collection);
-    const found = revisions.rowsFrom(0).filter((row) => {
-      if (wanted.collection !== undefined && revisions.collectionOf(row) !== id) return false;
+    const { kind, collection, start } = wanted;
+    const end = Math.min(start + Math.min(wanted.pageSize, listedMax), revisions.rowsEnd);
+    const id = collection === undefined ? -1 : collections.find(collection);
+    const newest = new BestEntries(Math.max(1, end));
+    let total = 0;
+    for (let row = 0; row < revisions.rowsEnd; row++) {
+      if (row % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (!revisions.isSeen(row)) continue;
+      if (collection !== undefined && revisions.collectionOf(row) !== id) continue;
       const isDeletion = (revisions.flagsOf(row) & documentFlags.DeleteRevision) !== 0;
-      return kind === "all" || isDeletion === (kind === "deleted");
-    });
-    const page = found.reverse().slice(start, start + pageSize);
+      if (kind !== "all" && isDeletion !== (kind === "deleted")) continue;
+      total++;
+      newest.offer(row, revisions.etagOf(row));
+    }
+    // One that was removed meanwhile is left out.
+    const page = [...newest.take().subarray(start, end)].filter((row) => revisions.isSeen(row));
     const facts = page.map((row) => ({
       modifiedAt: revisions.lastModifiedOf(row),
       flags: flagsText(revisions.flagsOf(row)),
@@ -132,7 +150,7 @@ export class Revisions {
       changeVector,
       ...(facts[n] as (typeof facts)[number]),
     }));
-    return { rows, total: found.length };
+    return { rows, total };
   }
 
   /** Removes the revisions that the rules do not keep. @returns the figures of RavenDB's result */

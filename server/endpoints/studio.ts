@@ -136,7 +136,7 @@ function getFields(exchange: Exchange, { database }: DatabaseContext): Promise<v
 
 /**
  * GET studio/revisions/preview?collection&type=All|Regular|Deleted&start&pageSize: revisions of all documents, newest
- * first. For both a collection and a type RavenDB does not count them.
+ * first, at most 1,024 of them. For both a collection and a type RavenDB does not count them.
  */
 async function getRevisionsPreview(
   exchange: Exchange,
