@@ -153,14 +153,19 @@ function getBootstrap(exchange: Exchange): void {
 
 /** GET /license/limits-usage: what RavenDB's licences count, over all databases that are open */
 function getLimitsUsage(exchange: Exchange, { server }: Context): void {
-  const indexes = server.databases.opened().flatMap((one) => one.indexes.listDetails());
+  const databases = server.databases.opened();
+  const indexes = databases.flatMap((one) => one.indexes.listDetails());
   const automatic = indexes.filter(({ name }) => name.startsWith("Auto/")).length;
   exchange.replyJson(200, {
     NumberOfStaticIndexesInCluster: indexes.length - automatic,
     NumberOfAutoIndexesInCluster: automatic,
+    // Both are refused (sorters-analyzers.ts).
     NumberOfCustomSortersInCluster: 0,
     NumberOfAnalyzersInCluster: 0,
-    NumberOfSubscriptionsInCluster: 0,
+    NumberOfSubscriptionsInCluster: databases.reduce(
+      (sum, one) => sum + one.subscriptions.list().length,
+      0,
+    ),
   });
 }
 

@@ -141,9 +141,11 @@ test("errors of indexes are counted by what failed", async () => {
 });
 
 test("limits are counted, secrets are new each time, and what there is not is said to be not there", async () => {
+  await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
   expect((await ask("/license/limits-usage")).json).toMatchObject({
     NumberOfStaticIndexesInCluster: 1,
     NumberOfAutoIndexesInCluster: 0,
+    NumberOfSubscriptionsInCluster: 1,
   });
   const secrets = [await ask("/secrets/generate"), await ask("/secrets/generate")];
   for (const { text } of secrets) expect(Buffer.from(text, "base64")).toHaveLength(32);
