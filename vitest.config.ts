@@ -102,6 +102,8 @@ export default defineConfig(({ mode }) => {
         ...files([`test/support/${setup}.ts`]),
       ],
       server: { deps: { external: [/\/dist\//] } },
+      // A browser on a busy machine may not come in time.
+      retry: mode === "studio" ? 1 : 0,
       testTimeout: 60_000,
       hookTimeout: 120_000,
       // A busy machine makes what is waited for late; it does not make it wrong.

@@ -1,6 +1,6 @@
 /** A question over the page. `Esc` closes it; focus stays in it, and goes back to where it was. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export function Dialog({
   title,
@@ -16,7 +16,8 @@ export function Dialog({
   children: ComponentChildren;
 }) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before it is painted: it is never seen without being the one that has the keys.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();
     return () => (before as HTMLElement | null)?.focus();

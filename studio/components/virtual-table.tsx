@@ -71,11 +71,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
   const { label, columns, total, need, start = 0, selection } = properties;
   const scroller = useRef<HTMLDivElement>(null);
   const { view, rowHeight } = useView(scroller);
-  const [current, setCurrentRow] = useState(start);
-  const setCurrent = (index: number) => {
-    if (index !== current) properties.moved?.(index);
-    setCurrentRow(index);
-  };
+  const { current, latest, setCurrent } = useCurrent(start, properties.moved);
   const hasMoved = useRef(false);
   const wholeHeight = total * rowHeight;
   const shownHeight = Math.min(wholeHeight, heightMax);
@@ -97,16 +93,17 @@ export function VirtualTable<R>(properties: Properties<R>) {
     element.scrollTop = Math.max(0, start * rowHeight - space / 2) / scale;
   }, [total]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null || !hasMoved.current) return;
-    hasMoved.current = false;
-    const at = current * rowHeight;
+    const at = latest.current * rowHeight;
     if (at < top) element.scrollTop = at / scale;
     else if (at + rowHeight > top + space) element.scrollTop = (at + rowHeight - space) / scale;
-    element
-      .querySelector<HTMLElement>(`[aria-rowindex="${current + 2}"]`)
-      ?.focus({ preventScroll: true });
+    const row = element.querySelector<HTMLElement>(`[aria-rowindex="${latest.current + 2}"]`);
+    // It is rendered when it was scrolled to.
+    if (row === null) return;
+    hasMoved.current = false;
+    row.focus({ preventScroll: true });
   });
 
   const move = (to: number) => {
@@ -117,8 +114,8 @@ export function VirtualTable<R>(properties: Properties<R>) {
     const step = stepOf(event, Math.max(1, Math.floor(space / rowHeight) - 1), total);
     if (step !== undefined) {
       event.preventDefault();
-      move(current + step);
-    } else keyOnRow(event, properties, current);
+      move(latest.current + step);
+    } else keyOnRow(event, properties, latest.current);
   };
   const widths = columns.map(({ width }) => width);
   if (selection !== undefined) widths.unshift(selectionWidth);
@@ -157,6 +154,18 @@ export function VirtualTable<R>(properties: Properties<R>) {
       </div>
     </div>
   );
+}
+
+/** The current row as it is rendered, and as the keys see it: several of them may come before the next rendering. */
+function useCurrent(start: number, moved: ((index: number) => void) | undefined) {
+  const [current, render] = useState(start);
+  const latest = useRef(start);
+  const setCurrent = (index: number) => {
+    if (index !== latest.current) moved?.(index);
+    latest.current = index;
+    render(index);
+  };
+  return { current, latest, setCurrent };
 }
 
 /** A key that does not move: it opens the row, selects, or is the page's. */
