@@ -13,6 +13,9 @@ import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType, noContentType } from "../http/response.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
+import { clearanceRank } from "../security/access.ts";
+import { listSettings } from "../settings/setting-list.ts";
+import { replyMetadata } from "./server-info.ts";
 
 const prefix = "/databases/:database";
 
@@ -65,6 +68,13 @@ export const databaseConfigurationRoutes: readonly Route[] = [
   },
   {
     kind: "database",
+    method: "GET",
+    path: `${prefix}/admin/configuration/settings`,
+    access: "database-admin",
+    handle: getSettings,
+  },
+  {
+    kind: "database",
     method: "PUT",
     path: `${prefix}/admin/configuration/settings`,
     access: "database-admin",
@@ -101,6 +111,16 @@ async function putClientConfiguration(
   const Client = keptClientConfiguration(body, index);
   await database.changeSettings((record) => ({ ...record, Client, ChangedIndex: index }));
   exchange.reply(201);
+}
+
+/** GET admin/configuration/settings: all settings, with the values of the server, for operators, and of the database */
+function getSettings(exchange: Exchange, { database, server }: DatabaseContext): void {
+  const ofDatabase = (database.settings["Settings"] ?? {}) as JsonObject;
+  const maySee = exchange.identity.rank >= clearanceRank.Operator;
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    Settings: listSettings(server.config.given, ofDatabase, maySee),
+  });
 }
 
 /** PUT admin/configuration/settings `{key:value}`: 201 */

@@ -1,0 +1,68 @@
+/** The settings of a database as RavenDB's Studio lists them. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { listSettings } from "../../../server/settings/setting-list.ts";
+import { settings } from "../../../server/settings/setting-table.ts";
+import {
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../../support/start-test-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ databases: [{ name: "shop" }] });
+});
+afterAll(() => stopTestServers());
+
+const path = "/databases/shop/admin/configuration/settings";
+
+interface Row {
+  readonly Metadata: { readonly Keys: readonly string[]; readonly [name: string]: unknown };
+  readonly ServerValues: Readonly<Record<string, unknown>>;
+  readonly DatabaseValues: Readonly<Record<string, unknown>> | null;
+}
+
+async function rows(pair = server.admin): Promise<Map<string, Row>> {
+  const { json } = await server.request(path, {}, pair);
+  const { Settings } = json as { Settings: Row[] };
+  return new Map(Settings.map((row) => [row.Metadata.Keys[0] as string, row]));
+}
+
+test("all are listed, with what they are and what they are set to", async () => {
+  const listed = await rows();
+  expect([...listed.keys()]).toEqual(Object.keys(settings));
+  expect(listed.get("RunInMemory")).toMatchObject({
+    Metadata: { Type: "Boolean", DefaultValue: "false", Scope: "ServerWideOnly" },
+    ServerValues: { RunInMemory: { Value: "true", HasAccess: true } },
+    DatabaseValues: null,
+  });
+  expect(listed.get("Memory.LimitInMb")?.Metadata).toMatchObject({
+    Type: "Size",
+    SizeUnit: "Megabytes",
+  });
+});
+
+test("who administers the database only sees no value of the server, and nobody sees a secret", async () => {
+  const pair = await server.client({ permissions: { shop: "Admin" } });
+  const own = await rows(pair);
+  expect(own.get("RunInMemory")?.ServerValues["RunInMemory"]).toEqual({
+    Value: null,
+    HasValue: true,
+    HasAccess: false,
+    PendingValue: null,
+  });
+  const secret = Object.entries(settings).find(([, { isSecret }]) => isSecret)?.[0] as string;
+  const given = new Map([[secret, { value: "hidden" }]]);
+  expect(JSON.stringify(listSettings(given, {}, true))).not.toContain("hidden");
+});
+
+test("what the database keeps is listed behind them", async () => {
+  await server.request(path, {
+    method: "PUT",
+    body: '{"Indexing.Static.SearchEngineType":"Corax"}',
+  });
+  expect((await rows()).get("Indexing.Static.SearchEngineType")).toMatchObject({
+    Metadata: { Scope: "ServerWideOrPerDatabase" },
+    DatabaseValues: { "Indexing.Static.SearchEngineType": { Value: "Corax" } },
+  });
+});
