@@ -7,7 +7,8 @@ import {
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import type { Context, Route } from "../routing/route.ts";
-import { type SettingName, settingTable } from "../settings/setting-table.ts";
+import { listSettings } from "../settings/setting-list.ts";
+import { type SettingName, settings } from "../settings/setting-table.ts";
 import { replyMetadata } from "./server-info.ts";
 
 export const serverConfigurationRoutes: readonly Route[] = [
@@ -51,14 +52,20 @@ async function putClientConfiguration(exchange: Exchange, { server }: Context): 
   exchange.reply(201);
 }
 
-/** Each setting with its value and its source; secrets are masked. */
+/**
+ * GET /admin/configuration/settings: each setting in RavenDB's shape, with its name, its value and its source besides;
+ * secrets are masked.
+ */
 function getSettings(exchange: Exchange, { server }: Context): void {
   const { given } = server.config;
-  const Settings = Object.entries(settingTable).map(([name, setting]) => {
-    const one = given.get(name as SettingName);
+  const Settings = listSettings(given, {}, true).map(({ Metadata, ServerValues }) => {
+    const name = Metadata.Keys[0] as SettingName;
+    const setting = settings[name];
+    const one = given.get(name);
     const value = one?.value ?? setting.fallback ?? null;
-    const isSecret = "isSecret" in setting && value !== null;
-    return { Name: name, Value: isSecret ? "***" : value, Source: one?.source ?? "default" };
+    const isSecret = setting.isSecret === true && value !== null;
+    const Source = one?.source ?? "default";
+    return { Name: name, Value: isSecret ? "***" : value, Source, Metadata, ServerValues };
   });
   exchange.replyJson(200, { "@metadata": replyMetadata(server), Settings });
 }

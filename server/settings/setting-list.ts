@@ -11,8 +11,14 @@ interface ShownValue {
   readonly PendingValue: null;
 }
 
+export interface SettingMetadata {
+  /** One: the name. */
+  readonly Keys: readonly string[];
+  readonly [member: string]: unknown;
+}
+
 export interface ListedSetting {
-  readonly Metadata: Readonly<Record<string, unknown>>;
+  readonly Metadata: SettingMetadata;
   /** By name; empty where it is not set. */
   readonly ServerValues: Readonly<Record<string, ShownValue>>;
   /** Null: it cannot be set for a database. */
@@ -40,9 +46,60 @@ const timeUnits: Readonly<Record<string, string>> = {
 };
 const sizeUnits: Readonly<Record<string, string>> = { KB: "Kilobytes", MB: "Megabytes" };
 
+const unknown: Described = {
+  group: "Of the database",
+  kind: "text",
+  fallback: undefined,
+  about: "kept, and without effect",
+};
+
+/** Those of databases that have an effect (docs/settings.md). */
+const databaseSettings: Readonly<Record<string, Described>> = {
+  "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin": {
+    group: "Indexing",
+    kind: "count",
+    fallback: "30",
+    unit: "min",
+    about: "when an automatic index that nobody queries becomes idle",
+  },
+  "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs": {
+    group: "Indexing",
+    kind: "count",
+    fallback: "72",
+    unit: "hours",
+    about: "when an idle one is deleted",
+  },
+  "Indexing.History.NumberOfRevisions": {
+    group: "Indexing",
+    kind: "count",
+    fallback: "10",
+    about: "definitions that the history of each index keeps",
+  },
+  "Indexing.IndexMissingFieldsAsNull": {
+    group: "Indexing",
+    kind: "bool",
+    fallback: "false",
+    about:
+      "index a field that a document does not have as null; also by the configuration of an index",
+  },
+  "Indexing.Static.SearchEngineType": {
+    group: "Indexing",
+    kind: "text",
+    fallback: "Corax",
+    about:
+      "which of RavenDB's engines static indexes answer as; as `Lucene` they tell the scores of documents",
+  },
+  "Indexing.Auto.SearchEngineType": {
+    group: "Indexing",
+    kind: "text",
+    fallback: "Corax",
+    about: "the same of automatic indexes",
+  },
+};
+
 /**
  * @param given the server's, by name
- * @param ofDatabase what the database keeps by name, for its clients: nothing of it has an effect here
+ * @param ofDatabase what the record of the database has by name
  * @param maySee whether the caller may see values of the server. Secrets are shown to nobody
  */
 export function listSettings(
@@ -59,25 +116,23 @@ export function listSettings(
       DatabaseValues: null,
     };
   });
-  const others = Object.entries(ofDatabase).map(
-    ([name, value]): ListedSetting => ({
+  const names = new Set([...Object.keys(databaseSettings), ...Object.keys(ofDatabase)]);
+  const others = [...names].map((name): ListedSetting => {
+    const value = ofDatabase[name];
+    return {
       Metadata: {
-        ...metadataOf(name, {
-          group: "Of the database",
-          kind: "text",
-          fallback: undefined,
-          about: "kept for clients, and without effect",
-        }),
+        ...metadataOf(name, databaseSettings[name] ?? unknown),
         Scope: "ServerWideOrPerDatabase",
       },
       ServerValues: {},
-      DatabaseValues: { [name]: shown(value === null ? null : String(value), true) },
-    }),
-  );
+      DatabaseValues:
+        value === undefined ? {} : { [name]: shown(value === null ? null : String(value), true) },
+    };
+  });
   return [...own, ...others];
 }
 
-function metadataOf(name: string, setting: Described): Readonly<Record<string, unknown>> {
+function metadataOf(name: string, setting: Described): SettingMetadata {
   const { group, kind, fallback, unit = "", isSecret = false, about } = setting;
   const sizeUnit = sizeUnits[unit] ?? null;
   const timeUnit = timeUnits[unit] ?? (kind === "seconds" ? "Seconds" : null);
