@@ -58,7 +58,8 @@ async function putClientConfiguration(exchange: Exchange, { server }: Context): 
  */
 function getSettings(exchange: Exchange, { server }: Context): void {
   const { given } = server.config;
-  const Settings = listSettings(given, {}, true).map(({ Metadata, ServerValues }) => {
+  const ofServer = listSettings(given, {}, true).filter((one) => one.DatabaseValues === null);
+  const Settings = ofServer.map(({ Metadata, ServerValues }) => {
     const name = Metadata.Keys[0] as SettingName;
     const setting = settings[name];
     const one = given.get(name);

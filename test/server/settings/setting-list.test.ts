@@ -78,3 +78,15 @@ test("what the database keeps is listed with them", async () => {
     DatabaseValues: { "Indexing.Static.SearchEngineType": { Value: "Lucene" } },
   });
 });
+
+test("those of the server are listed with their sources too", async () => {
+  const { json } = await server.request("/admin/configuration/settings");
+  const { Settings } = json as { Settings: (Row & { readonly Name: string })[] };
+  expect(Settings.map(({ Name }) => Name)).toEqual(Object.keys(settings));
+  expect(Settings.find(({ Name }) => Name === "RunInMemory")).toMatchObject({
+    Value: "true",
+    Source: "flag",
+    Metadata: { Keys: ["RunInMemory"] },
+    ServerValues: { RunInMemory: { Value: "true" } },
+  });
+});
