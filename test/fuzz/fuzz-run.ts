@@ -384,9 +384,13 @@ function difference(one: string, other: string): string {
   return `at ${at}:\n${one.slice(Math.max(0, at - 200), at + 200)}\n${other.slice(Math.max(0, at - 200), at + 200)}`;
 }
 
-/** 503 is declared where a database is disabled, or is not there and its topology is asked for. */
+/**
+ * 503 is declared where a database is disabled, or is not there and its topology is asked for, and for the health of a
+ * server in which an index has failed, as a request may deploy one that does.
+ */
 function isDeclared(status: number, text: string): boolean {
-  return status === 503 && /DatabaseDisabledException|"Database .* wasn't found"/.test(text);
+  const declared = /DatabaseDisabledException|"Database .* wasn't found"|^not ready$/m;
+  return status === 503 && declared.test(text);
 }
 
 /** Is it to wait as long as it says: for a time, or for indexes that may be paused? */
