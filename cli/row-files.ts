@@ -6,6 +6,7 @@
  * null if it is spelled like one, else a text; an empty one is left out.
  */
 import { pipeline, type Readable } from "node:stream";
+import { type Cell, Members, spellingOf } from "./csv-cells.ts";
 import { Failure } from "./failure.ts";
 
 /** Characters of one document. */
@@ -86,10 +87,6 @@ function rowOf(line: number, text: string, fields: Fields): FileRow {
   };
 }
 
-interface Cell {
-  readonly value: string;
-  readonly isQuoted: boolean;
-}
 
 /** `isText`: every cell is a text. @throws Failure failed, naming the line */
 export async function* csvRows(source: Readable, isText: boolean): AsyncGenerator<FileRow> {
@@ -162,48 +159,6 @@ function csvRow(
   // Most rows are never parsed.
   const field = (name: string) => (JSON.parse(text) as Fields)[name];
   return { line, id, collection: undefined, text, field, hasMetadata: false };
-}
-
-/** Members of an object whose values are JSON already. */
-class Members {
-  readonly #members = new Map<string, Members | string>();
-
-  /** A path through what is no object keeps its dots. */
-  add([first = "", ...rest]: readonly string[], value: string): void {
-    const inner = this.#members.get(first) ?? new Members();
-    if (rest.length === 0 || !(inner instanceof Members)) {
-      this.#members.set([first, ...rest].join("."), value);
-      return;
-    }
-    this.#members.set(first, inner);
-    inner.add(rest, value);
-  }
-
-  toString(): string {
-    const members = [...this.#members].map(([name, value]) => `${JSON.stringify(name)}:${value}`);
-    return `{${members.join(",")}}`;
-  }
-}
-
-const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-
-/** A cell as JSON. */
-function spellingOf({ value, isQuoted }: Cell, isText: boolean): string {
-  if (isText) return JSON.stringify(value);
-  if (isQuoted) return isStructure(value) ? value : JSON.stringify(value);
-  const word = value.toLowerCase();
-  if (word === "true" || word === "false" || word === "null") return word;
-  return numberPattern.test(value) ? value : JSON.stringify(value);
-}
-
-function isStructure(value: string): boolean {
-  if (!/^[[{]/.test(value)) return false;
-  try {
-    JSON.parse(value);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The cells of a document by column. Objects in it are columns of their own, numbers are as JavaScript spells them. */

@@ -5,6 +5,7 @@
  * a text, or an array or object as JSON; one without is a number, true, false or null if it is spelled like one, else a
  * text; an empty one is left out. The command line reads files the same way.
  */
+import { type Cell, Members, spellingOf } from "../../cli/csv-cells.ts";
 export interface FileRow {
   /** Where it begins. */
   readonly line: number;
@@ -91,11 +92,6 @@ function jsonRow(line: number, text: string): FileRow | null {
   return { line, text: trimmed, id: typeof id === "string" ? id : undefined };
 }
 
-interface Cell {
-  readonly value: string;
-  readonly isQuoted: boolean;
-}
-
 /** @throws RowError */
 export async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
   let columns: string[] | null = null;
@@ -168,47 +164,7 @@ function csvRow(columns: readonly string[], cells: readonly Cell[], line: number
   for (const [at, name] of columns.entries()) {
     const cell = cells[at] as Cell; // as many as columns
     if (name === "@id") id = cell.value === "" ? undefined : cell.value;
-    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), spellingOf(cell));
+    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), spellingOf(cell, false));
   }
   return { line, text: root.toString(), id };
-}
-
-/** Members of an object whose values are JSON already. */
-class Members {
-  readonly #members = new Map<string, Members | string>();
-
-  /** A path through what is no object keeps its dots. */
-  add([first = "", ...rest]: readonly string[], value: string): void {
-    const inner = this.#members.get(first) ?? new Members();
-    if (rest.length === 0 || !(inner instanceof Members)) {
-      this.#members.set([first, ...rest].join("."), value);
-      return;
-    }
-    this.#members.set(first, inner);
-    inner.add(rest, value);
-  }
-
-  toString(): string {
-    const members = [...this.#members].map(([name, value]) => `${JSON.stringify(name)}:${value}`);
-    return `{${members.join(",")}}`;
-  }
-}
-
-const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-
-function spellingOf({ value, isQuoted }: Cell): string {
-  if (isQuoted) return isStructure(value) ? value : JSON.stringify(value);
-  const word = value.toLowerCase();
-  if (word === "true" || word === "false" || word === "null") return word;
-  return numberPattern.test(value) ? value : JSON.stringify(value);
-}
-
-function isStructure(value: string): boolean {
-  if (!/^[[{]/.test(value)) return false;
-  try {
-    JSON.parse(value);
-    return true;
-  } catch {
-    return false;
-  }
 }
