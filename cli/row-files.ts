@@ -87,7 +87,6 @@ function rowOf(line: number, text: string, fields: Fields): FileRow {
   };
 }
 
-
 /** `isText`: every cell is a text. @throws Failure failed, naming the line */
 export async function* csvRows(source: Readable, isText: boolean): AsyncGenerator<FileRow> {
   const { parse } = await import("csv-parse");
