@@ -127,6 +127,7 @@ export class OpenDatabase extends Store {
     const parts = await openParts(environment, name, folder, options, {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
+      marked: (mark) => database?.marked(mark),
       stopped: (error) => database?.stopped(error),
     });
     database = new OpenDatabase(parts, options);

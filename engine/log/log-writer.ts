@@ -29,6 +29,7 @@ import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
+import { carriedFrameBytes, type LogCarrier, markBytesMax } from "./log-carrier.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
@@ -95,6 +96,8 @@ export interface WriterOptions {
   readonly segmentBytesMax: number;
   /** See `LogOptions`. */
   readonly oversizedBytesMin?: number;
+  /** See `LogOptions`. */
+  readonly carrier?: LogCarrier | undefined;
   /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
   slowDown(bytes: number): Promise<void> | null;
 }
@@ -118,6 +121,9 @@ export class LogWriter {
   readonly #segmentBytesMin: number;
   readonly #segmentBytesMax: number;
   readonly #slowDown: (bytes: number) => Promise<void> | null;
+  readonly #carrier: LogCarrier | null;
+  /** Bytes of a segment that must remain after the records of the open frame: a mark, and the header of the last frame. */
+  readonly #endingBytes: number;
   #plannedSize: number;
   #active: Segment | null;
   #frameStart = 0;
@@ -155,6 +161,8 @@ export class LogWriter {
     this.#oversizedBytesMin = options.oversizedBytesMin ?? oversizedBytesDefault;
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#slowDown = options.slowDown;
+    this.#carrier = options.carrier ?? null;
+    this.#endingBytes = frameHeaderBytes + (this.#carrier === null ? 0 : markBytesMax);
     this.#plannedSize = start.plannedSize;
     this.#active = start.active;
     const { active } = start;
@@ -186,7 +194,10 @@ export class LogWriter {
     }
     if (!evenIfFull && this.#space.isFull()) throw diskFull();
     let segment = this.#active;
-    if (segment === null || this.#tail + length + frameHeaderBytes > segment.size) {
+    if (this.#carrier !== null && segment !== null && this.#mustSeal(length)) {
+      this.#sealed.push(this.#seal(segment, 0));
+    }
+    if (segment === null || this.#tail + length + this.#endingBytes > segment.size) {
       segment = this.#roll(length);
     }
     const image = segment.image;
@@ -204,6 +215,12 @@ export class LogWriter {
     this.unsyncedBytes += length;
     this.#wake();
     return segment.number * positionSegmentFactor + at;
+  }
+
+  /** Is the open frame, which will be carried, large enough? */
+  #mustSeal(length: number): boolean {
+    if (this.#openTransactions === 0) return false;
+    return this.#tail - this.#frameStart + length > carriedFrameBytes;
   }
 
   flush(): Promise<void> {
@@ -340,7 +357,7 @@ export class LogWriter {
     if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
     const isDurable = before?.end === this.#frameStart && this.#closingFrame === null;
     if (before !== null && isDurable) this.#sealSegment(before);
-    const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
+    const needed = segmentHeaderBytes + frameHeaderBytes + length + this.#endingBytes;
     const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
     segment.image = this.#store.cache.images.take(segment.size);
     if (this.#store.disk !== null) this.#store.cache.write(segment);
@@ -387,6 +404,9 @@ export class LogWriter {
   #seal(segment: Segment, flags: number): Frame {
     const image = segment.image;
     assert(image !== null, "a segment that is written to is in memory");
+    if (this.#carrier !== null && this.#openTransactions > 0) {
+      this.#addMark(this.#carrier, segment, image);
+    }
     const start = this.#frameStart;
     const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
     this.#extendCrc(segment, image);
@@ -410,6 +430,22 @@ export class LogWriter {
     return { segment, start, end, transactionCount, number, crc };
   }
 
+  /** Shows the open frame to the carrier, and adds its mark. */
+  #addMark(carrier: LogCarrier, segment: Segment, image: Buffer): void {
+    const from = this.#frameStart + frameHeaderBytes;
+    segment.late?.finish(from, this.#tail);
+    const record = carrier.sealed(image.subarray(from, this.#tail));
+    assert(record.length % 8 === 0 && record.length <= markBytesMax, "there is room for a mark");
+    const at = this.#tail;
+    record.copy(image, at);
+    this.#tail = at + record.length;
+    this.#openTransactions++;
+    this.appendedCount++;
+    this.appendedBytes += record.length;
+    this.unsyncedBytes += record.length;
+    this.#listener.marked?.({ record, position: segment.number * positionSegmentFactor + at });
+  }
+
   #wake(): void {
     if (this.#running) return;
     this.#running = true;
@@ -430,6 +466,8 @@ export class LogWriter {
       const frame = this.#takeFrame();
       if (frame === null) break;
       try {
+        if (this.#carrier !== null && frame.transactionCount > 0) await this.#carrier.carried();
+        if (this.#store.health.stopped !== null) break;
         await this.#write(frame);
       } catch (error) {
         this.#fail(error);
@@ -581,7 +619,8 @@ export class LogWriter {
   }
 
   #fail(error: unknown): void {
-    if (!isDiskFull(error) || this.#store.health.stopped !== null) {
+    // What was carried cannot be taken back: such a log can only stop, and go on when there is space.
+    if (!isDiskFull(error) || this.#carrier !== null || this.#store.health.stopped !== null) {
       this.#store.health.stop(error);
       return;
     }

@@ -1,0 +1,34 @@
+/**
+ * How far the log is a copy of the stream that replicates it. There is one entry, in the same frame as the group that it
+ * tells of; a database of one node has none.
+ */
+import { recordKinds, sealRecord } from "../base/record.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export const replicationMarkKey = "mark";
+
+/** A place in the replicated stream. */
+export interface ReplicationMark {
+  /** Streams that replace one another are numbered from 1. */
+  readonly generation: number;
+  /** The last message of the stream that this log has. */
+  readonly sequence: number;
+  readonly epoch: number;
+  /** SHA-256 of that frame, in hexadecimal. */
+  readonly hash: string;
+}
+
+/** The record of a mark. */
+export function markRecord(mark: ReplicationMark): Buffer {
+  const key = Buffer.from(replicationMarkKey);
+  const value = Buffer.from(JSON.stringify(mark));
+  const record = Buffer.alloc(EntryKeyspace.encodedLength(key.length, value.length));
+  EntryKeyspace.encode(record, 0, recordKinds.replicationMark, key, value, 0);
+  sealRecord(record, 0);
+  return record;
+}
+
+export function makeReplicationMarks(dead: DeadRecordListener): EntryKeyspace<ReplicationMark> {
+  return new EntryKeyspace<ReplicationMark>("replication", recordKinds.replicationMark, dead);
+}

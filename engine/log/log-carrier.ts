@@ -1,0 +1,33 @@
+/**
+ * The interface of a log to what replicates it: each frame is carried to other nodes before it is written here, so that
+ * this log is always a beginning of theirs, and nothing in it is ever taken back.
+ */
+import type { Position } from "./log.ts";
+
+/** Bytes of the longest record that `LogCarrier.sealed` returns. */
+export const markBytesMax = 256;
+/**
+ * A frame that is carried is sealed when it has this many bytes, even while an earlier one is on its way: several are
+ * then under way at once.
+ */
+export const carriedFrameBytes = 4 * 1024 * 1024;
+
+export interface LogCarrier {
+  /**
+   * The open frame is being sealed. Synchronous, in the order of the frames.
+   * @param payload the records that were appended to it. Valid during the call.
+   * @returns the record of a mark: how far the log is a copy of what is replicated. It becomes the last one of the frame.
+   */
+  sealed(payload: Buffer): Buffer;
+  /**
+   * Resolves when the oldest frame that `sealed` has seen, and that was not asked for yet, may be written here. When it
+   * rejects, the log stops.
+   */
+  carried(): Promise<void>;
+}
+
+/** Where the mark of a frame is; see `LogListener.marked`. */
+export interface PlacedMark {
+  readonly record: Buffer;
+  readonly position: Position;
+}
