@@ -2,7 +2,9 @@
  * How far the log is a copy of the stream that replicates it. There is one entry, in the same frame as the group that it
  * tells of; a database of one node has none.
  */
-import { recordKinds, sealRecord } from "../base/record.ts";
+import { assert } from "../base/assert.ts";
+import { recordHeaderBytes, recordKinds, sealRecord } from "../base/record.ts";
+import { markBytes } from "../log/log-carrier.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
@@ -19,11 +21,15 @@ export interface ReplicationMark {
   readonly hash: string;
 }
 
-/** The record of a mark. */
+/** Bytes of the value in the record of a mark: the longest, as all have the same length. */
+const valueBytes = markBytes - recordHeaderBytes - replicationMarkKey.length;
+
+/** The record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
   const key = Buffer.from(replicationMarkKey);
-  const value = Buffer.from(JSON.stringify(mark));
-  const record = Buffer.alloc(EntryKeyspace.encodedLength(key.length, value.length));
+  const value = Buffer.from(JSON.stringify(mark).padEnd(valueBytes));
+  assert(value.length === valueBytes, "there is room for the numbers of a mark");
+  const record = Buffer.alloc(markBytes);
   EntryKeyspace.encode(record, 0, recordKinds.replicationMark, key, value, 0);
   sealRecord(record, 0);
   return record;

@@ -4,8 +4,8 @@
  */
 import type { Position } from "./log.ts";
 
-/** Bytes of the longest record that `LogCarrier.sealed` returns. */
-export const markBytesMax = 256;
+/** Bytes of the record of a mark: room for it is reserved before it is known. */
+export const markBytes = 192;
 /**
  * A frame that is carried is sealed when it has this many bytes, even while an earlier one is on its way: several are
  * then under way at once.
@@ -14,19 +14,20 @@ export const carriedFrameBytes = 4 * 1024 * 1024;
 
 export interface LogCarrier {
   /**
-   * The open frame is being sealed. Synchronous, in the order of the frames.
-   * @param payload the records that were appended to it. Valid during the call.
-   * @returns the record of a mark: how far the log is a copy of what is replicated. It becomes the last one of the frame.
+   * The open frame was sealed. Synchronous, in the order of the frames.
+   * @param payload the records that were appended to it. They stay as they are until it was carried.
    */
-  sealed(payload: Buffer): Buffer;
+  sealed(payload: Buffer): void;
   /**
    * Resolves when the oldest frame that `sealed` has seen, and that was not asked for yet, may be written here. When it
    * rejects, the log stops.
+   * @returns the record of its mark, `markBytes` long: how far the log is a copy of what is replicated. It becomes the
+   * last one of the frame.
    */
-  carried(): Promise<void>;
+  carried(): Promise<Buffer>;
 }
 
-/** Where the mark of a frame is; see `LogListener.marked`. */
+/** The mark of a frame that is durable. */
 export interface PlacedMark {
   readonly record: Buffer;
   readonly position: Position;

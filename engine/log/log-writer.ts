@@ -29,8 +29,8 @@ import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
-import { carriedFrameBytes, type LogCarrier, markBytesMax } from "./log-carrier.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
+import { carriedFrameBytes, type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
@@ -65,8 +65,15 @@ interface Frame {
   readonly start: number;
   readonly end: number;
   readonly transactionCount: number;
-  readonly number: number;
-  readonly crc: number;
+  readonly flags: number;
+  /** Of its payload, without the mark before that is known. */
+  payloadCrc: number;
+  /** Other nodes must have it before it is written. */
+  readonly isCarried: boolean;
+  mark: PlacedMark | null;
+  /** Of its header, once that is there; as `crc`. */
+  number: number;
+  crc: number;
 }
 
 interface Waiter {
@@ -162,7 +169,7 @@ export class LogWriter {
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#slowDown = options.slowDown;
     this.#carrier = options.carrier ?? null;
-    this.#endingBytes = frameHeaderBytes + (this.#carrier === null ? 0 : markBytesMax);
+    this.#endingBytes = frameHeaderBytes + (this.#carrier === null ? 0 : markBytes);
     this.#plannedSize = start.plannedSize;
     this.#active = start.active;
     const { active } = start;
@@ -400,50 +407,76 @@ export class LogWriter {
     );
   }
 
-  /** Writes the header of the open frame into the image, and opens the next one after it. */
+  /** Ends the open frame, and opens the next one after it. */
   #seal(segment: Segment, flags: number): Frame {
     const image = segment.image;
     assert(image !== null, "a segment that is written to is in memory");
-    if (this.#carrier !== null && this.#openTransactions > 0) {
-      this.#addMark(this.#carrier, segment, image);
-    }
     const start = this.#frameStart;
     const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
     this.#extendCrc(segment, image);
-    const number = this.#lastNumber + 1;
-    const crc = encodeFrameHeader(image, start, segment.salt, {
-      payloadLength,
-      payloadCrc: this.#crc,
-      number,
-      firstNumber: number,
+    const transactionCount = this.#openTransactions;
+    const payloadCrc = this.#crc;
+    let end = start + frameHeaderBytes + payloadLength;
+    const isCarried = this.#carrier !== null && transactionCount > 0;
+    if (isCarried) {
+      segment.late?.finish(start, end);
+      this.#carrier.sealed(image.subarray(start + frameHeaderBytes, end));
+      end += markBytes;
+      this.appendedBytes += markBytes;
+      this.unsyncedBytes += markBytes;
+    }
+    this.#openFrameAt(end);
+    const frame = {
+      segment,
+      start,
+      end,
+      transactionCount,
+      flags,
+      payloadCrc,
+      isCarried,
+      mark: null,
+      number: 0,
+      crc: 0,
+    };
+    // Numbers and checksums go from frame to frame: a frame whose end is not known yet gets its header later.
+    if (this.#carrier === null) this.#encodeHeader(frame);
+    return frame;
+  }
+
+  /** Writes the header of a sealed frame into the image. */
+  #encodeHeader(frame: Frame): void {
+    const { segment, start, end, transactionCount, flags, payloadCrc } = frame;
+    assert(segment.image !== null, "a segment that is written to is in memory");
+    frame.number = this.#lastNumber + 1;
+    frame.crc = encodeFrameHeader(segment.image, start, segment.salt, {
+      payloadLength: end - start - frameHeaderBytes,
+      payloadCrc,
+      number: frame.number,
+      firstNumber: frame.number,
       durableNumber: this.durableNumber,
       previousCrc: this.#lastCrc,
       flags,
-      transactionCount: this.#openTransactions,
+      transactionCount,
       wallClockMicros: this.#clock.nowMicros(),
     });
-    const end = start + frameHeaderBytes + payloadLength;
-    const transactionCount = this.#openTransactions;
-    this.#lastNumber = number;
-    this.#lastCrc = crc;
-    this.#openFrameAt(end);
-    return { segment, start, end, transactionCount, number, crc };
+    this.#lastNumber = frame.number;
+    this.#lastCrc = frame.crc;
   }
 
-  /** Shows the open frame to the carrier, and adds its mark. */
-  #addMark(carrier: LogCarrier, segment: Segment, image: Buffer): void {
-    const from = this.#frameStart + frameHeaderBytes;
-    segment.late?.finish(from, this.#tail);
-    const record = carrier.sealed(image.subarray(from, this.#tail));
-    assert(record.length % 8 === 0 && record.length <= markBytesMax, "there is room for a mark");
-    const at = this.#tail;
-    record.copy(image, at);
-    this.#tail = at + record.length;
-    this.#openTransactions++;
-    this.appendedCount++;
-    this.appendedBytes += record.length;
-    this.unsyncedBytes += record.length;
-    this.#listener.marked?.({ record, position: segment.number * positionSegmentFactor + at });
+  /** Waits until the frame was carried, and puts its mark at its end. */
+  async #carry(frame: Frame, carrier: LogCarrier): Promise<void> {
+    if (frame.isCarried) {
+      const record = await carrier.carried();
+      this.#store.health.check();
+      assert(record.length === markBytes, "there is room for a mark");
+      const { segment, end } = frame;
+      assert(segment.image !== null, "a segment that is written to is in memory");
+      const at = end - markBytes;
+      record.copy(segment.image, at);
+      frame.payloadCrc = crc32(record, frame.payloadCrc);
+      frame.mark = { record, position: segment.number * positionSegmentFactor + at };
+    }
+    this.#encodeHeader(frame);
   }
 
   #wake(): void {
@@ -466,8 +499,6 @@ export class LogWriter {
       const frame = this.#takeFrame();
       if (frame === null) break;
       try {
-        if (this.#carrier !== null && frame.transactionCount > 0) await this.#carrier.carried();
-        if (this.#store.health.stopped !== null) break;
         await this.#write(frame);
       } catch (error) {
         this.#fail(error);
@@ -492,6 +523,7 @@ export class LogWriter {
 
   async #write(frame: Frame): Promise<void> {
     const { segment, start, end } = frame;
+    if (this.#carrier !== null) await this.#carry(frame, this.#carrier);
     if (segment.late !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
@@ -558,6 +590,7 @@ export class LogWriter {
     this.durableCount += frame.transactionCount;
     this.unsyncedBytes -= payloadLength;
     if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
+    if (frame.mark !== null) this.#listener.marked?.(frame.mark);
     const { image } = segment;
     if (image !== null && this.#store.disk !== null) extendSums(segment, image);
     if (segment !== this.#active && this.#sealed[0]?.segment !== segment)

@@ -215,10 +215,7 @@ export interface LogListener {
   durable(count: number): void;
   /** Transactions after the first `count` are lost (the disk is full, or failed); nothing of them is in the log. */
   lost(count: number, error: Error): void;
-  /**
-   * The record that the log's carrier added to a frame; it counts as a transaction of its own. Only with a carrier
-   * (log-carrier.ts).
-   */
+  /** The mark that the log's carrier has added to the newest durable frame; after `durable`. Only with a carrier. */
   marked?(mark: PlacedMark): void;
   /** The log has stopped writing. Appended transactions that are not durable are lost, which was reported before. */
   stopped(error: Error): void;

@@ -44,12 +44,12 @@ import type {
 import type { PlacedMark } from "../log/log-carrier.ts";
 import type { LogPoint } from "../log/log-follower.ts";
 import { type KeptForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
+import { adoptGroup } from "./adopted-group.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
-import { adoptGroup } from "./adopted-group.ts";
 import { stoppedError } from "./stopped-error.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 /** How a transaction is written. */
@@ -283,25 +283,10 @@ export abstract class Store implements LogListener {
     await written;
   }
 
-  /** From the log: its carrier added a mark to a frame. */
+  /** From the log: its carrier has added a mark to the frame that became durable. */
   marked({ record, position }: PlacedMark): void {
     const { replication } = this.state.keyspaces;
-    const { key, entry } = replication.entryOf(record, 0, record.length, position);
-    replication.stage(key, entry);
-    const last = this.#pending.at(-1);
-    this.#pending.push({
-      documents: 0,
-      revisions: 0,
-      entries: [{ keyspace: replication as EntryKeyspace<unknown>, count: 1 }],
-      deletions: none,
-      changes: none,
-      lastEtag: last?.lastEtag ?? this.state.committedEtag,
-      shapeCount: last?.shapeCount ?? this.#durableShapeCount,
-      length: record.length,
-      result: undefined,
-      resolve: () => undefined,
-      reject: () => undefined,
-    });
+    replication.replay(record, 0, record.length, position);
   }
 
   /** Must a new transaction wait for one that runs in slices, or for memory of unsynced bytes? */

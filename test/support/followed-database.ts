@@ -6,12 +6,17 @@ import { expect } from "vitest";
 import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import { markRecord, replicationMarkKey } from "../../engine/keyspaces/replication-marks.ts";
 import type { LogCarrier } from "../../engine/log/log-carrier.ts";
-import { describeDatabase, pictureOf } from "./database-picture.ts";
+import { pictureOf } from "./database-picture.ts";
 
 /** A group, and the record of its mark. */
 export interface CarriedGroup {
   readonly payload: Buffer;
   readonly mark: Buffer;
+}
+
+/** The number of groups that a database has, by its mark. */
+export function groupsIn(database: OpenDatabase): number {
+  return database.state.keyspaces.replication.get(replicationMarkKey)?.sequence ?? 0;
 }
 
 /** The mark after `sequence` groups. */
@@ -24,31 +29,40 @@ function markAt(sequence: number): Buffer {
 export class GroupList implements LogCarrier {
   readonly groups: CarriedGroup[] = [];
 
-  sealed(payload: Buffer): Buffer {
-    const mark = markAt(this.groups.length + 1);
-    this.groups.push({ payload: Buffer.from(payload), mark });
-    return mark;
+  #carried = 0;
+
+  sealed(payload: Buffer): void {
+    this.groups.push({ payload: Buffer.from(payload), mark: markAt(this.groups.length + 1) });
   }
 
-  async carried(): Promise<void> {
+  async carried(): Promise<Buffer> {
+    const { mark } = this.groups[this.#carried++] as CarriedGroup; // as many as were sealed
     await new Promise((resolve) => setImmediate(resolve));
+    return mark;
   }
 }
 
 /** The carrier of a log that others write: its frames have the mark of the last group in them. */
 export class FollowingCarrier implements LogCarrier {
-  #mark = markAt(0);
+  #mark: Buffer;
+
+  /** `before`: the number of groups that the log has already. */
+  constructor(before = 0) {
+    this.#mark = markAt(before);
+  }
 
   appended({ mark }: CarriedGroup): void {
     this.#mark = mark;
   }
 
-  sealed(): Buffer {
-    return this.#mark;
+  readonly #sealed: Buffer[] = [];
+
+  sealed(): void {
+    this.#sealed.push(this.#mark);
   }
 
-  carried(): Promise<void> {
-    return Promise.resolve();
+  carried(): Promise<Buffer> {
+    return Promise.resolve(this.#sealed.shift() as Buffer); // as many as were sealed
   }
 }
 
@@ -105,8 +119,17 @@ async function contentsOf(database: OpenDatabase): Promise<object> {
     counts,
     committedEtag,
     shapes: database.state.shapes.count,
-    text: await describeDatabase(database),
+    texts: await textsOf(database),
   };
+}
+
+/** What clients read of each document. */
+async function textsOf(database: OpenDatabase): Promise<readonly (string | undefined)[]> {
+  const texts: (string | undefined)[] = [];
+  for (const { id } of pictureOf(database).documents as readonly { readonly id: string }[]) {
+    texts.push((await database.getText(id))?.toString());
+  }
+  return texts;
 }
 
 export async function expectSameContents(
