@@ -79,8 +79,12 @@ export interface ReplicaOptions {
   readonly mark: Mark | null;
   /** Milliseconds without a leader's heartbeat after which this node stands: 3,000 to 5,000, another for each node. */
   readonly standAfterMs: number;
-  /** Appends the first frame of the generation from its mark when the stream is empty. */
+  /** Appends the first frame of the generation, which continues `mark`, when the stream is empty. */
   readonly isSeed?: boolean;
+  /** Bytes of a group that one frame takes; `framePartBytesMax` when not given, less in tests. */
+  readonly partBytesMax?: number;
+  /** Bytes delivered and not durable at which it stops following; `unappliedBytesMax` when not given. */
+  readonly unappliedBytesMax?: number;
 }
 
 /** What it asks of the node that it is part of. None of these may call the replica back in the same turn. */
@@ -124,8 +128,8 @@ export interface ReplicaInputs {
   /** Null: the stream's leader says that it has none. */
   readDone(token: number, answer: Buffer | null | "unavailable"): void;
   /**
-   * Valid frames in order, from the first that was asked for; those that are void may be left out. None: ask again later.
-   * Null: nobody has them any more.
+   * Valid frames in order, from the first that was asked for; those that are void may be left out. None: nobody could be
+   * asked, or has them yet: it asks again. Null: they were removed, and nobody has them any more.
    */
   rangeDone(frames: readonly Buffer[] | null): void;
   /** What was delivered or settled as committed is durable in the own log, up to `sequence`. */
