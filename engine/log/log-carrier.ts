@@ -25,6 +25,8 @@ export interface LogCarrier {
    * last one of the frame.
    */
   carried(): Promise<Buffer>;
+  /** The frame with this mark is durable here, and visible. */
+  durable(mark: Buffer): void;
 }
 
 /** The mark of a frame that is durable. */

@@ -590,7 +590,10 @@ export class LogWriter {
     this.durableCount += frame.transactionCount;
     this.unsyncedBytes -= payloadLength;
     if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
-    if (frame.mark !== null) this.#listener.marked?.(frame.mark);
+    if (frame.mark !== null) {
+      this.#listener.marked?.(frame.mark);
+      this.#carrier?.durable(frame.mark.record);
+    }
     const { image } = segment;
     if (image !== null && this.#store.disk !== null) extendSums(segment, image);
     if (segment !== this.#active && this.#sealed[0]?.segment !== segment)

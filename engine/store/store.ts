@@ -283,6 +283,11 @@ export abstract class Store implements LogListener {
     await written;
   }
 
+  /** Stops the store for a reason of what replicates it, as after a failed sync; its owner opens it again. */
+  stopFor(reason: unknown): void {
+    this.#stop(reason);
+  }
+
   /** From the log: its carrier has added a mark to the frame that became durable. */
   marked({ record, position }: PlacedMark): void {
     const { replication } = this.state.keyspaces;

@@ -27,6 +27,8 @@ function markAt(sequence: number): Buffer {
 
 /** Keeps what a log carries, in order. */
 export class GroupList implements LogCarrier {
+  durable(): void {}
+
   readonly groups: CarriedGroup[] = [];
 
   #carried = 0;
@@ -44,6 +46,8 @@ export class GroupList implements LogCarrier {
 
 /** The carrier of a log that others write: its frames have the mark of the last group in them. */
 export class FollowingCarrier implements LogCarrier {
+  durable(): void {}
+
   #mark: Buffer;
 
   /** `before`: the number of groups that the log has already. */

@@ -16,6 +16,12 @@ class HeldCarrier implements LogCarrier {
   readonly #waiting: { resolve(mark: Buffer): void; reject(error: Error): void }[] = [];
   #outcomes: (Error | null)[] = [];
 
+  readonly durableMarks: Buffer[] = [];
+
+  durable(mark: Buffer): void {
+    this.durableMarks.push(mark);
+  }
+
   sealed(payload: Buffer): void {
     this.sealedBytes.push(Buffer.from(payload));
   }
@@ -80,6 +86,7 @@ test("a frame is durable when it was carried, and its mark with it", async () =>
   await writer.flush();
   const at = (second % 2 ** 32) + 64;
   expect(told).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
+  expect(carrier.durableMarks).toHaveLength(1);
   expect(store.peek(second + 64, markBytes)).toEqual(Buffer.alloc(markBytes, 0xee));
 });
 
