@@ -105,6 +105,7 @@ export class OpenDatabase extends Store {
         ...parts,
         clock,
         damages: this.damages,
+        isFollowing: () => this.isFollowing,
         write: (change, options) => this.write(change, options),
         writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
         failed: taskFailed,
@@ -256,6 +257,10 @@ export class OpenDatabase extends Store {
     }
   }
 
+  protected override definitionsChanged(keys: readonly string[]): void {
+    this.queries.administration.follow(keys);
+  }
+
   // Ending
 
   /**
@@ -331,6 +336,7 @@ export class OpenDatabase extends Store {
     const { RevisionsBin } = this.settings;
     return (
       !this.isInMemory &&
+      this.replication === null &&
       this.#guestCount === 0 &&
       !this.isWriting &&
       !this.feed.isFollowed &&

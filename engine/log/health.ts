@@ -50,7 +50,7 @@ export class Health {
 }
 
 /** Did this node stop leading? Then the disk is as it should be, and writers are told what became of their writes. */
-function isOfCluster(cause: unknown): cause is EngineError {
+export function isOfCluster(cause: unknown): cause is EngineError {
   if (!(cause instanceof EngineError)) return false;
   return cause.code === "not-leader" || cause.code === "outcome-unknown";
 }

@@ -30,6 +30,7 @@ import {
 } from "../documents/document-record.ts";
 import type { Counter } from "../keyspaces/counters.ts";
 import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
+import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
 import { revisionFactsOf } from "../keyspaces/revision-table.ts";
 import type { TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
@@ -38,8 +39,16 @@ import type { Transaction } from "./transaction.ts";
 /** Records between two places where the work may pause. */
 const recordsAtOnce = 256;
 
+/** What of a group others than readers of documents must know. */
+export interface AdoptedFacts {
+  /** The record of the database's settings was replaced. */
+  readonly hasSettings: boolean;
+  /** Keys of the index definitions that changed. */
+  readonly definitions: readonly string[];
+}
+
 /** Fills an empty `transaction` with the records of `group`, which it keeps. @throws EngineError record-damaged */
-export function* adoptGroup(transaction: Transaction, group: Buffer): Work<void> {
+export function* adoptGroup(transaction: Transaction, group: Buffer): Work<AdoptedFacts> {
   assert(transaction.scratch.length === 0, "a group is a transaction of its own");
   transaction.isAdopted = true;
   transaction.scratch.give(group);
@@ -56,6 +65,17 @@ export function* adoptGroup(transaction: Transaction, group: Buffer): Work<void>
     count++;
     if (count % recordsAtOnce === 0) yield;
   }
+  return factsOf(transaction);
+}
+
+function factsOf({ entries, keyspaces }: Transaction): AdoptedFacts {
+  const { indexDefinitions, values } = keyspaces;
+  const keysOf = (one: EntryKeyspace<unknown>) =>
+    entries.filter(({ keyspace }) => keyspace === one).map(({ key }) => key);
+  return {
+    hasSettings: keysOf(values).includes(databaseRecordKey),
+    definitions: [...new Set(keysOf(indexDefinitions as EntryKeyspace<unknown>))],
+  };
 }
 
 function adoptRecord(transaction: Transaction, bytes: Buffer, at: number, length: number): void {

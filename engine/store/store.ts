@@ -203,6 +203,9 @@ export abstract class Store implements LogListener {
   /** The settings record was replaced. */
   protected abstract settingsChanged(): void;
 
+  /** Another node has changed the index definitions with these keys. */
+  protected abstract definitionsChanged(keys: readonly string[]): void;
+
   // Writing
 
   /**
@@ -280,7 +283,9 @@ export abstract class Store implements LogListener {
     const adopt = (transaction: Transaction) => adoptGroup(transaction, group);
     const { written } = await this.#attemptInTurns(adopt, true, nothingFetched, true);
     whenAppended();
-    await written;
+    const { hasSettings, definitions } = await written;
+    if (hasSettings) this.settingsChanged();
+    if (definitions.length > 0) this.definitionsChanged(definitions);
   }
 
   /** Stops the store for a reason of what replicates it, as after a failed sync; its owner opens it again. */

@@ -104,6 +104,71 @@ test("attachments come with their contents, of several chunks too", async () => 
   }
 });
 
+test("indexes are deployed on every node, changed and deleted, and each builds its own", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  const map = (field: string) => ({
+    Name: "Things/ByText",
+    Maps: [`map("Things", (one) => ({ text: one.${field} }))`],
+  });
+  await leader.put("things/1", { a: "x", b: "y", "@metadata": { "@collection": "Things" } });
+  const found = async (text: string) => {
+    const counts: number[] = [];
+    for (const { database } of all.nodes) {
+      const rows: unknown[] = [];
+      const add = (row: Buffer) => {
+        rows.push(row);
+        return null;
+      };
+      const query = `from index 'Things/ByText' where text = '${text}'`;
+      await database?.query(query, {}, { add }).catch(() => rows.push("failed"));
+      counts.push(rows.length);
+    }
+    return counts.join();
+  };
+  const soon = { timeout: 10_000, interval: 20 };
+  await leader.queries.administration.deploy([map("a")], true);
+  await expect.poll(() => found("x"), soon).toBe("1,1,1");
+  await leader.queries.administration.deploy([map("b")], true);
+  await expect.poll(() => found("y"), soon).toBe("1,1,1");
+  await expect.poll(() => found("x"), soon).toBe("0,0,0");
+  await leader.queries.administration.deploy([{ ...map("b"), LockMode: "LockedIgnore" }], true);
+  const modes = () =>
+    all.nodes.map(({ database }) => database?.queries.indexes.byName("Things/ByText")?.lockMode);
+  await expect.poll(() => modes().join(), soon).toBe("LockedIgnore,LockedIgnore,LockedIgnore");
+  await leader.queries.administration.deploy([{ ...map("b"), Name: "Things/More" }], true);
+  const names = () =>
+    all.nodes.map(({ database }) =>
+      database?.queries.indexes
+        .all()
+        .map(({ name }) => name)
+        .join(),
+    );
+  await expect
+    .poll(() => names().join(" "), soon)
+    .toBe(Array(3).fill("Things/ByText,Things/More").join(" "));
+  await leader.queries.administration.delete("Things/More");
+  await expect.poll(() => names().join(" "), soon).toBe(Array(3).fill("Things/ByText").join(" "));
+});
+
+test("settings of the database take effect on every node, and expiration is done by one", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  await leader.changeSettings((record) => ({
+    ...record,
+    Expiration: { Disabled: false, DeleteFrequencyInSec: 1 },
+  }));
+  await leader.put("gone", { "@metadata": { "@expires": "2020-01-01T00:00:00.0000000Z" } });
+  await leader.put("stays", {});
+  await expect.poll(() => leader.get("gone"), { timeout: 10_000, interval: 50 }).toBe(null);
+  await all.expectSame();
+  for (const node of all.followers()) {
+    expect(databaseOf(node).expiration.isConfigured).toBe(true);
+    expect(await databaseOf(node).expiration.run()).toBe(0);
+    expect(await databaseOf(node).get("gone")).toBe(null);
+  }
+});
+
 test("copies that were closed go on, whoever comes first", async () => {
   const all = await threeNodes();
   for (let round = 0; round < 3; round++) {
