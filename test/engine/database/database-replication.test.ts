@@ -191,6 +191,37 @@ test("a node that was away for too long, or lost its files, begins with those of
   await all.expectSame();
 });
 
+test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  const [behind] = all.followers() as [ReplicatedNode];
+  const map = { Name: "Things/All", Maps: [`map("Things", (one) => ({ n: one.n }))`] };
+  await leader.queries.administration.deploy([map], true);
+  for (let n = 0; n < 10; n++) {
+    await leader.put(`things/${n}`, { n, "@metadata": { "@collection": "Things" } });
+  }
+  await all.expectSame();
+  const counted = (node: ReplicatedNode) =>
+    databaseOf(node).queries.indexes.byName("Things/All")?.index.store.liveCount;
+  await expect.poll(() => counted(behind), { timeout: 10_000, interval: 20 }).toBe(10);
+  databaseOf(behind).queries.administration.setPaused(true);
+  for (let n = 0; n < 5; n++) await leader.delete(`things/${n}`);
+  const soon = { timeout: 10_000, interval: 50 };
+  const purged = async () => {
+    await leader.maintenance.cleanTombstones();
+    return leader.state.keyspaces.tombstones.count;
+  };
+  await expect.poll(purged, soon).toBe(0);
+  const { tombstones } = databaseOf(behind).state.keyspaces;
+  await expect.poll(() => tombstones.purgedThrough, soon).toBeGreaterThan(0);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(5);
+  databaseOf(behind).queries.administration.setPaused(false);
+  await expect.poll(() => counted(behind), soon).toBe(5);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(0);
+});
+
 test("settings of the database take effect on every node, and expiration is done by one", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
