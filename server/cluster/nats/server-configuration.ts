@@ -145,9 +145,13 @@ const levels: Readonly<Record<string, ServerLine["level"]>> = {
   FTL: "Error",
 };
 
+/** Said of the passwords in a file that is made anew at each start and that nobody else can read. */
+const needless = "Plaintext passwords detected";
+
 /** A line that nats-server prints, `[1234] [WRN] text`; one of another form counts as an error: a panic, the shell's. */
 export function serverLine(line: string): ServerLine {
   const [, letters = "", text] = /^\[\d+\] (?:[\d/]+ [\d:.]+ )?\[(\w{3})\] (.*)$/.exec(line) ?? [];
   if (text === undefined) return { level: "Error", text: line };
-  return { level: levels[letters] ?? "Info", text };
+  const level = text.startsWith(needless) ? "Info" : (levels[letters] ?? "Info");
+  return { level, text };
 }

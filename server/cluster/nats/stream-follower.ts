@@ -22,7 +22,7 @@ export interface PacedListener extends StreamListener {
 }
 
 /** Bytes of one pull, and after one that a message was too large for. */
-const pullBytes = 2 * 1024 * 1024;
+const pullBytes = 4 * 1024 * 1024 + 64 * 1024;
 const pullBytesMax = 8 * 1024 * 1024 + 64 * 1024;
 const pullMessages = 4096;
 /** Pulls that are under way or not passed on yet. */
@@ -166,10 +166,12 @@ export class StreamFollower {
   #receiveStatus(status: number, description: string): void {
     const told = description.toLowerCase();
     if (status === 100) return;
-    const isTooLarge = status === 409 && told.startsWith("message size exceeds");
-    const wasLarge = this.#underWay[0]?.bytes === pullBytesMax;
-    if (isTooLarge && !wasLarge) this.#pullBytes = pullBytesMax;
-    else if (isTooLarge || !(status === 408 || (status === 409 && told === "batch completed"))) {
+    // The next message does not fit into what is left of the pull.
+    const isFull = status === 409 && told.startsWith("message size exceeds");
+    const [pull] = this.#underWay;
+    const isTooSmall = isFull && pull?.messagesLeft === pullMessages;
+    if (isTooSmall && pull.bytes < pullBytesMax) this.#pullBytes = pullBytesMax;
+    else if (isTooSmall || !(isFull || status === 408 || told === "batch completed")) {
       this.#interrupt(`its consumer ended: ${status} ${description}`);
       return;
     }
