@@ -40,7 +40,7 @@ export class NatsCluster {
   readonly servers: readonly NatsServer[];
   readonly #folder: string;
   readonly #ports: readonly number[];
-  readonly #links = new Set<NatsLink>();
+  readonly #closings = new Set<() => Promise<void>>();
 
   private constructor(servers: readonly NatsServer[], folder: string, ports: readonly number[]) {
     this.servers = servers;
@@ -74,7 +74,7 @@ export class NatsCluster {
 
   /** A connection to one server, or to any of them. */
   async link(at?: number, user: "user" | "system" = "user"): Promise<NatsLink> {
-    const servers = this.#ports.map((port) => `127.0.0.1:${port}`);
+    const { servers } = this.options();
     const link = await NatsLink.connect({
       servers: at === undefined ? servers : [servers[at] as string],
       name: "test",
@@ -84,8 +84,19 @@ export class NatsCluster {
       connectMs: 10_000,
       report: () => undefined,
     });
-    this.#links.add(link);
+    this.closeLater(() => link.close());
     return link;
+  }
+
+  /** For a connection that is made otherwise. */
+  options() {
+    const servers = this.#ports.map((port) => `127.0.0.1:${port}`);
+    return { servers, user: users.user, pass: users.password };
+  }
+
+  /** Called before the servers are stopped. */
+  closeLater(close: () => Promise<void>): void {
+    this.#closings.add(close);
   }
 
   /** What the servers say of their replicas. */
@@ -115,7 +126,7 @@ export class NatsCluster {
   }
 
   async stop(): Promise<void> {
-    for (const link of this.#links) await link.close();
+    for (const close of this.#closings) await close();
     await Promise.all(this.servers.map((server) => server.stop()));
     rmSync(this.#folder, { recursive: true, force: true });
   }
