@@ -11,7 +11,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { assert } from "../../../engine/base/assert.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
-import type { AppendOutcome, ReplicatedStream } from "../../../engine/engine.ts";
+import type { AppendOutcome, ReplicatedStream, StreamListener } from "../../../engine/engine.ts";
 import { type NatsLink, streamUnavailable } from "./nats-link.ts";
 import {
   type ApiAnswer,
@@ -21,7 +21,7 @@ import {
   readAnswer,
   streamErrors,
 } from "./stream-answers.ts";
-import { type PacedListener, StreamFollower } from "./stream-follower.ts";
+import { StreamFollower } from "./stream-follower.ts";
 import {
   differences,
   type StreamId,
@@ -154,7 +154,7 @@ export class JetStreamStream implements ReplicatedStream {
     return typeof data === "string" ? Buffer.from(data, "base64") : Buffer.alloc(0);
   }
 
-  follow(from: number, listener: PacedListener): { stop(): void } {
+  follow(from: number, listener: StreamListener): { stop(): void } {
     return new StreamFollower(this.#link, this.name, from, listener);
   }
 
@@ -173,6 +173,12 @@ export class JetStreamStream implements ReplicatedStream {
   }
 
   async purgeBelow(sequence: number): Promise<void> {
+    // Of 0 JetStream purges everything, and beyond the end it moves the last sequence.
+    if (sequence <= 1) return;
+    const { last } = await this.bounds();
+    if (sequence > last + 1) {
+      throw streamUnavailable(this.name, `it ends at ${last}, below ${sequence}`);
+    }
     const answer = await this.#ask(`STREAM.PURGE.${this.name}`, { seq: sequence }, manageMs);
     if (answer.kind === "done") return;
     throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);

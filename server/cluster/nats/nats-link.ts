@@ -6,7 +6,12 @@
  * - Nothing is sent while the connection is down: the client would send it later, when nobody expects it any more.
  * - A callback never throws into the client, which would stop reading.
  */
-import type { ConnectionOptions, Msg, NatsConnection } from "@nats-io/transport-node";
+import type {
+  ConnectionOptions,
+  Msg,
+  NatsConnection,
+  RequestManyOptions,
+} from "@nats-io/transport-node";
 import { EngineError } from "../../../engine/base/errors.ts";
 import type { NatsTls } from "../../settings/cluster-settings.ts";
 
@@ -132,18 +137,24 @@ export class NatsLink {
     }
   }
 
-  /** All answers that come within `waitMs`; it ends earlier when there are `countMax`. @throws Unanswered */
+  /**
+   * All answers that come within `waitMs`; it ends earlier when there are `countMax`, if that is given.
+   * @throws Unanswered
+   */
   async gather(
     subject: string,
     payload: string,
-    { waitMs, countMax }: { readonly waitMs: number; readonly countMax: number },
+    { waitMs, countMax }: { readonly waitMs: number; readonly countMax: number | undefined },
   ): Promise<Buffer[]> {
     if (!this.#isConnected) throw new Unanswered("disconnected", "there is no connection to NATS");
     const found: Buffer[] = [];
     try {
-      const options = { maxWait: waitMs, maxMessages: countMax, noMux: true } as const;
-      const strategy = { ...options, strategy: "count" as const };
-      for await (const message of await this.#connection.requestMany(subject, payload, strategy)) {
+      const limits: RequestManyOptions =
+        countMax === undefined
+          ? { strategy: "timer", maxWait: waitMs }
+          : { strategy: "count", maxWait: waitMs, maxMessages: countMax };
+      const options = { ...limits, noMux: true };
+      for await (const message of await this.#connection.requestMany(subject, payload, options)) {
         found.push(bytesOf(message));
       }
     } catch (error) {

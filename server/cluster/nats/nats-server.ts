@@ -172,6 +172,8 @@ export class NatsServer {
     const { server, log } = this.#options;
     const child = spawn(server.path, ["--config", this.#configurationPath], {
       stdio: ["ignore", "ignore", "pipe"],
+      // What interrupts this process from a terminal is not for it: it is stopped last.
+      detached: true,
     });
     this.#child = child;
     const lastWords: string[] = [];

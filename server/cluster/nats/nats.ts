@@ -20,7 +20,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "../../logging/log.ts";
-import { type ClusterSettings, isLoopback } from "../../settings/cluster-settings.ts";
+import { type ClusterSettings, hostOfRoute, isLoopback } from "../../settings/cluster-settings.ts";
 import { StartError } from "../../settings/start-error.ts";
 import { Heartbeats, type NodeStatus } from "../heartbeats.ts";
 import { ask, JetStreamStream } from "./jetstream-stream.ts";
@@ -131,7 +131,7 @@ async function startOwn({ settings, nodeTag, dataFolder, log }: NatsOptions): Pr
   const { routes, tls } = settings;
   const found = await findNatsServer(settings.natsPath);
   const ownRoute = settings.ownRoute ?? (await guessOwnRoute(routes));
-  const isOpen = routes.every((route) => isLoopback(route.slice(0, route.lastIndexOf(":"))));
+  const isLocal = routes.every((route) => isLoopback(hostOfRoute(route)));
   const user = "jackdaw";
   const systemUser = "system";
   const [password, systemPassword] = [secret(), secret()];
@@ -150,7 +150,7 @@ async function startOwn({ settings, nodeTag, dataFolder, log }: NatsOptions): Pr
       systemPassword,
       routes,
       ownRoute,
-      tls: isOpen ? undefined : completeTls(tls),
+      tls: isLocal && tls === undefined ? undefined : completeTls(tls),
     },
   });
   log.info(
@@ -383,7 +383,7 @@ export class Nats {
 
   /** @throws EngineError stream-unavailable */
   async #views(): Promise<ServerView[]> {
-    const { system, serverCount } = this.#parts;
+    const { system, server, serverCount } = this.#parts;
     if (system === undefined) {
       throw streamUnavailable(
         "of any name",
@@ -394,7 +394,9 @@ export class Nats {
     try {
       link = await NatsLink.connect(system);
       const asked = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
-      const limits = { waitMs: scrubMs, countMax: serverCount };
+      // How many servers that run by themselves there are is not known.
+      const countMax = server === undefined ? undefined : serverCount;
+      const limits = { waitMs: scrubMs, countMax };
       const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", asked, limits);
       return answers.map(readServerView);
     } catch (error) {

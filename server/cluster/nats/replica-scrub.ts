@@ -57,7 +57,8 @@ export interface ServerView {
   readonly server: string;
   readonly version: string;
   readonly syncsAlways: boolean;
-  readonly storeFolder: string | undefined;
+  /** Servers that it knows to be in its cluster. */
+  readonly clusterSize: number;
   readonly streams: readonly StreamView[];
 }
 
@@ -75,8 +76,8 @@ export function readServerView(bytes: Buffer): ServerView {
   const answer = JSON.parse(bytes.toString()) as unknown;
   const { server, data } = objectOf(answer, "the answer");
   const { name, ver } = objectOf(server, "server");
-  const { config, account_details: accounts } = objectOf(data, "data");
-  const { sync_always, store_dir } = objectOf(config, "config");
+  const { config, account_details: accounts, meta_cluster: meta } = objectOf(data, "data");
+  const { sync_always } = objectOf(config, "config");
   const details = listOf(accounts).flatMap((account) =>
     listOf(objectOf(account, "an account")["stream_detail"]),
   );
@@ -84,7 +85,7 @@ export function readServerView(bytes: Buffer): ServerView {
     server: String(name),
     version: String(ver),
     syncsAlways: sync_always === true,
-    storeFolder: typeof store_dir === "string" ? store_dir : undefined,
+    clusterSize: isObject(meta) ? numberOf(meta["cluster_size"]) : 1,
     streams: details
       .map((detail) => streamView(String(name), objectOf(detail, "a stream")))
       .filter(({ name: stream }) => streamIdOf(stream) !== null),
@@ -141,8 +142,9 @@ export function joinViews(views: readonly ServerView[]): ScrubbedStream[] {
   });
 }
 
-/** `serverCount`: how many servers there should be. */
-export function problemsOf(views: readonly ServerView[], serverCount: number): StreamProblem[] {
+/** `knownCount`: how many servers there should be at least. */
+export function problemsOf(views: readonly ServerView[], knownCount: number): StreamProblem[] {
+  const serverCount = Math.max(knownCount, ...views.map(({ clusterSize }) => clusterSize));
   const problems: StreamProblem[] = views
     .filter(({ syncsAlways }) => !syncsAlways)
     .map(({ server }) => ({

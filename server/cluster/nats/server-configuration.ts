@@ -7,7 +7,7 @@
  *   other by its certificate, or on loopback.
  * - Every append is on disk before it is acknowledged (`sync_interval: always`).
  */
-import { isLoopback } from "../../settings/cluster-settings.ts";
+import { hostOfRoute, isLoopback } from "../../settings/cluster-settings.ts";
 
 /** The largest message, with its headers. */
 export const payloadBytesMax = 8 * 1024 * 1024;
@@ -105,7 +105,7 @@ export async function findOwnRoute(
 ): Promise<string | undefined> {
   const found: string[] = [];
   for (const route of routes) {
-    const host = route.slice(0, route.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
+    const host = hostOfRoute(route);
     const addresses = isLoopback(host) ? [host] : await addressesOf(host);
     if (addresses.some((address) => isLoopback(address) || own.includes(address))) {
       found.push(route);

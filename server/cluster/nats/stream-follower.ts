@@ -4,8 +4,8 @@
  * sees by the sequences; what is lost between the consumer and here ends it.
  *
  * Invariants:
- * - What has come and is not passed on, and what was asked for, is `pullsMax` pulls together: a listener that is slow
- *   makes nothing grow.
+ * - What has come and is not passed on, and what was asked for, is at most `pullsMax` pulls together, 16 MiB while messages
+ *   have at most 4: a listener that is slow makes nothing grow.
  * - `interrupted` is called once, or never when `stop` was called first; `message` is not called after either.
  */
 import { randomBytes } from "node:crypto";
@@ -15,20 +15,14 @@ import type { StreamListener } from "../../../engine/engine.ts";
 import { bytesOf, type NatsLink } from "./nats-link.ts";
 import { deliveredAt, readAnswer } from "./stream-answers.ts";
 
-/** Takes messages at its own pace. */
-export interface PacedListener extends StreamListener {
-  /** Asked after each message: the next one comes when this resolves; undefined: it may come. Must not reject. */
-  room?(): Promise<void> | undefined;
-}
-
 /** Bytes of one pull, and after one that a message was too large for. */
 const pullBytes = 4 * 1024 * 1024 + 64 * 1024;
 const pullBytesMax = 8 * 1024 * 1024 + 64 * 1024;
 const pullMessages = 4096;
 /** Pulls that are under way or not passed on yet. */
-const pullsMax = 3;
-/** Of these, under way: one is answered while the next waits at the server. */
-const pullsUnderWayMax = 2;
+const pullsMax = 4;
+/** Of these, under way: one is answered while others wait at the server. */
+const pullsUnderWayMax = 3;
 /** How long a pull waits for messages, and how often the server says meanwhile that it is there. */
 const pullMs = 30_000;
 const heartbeatMs = 1000;
@@ -36,6 +30,7 @@ const silenceMs = 2500;
 /** The server forgets a consumer that nobody has pulled from for so long. */
 const forgetMs = 30_000;
 const createMs = 5000;
+const retryMs = 20;
 /** A caller that follows again at once does not spin. */
 const interruptMs = 100;
 const nanoseconds = 1_000_000;
@@ -43,6 +38,7 @@ const nanoseconds = 1_000_000;
 /** A pull that is under way; the oldest is answered first. */
 interface Pull {
   readonly bytes: number;
+  bytesLeft: number;
   messagesLeft: number;
 }
 
@@ -54,7 +50,7 @@ interface Arrival {
 export class StreamFollower {
   readonly #link: NatsLink;
   readonly #stream: string;
-  readonly #listener: PacedListener;
+  readonly #listener: StreamListener;
   readonly #begunMs = performance.now();
   readonly #consumer = `follow_${randomBytes(8).toString("hex")}`;
   readonly #inbox: string;
@@ -71,7 +67,7 @@ export class StreamFollower {
   #deliveredCount = 0;
   #heardMs = 0;
 
-  constructor(link: NatsLink, stream: string, from: number, listener: PacedListener) {
+  constructor(link: NatsLink, stream: string, from: number, listener: StreamListener) {
     this.#link = link;
     this.#stream = stream;
     this.#listener = listener;
@@ -122,10 +118,12 @@ export class StreamFollower {
   #pull(): void {
     const isBegun = this.#underWay.every(({ messagesLeft }) => messagesLeft < pullMessages);
     if (this.#isOver || !isBegun || this.#underWay.length >= pullsUnderWayMax) return;
-    const held = this.#queuedBytes + (this.#underWay.length + 1) * this.#pullBytes;
+    const expected = this.#underWay.reduce((sum, { bytesLeft }) => sum + bytesLeft, 0);
+    const held = this.#queuedBytes + expected + this.#pullBytes;
     if (held > pullsMax * this.#pullBytes) return;
     if (this.#underWay.length === 0) this.#heardMs = performance.now();
-    this.#underWay.push({ bytes: this.#pullBytes, messagesLeft: pullMessages });
+    const bytes = this.#pullBytes;
+    this.#underWay.push({ bytes, bytesLeft: bytes, messagesLeft: pullMessages });
     const request = {
       batch: pullMessages,
       max_bytes: this.#pullBytes,
@@ -157,15 +155,30 @@ export class StreamFollower {
     const bytes = bytesOf(message);
     this.#queue.push({ sequence: at.sequence, bytes });
     this.#queuedBytes += bytes.length;
-    const pull = this.#underWay[0];
-    if (pull !== undefined && --pull.messagesLeft === 0) this.#underWay.shift();
+    this.#countArrival(bytes.length);
     this.#pull();
     void this.#deliver();
+  }
+
+  /** It belongs to the oldest pull: they are answered one after the other. */
+  #countArrival(bytes: number): void {
+    const [pull] = this.#underWay;
+    if (pull === undefined) return;
+    pull.bytesLeft = Math.max(0, pull.bytesLeft - bytes);
+    pull.messagesLeft--;
+    if (pull.messagesLeft === 0) this.#underWay.shift();
   }
 
   #receiveStatus(status: number, description: string): void {
     const told = description.toLowerCase();
     if (status === 100) return;
+    const isNew = performance.now() - this.#begunMs < createMs;
+    if (status === 503 && isNew && this.#deliveredCount === 0) {
+      // The server that this is connected to has not heard of the consumer yet, which is at another.
+      this.#underWay.shift();
+      void pause(retryMs).then(() => this.#pull());
+      return;
+    }
     // The next message does not fit into what is left of the pull.
     const isFull = status === 409 && told.startsWith("message size exceeds");
     const [pull] = this.#underWay;

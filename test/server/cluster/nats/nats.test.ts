@@ -6,13 +6,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type CertificatePair,
+  makeAuthority,
+  makeServerCertificate,
+} from "../../../../certs/authority.ts";
 import type { JetStreamStream } from "../../../../server/cluster/nats/jetstream-stream.ts";
 import { type Nats, startNats } from "../../../../server/cluster/nats/nats.ts";
 import { NatsLink } from "../../../../server/cluster/nats/nats-link.ts";
 import { findNatsServer } from "../../../../server/cluster/nats/nats-server.ts";
 import { Log } from "../../../../server/logging/log.ts";
 import type { LogEvent } from "../../../../server/logging/log-line.ts";
-import { type ClusterSettings, readCluster } from "../../../../server/settings/cluster-settings.ts";
+import {
+  type ClusterSettings,
+  type NatsTls,
+  readCluster,
+} from "../../../../server/settings/cluster-settings.ts";
 import { freePorts, natsServerPath } from "../../../support/nats-cluster.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-nats-nodes-"));
@@ -31,6 +40,16 @@ function settingsOf(routes: readonly string[], at: number): ClusterSettings {
   const settings = readCluster((name) => given[name]);
   if (settings === undefined) throw new Error("these are settings of a cluster");
   return settings;
+}
+
+/** A certificate and its key of this authority, in files. */
+async function certificateOf(authority: CertificatePair, name: string): Promise<NatsTls> {
+  const pair = await makeServerCertificate(authority, ["127.0.0.1", "localhost"]);
+  const path = (kind: string) => join(folder, `${name}.${kind}`);
+  writeFileSync(path("crt"), pair.certificate);
+  writeFileSync(path("key"), pair.key);
+  writeFileSync(path("ca"), authority.certificate);
+  return { certificatePath: path("crt"), keyPath: path("key"), authorityPath: path("ca") };
 }
 
 function start(routes: readonly string[], at: number): Promise<Nats> {
@@ -166,6 +185,80 @@ function flip(messages: string): void {
     if (name === "index.db") rmSync(join(messages, name));
   }
 }
+
+describe("certificates", () => {
+  test("let nodes of one authority meet, and keep out one of another", {
+    timeout: 90_000,
+  }, async () => {
+    const routes = (await freePorts(3)).map((port) => `127.0.0.1:${port}`);
+    const [ours, foreign] = [await makeAuthority("ours"), await makeAuthority("foreign")];
+    const authorities = [ours, ours, foreign];
+    const nodes = await Promise.all(
+      authorities.map(async (authority, at) => {
+        const nodeTag = `T${tags[at]}`;
+        const tls = await certificateOf(authority, nodeTag);
+        const settings = { ...settingsOf(routes, at), tls };
+        return await startNats({ settings, nodeTag, dataFolder: join(folder, nodeTag), log });
+      }),
+    );
+    const beats = nodes.map((one) => one.heartbeats(() => ({})));
+    await expect.poll(() => [...(beats[0]?.heard.keys() ?? [])]).toEqual(["TB"]);
+    await pause(3000);
+    expect([...(beats[0]?.heard.keys() ?? [])]).toEqual(["TB"]);
+    expect([...(beats[2]?.heard.keys() ?? [])]).toEqual([]);
+    expect(await nodes[0]?.scrub()).toMatchObject([
+      { kind: "missing", problem: "only 2 of 3 servers of NATS answer" },
+    ]);
+    for (const beat of beats) beat.stop();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+
+  test("let a node in at a server that runs by itself, and nobody without", async () => {
+    const [port] = await freePorts(1);
+    const authority = await makeAuthority("apart");
+    const tls = await certificateOf(authority, "apart");
+    const path = join(folder, "apart.conf");
+    const configuration = {
+      listen: `127.0.0.1:${port}`,
+      max_payload: 8_388_608,
+      jetstream: { store_dir: join(folder, "apart"), sync_interval: "always" },
+      tls: {
+        cert_file: tls.certificatePath,
+        key_file: tls.keyPath,
+        ca_file: tls.authorityPath,
+        verify: true,
+      },
+    };
+    writeFileSync(path, JSON.stringify(configuration));
+    const server = spawn(natsServerPath(), ["--config", path], { stdio: "ignore" });
+    try {
+      const given: Readonly<Record<string, string | undefined>> = {
+        "Cluster.Nats.Url": `tls://127.0.0.1:${port}`,
+        "Cluster.Nats.CertificatePath": tls.certificatePath,
+        "Cluster.Nats.KeyPath": tls.keyPath,
+        "Cluster.Nats.CaPath": tls.authorityPath,
+      };
+      const settings = readCluster((name) => given[name]) as ClusterSettings;
+      const options = { settings, nodeTag: "U", dataFolder: folder, log };
+      const node = await startNats(options);
+      const stream = await node.createStream({ databaseId: "a", generation: 1 });
+      expect(await stream.append(Buffer.from("a"), 0)).toEqual({ kind: "stored", sequence: 1 });
+      expect(await node.repair(stream.name)).toMatchObject({ kind: "refused" });
+      await expect(node.scrub()).rejects.toThrow(/Cluster\.Nats\.SystemUser/);
+      await node.close();
+      const link = { servers: [`127.0.0.1:${port}`], name: "x", connectMs: 500 };
+      const nobody = { ...link, user: undefined, password: undefined, report: () => undefined };
+      const unknown = { ...tls, certificatePath: undefined, keyPath: undefined };
+      await expect(NatsLink.connect({ ...nobody, tls: unknown })).rejects.toThrow();
+      // Without the authority the server is not believed either.
+      await expect(
+        NatsLink.connect({ ...nobody, tls: { ...tls, authorityPath: undefined } }),
+      ).rejects.toThrow();
+    } finally {
+      server.kill();
+    }
+  });
+});
 
 describe("one node", () => {
   test("has streams of one replica, ends its server with itself, and takes over what was left", async () => {
