@@ -8,7 +8,9 @@ import type {
 
 export class MemoryStream {
   /** The message of sequence 1 is the first. */
-  readonly messages: Buffer[] = [];
+  readonly messages: (Buffer | undefined)[] = [];
+  /** Messages before this one were removed. */
+  first = 1;
   readonly #followers = new Set<() => void>();
 
   append(message: Buffer, expectedLast: number): AppendOutcome {
@@ -16,6 +18,11 @@ export class MemoryStream {
     this.messages.push(Buffer.from(message));
     for (const tell of this.#followers) tell();
     return { kind: "stored", sequence: this.messages.length };
+  }
+
+  purgeBelow(sequence: number): void {
+    for (let one = this.first; one < sequence; one++) this.messages[one - 1] = undefined;
+    this.first = Math.max(this.first, sequence);
   }
 
   watch(tell: () => void): () => void {
@@ -74,8 +81,10 @@ export class StreamWay implements ReplicatedStream {
           listener.interrupted("the way to the stream is cut");
           return;
         }
+        next = Math.max(next, this.#stream.first);
         const sequence = next++;
-        listener.message(sequence, Buffer.from(this.#stream.messages[sequence - 1] as Buffer)); // exists
+        const message = this.#stream.messages[sequence - 1];
+        if (message !== undefined) listener.message(sequence, Buffer.from(message));
         await soon();
       }
       isRunning = false;
@@ -93,12 +102,13 @@ export class StreamWay implements ReplicatedStream {
   async bounds(): Promise<{ readonly first: number; readonly last: number }> {
     await soon();
     if (this.isCut) throw unavailable();
-    return { first: 1, last: this.#stream.messages.length };
+    return { first: this.#stream.first, last: this.#stream.messages.length };
   }
 
-  async purgeBelow(): Promise<void> {
+  async purgeBelow(sequence: number): Promise<void> {
     await soon();
-    throw unavailable();
+    if (this.isCut) throw unavailable();
+    this.#stream.purgeBelow(sequence);
   }
 }
 

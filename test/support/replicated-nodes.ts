@@ -1,8 +1,11 @@
 /** Nodes of one process, each with its own copy of one database, which a stream in memory replicates. */
+import { rm } from "node:fs/promises";
 import { expect } from "vitest";
 import { DatabaseReplication } from "../../engine/database/database-replication.ts";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import { LogRestore } from "../../engine/shipping/log-restore.ts";
+import { Shipment } from "../../engine/shipping/shipment.ts";
 import { expectSameContents } from "./followed-database.ts";
 import { MemoryStream, StreamWay } from "./memory-stream.ts";
 
@@ -15,6 +18,10 @@ export class ReplicatedNode {
   readonly way: StreamWay;
   /** What its replication reported: needs and alarms. */
   readonly told: string[] = [];
+  /** Does some other node have frames that the stream has no more? */
+  hasFrames = false;
+  /** Where it takes the files of the database from when its own are not enough. */
+  source: () => OpenDatabase | null = () => null;
   database: OpenDatabase | null = null;
   #isDown = true;
   #turn: Promise<void> = Promise.resolve();
@@ -43,9 +50,12 @@ export class ReplicatedNode {
     const environment = nodeEnvironment();
     const watcher = {
       roleChanged: () => undefined,
-      needSnapshot: (reason: string) => void this.told.push(`snapshot: ${reason}`),
+      needSnapshot: (reason: string) => {
+        this.told.push(`snapshot: ${reason}`);
+        this.#turn = this.#turn.then(() => this.#replaceFiles());
+      },
       blocked: (reason: string) => void this.told.push(`blocked: ${reason}`),
-      fetchRange: () => Promise.resolve([]),
+      fetchRange: () => Promise.resolve(this.hasFrames ? [] : null),
     };
     const replicate = () =>
       new DatabaseReplication(
@@ -74,6 +84,23 @@ export class ReplicatedNode {
     await this.open();
   }
 
+  /** Makes the files anew from those of another node. */
+  async #replaceFiles(): Promise<void> {
+    const from = this.source();
+    if (this.#isDown || from === null) return;
+    await this.database?.abandon();
+    this.database = null;
+    await rm(this.folder, { recursive: true, force: true });
+    const { base, shipment } = Shipment.begin(from.shipped);
+    const restore = new LogRestore(nodeEnvironment(), this.folder, Number.POSITIVE_INFINITY);
+    await restore.add("base", base.bytes);
+    for (const name of base.contents) await restore.addContent(name, shipment.content(name));
+    await restore.finish();
+    base.release();
+    shipment.close();
+    await this.open();
+  }
+
   /** As by kill -9: nothing more is written, nobody is told. */
   async kill(): Promise<void> {
     this.#isDown = true;
@@ -99,6 +126,9 @@ export class ReplicatedNodes {
 
   constructor(folder: string, tags: readonly string[] = ["A", "B", "C"]) {
     this.nodes = tags.map((tag) => new ReplicatedNode(tag, `${folder}/${tag}`, this.stream));
+    for (const node of this.nodes) {
+      node.source = () => this.nodes.find((one) => one.isLeading)?.database ?? null;
+    }
     this.#timer = setInterval(() => this.#beat(), heartbeatMs);
   }
 

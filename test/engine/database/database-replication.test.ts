@@ -2,7 +2,9 @@
  * Three copies of a database over one stream: what is acknowledged by the one that leads is in all of them, whoever
  * leads next.
  */
+import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { putAttachment } from "../../../engine/writes/attachments.ts";
 import { newTestFolder } from "../../support/open-test-database.ts";
 import { type ReplicatedNode, ReplicatedNodes } from "../../support/replicated-nodes.ts";
 
@@ -84,7 +86,6 @@ test("a leader that hears no answers finds out what became of its writes, or say
 test("attachments come with their contents, of several chunks too", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
-  const { putAttachment } = await import("../../../engine/writes/attachments.ts");
   await leader.put("a", { has: "attachments" });
   for (const [name, size] of [
     ["empty", 0],
@@ -149,6 +150,76 @@ test("indexes are deployed on every node, changed and deleted, and each builds i
     .toBe(Array(3).fill("Things/ByText,Things/More").join(" "));
   await leader.queries.administration.delete("Things/More");
   await expect.poll(() => names().join(" "), soon).toBe(Array(3).fill("Things/ByText").join(" "));
+});
+
+test("a node that was away for too long, or lost its files, begins with those of another", async () => {
+  const all = await threeNodes();
+  const leader = await all.leader();
+  const [away, wiped] = all.followers() as [ReplicatedNode, ReplicatedNode];
+  const database = databaseOf(leader);
+  for (let n = 0; n < 10; n++) await database.put(`early/${n}`, { n });
+  await all.expectSame();
+  await away.kill();
+  await wiped.kill();
+  const content = await database.blobs.store([Buffer.alloc(1_500_000, "x")]);
+  await database.put("early/0", { has: "an attachment" });
+  await database.write((transaction) =>
+    putAttachment(transaction, "early/0", {
+      name: "x",
+      contentType: "",
+      hash: content.hash,
+      size: content.size,
+    }),
+  );
+  content.release();
+  for (let n = 0; n < 10; n++) await database.put(`late/${n}`, { n });
+  const mark = leader.replication?.mark?.sequence ?? 0;
+  all.stream.purgeBelow(mark);
+  await rm(wiped.folder, { recursive: true });
+  await away.open();
+  await wiped.open();
+  await all.expectSame();
+  for (const node of [away, wiped]) {
+    expect(node.told.some((line) => line.startsWith("snapshot: "))).toBe(true);
+    expect(await databaseOf(node).blobs.findDamaged()).toEqual([]);
+    expect(databaseOf(node).blobs.count).toBe(1);
+  }
+  await leader.kill();
+  const second = await all.leader();
+  await databaseOf(second).put("after", { by: second.tag });
+  await leader.open();
+  await all.expectSame();
+});
+
+test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  const [behind] = all.followers() as [ReplicatedNode];
+  const map = { Name: "Things/All", Maps: [`map("Things", (one) => ({ n: one.n }))`] };
+  await leader.queries.administration.deploy([map], true);
+  for (let n = 0; n < 10; n++) {
+    await leader.put(`things/${n}`, { n, "@metadata": { "@collection": "Things" } });
+  }
+  await all.expectSame();
+  const counted = (node: ReplicatedNode) =>
+    databaseOf(node).queries.indexes.byName("Things/All")?.index.store.liveCount;
+  await expect.poll(() => counted(behind), { timeout: 10_000, interval: 20 }).toBe(10);
+  databaseOf(behind).queries.administration.setPaused(true);
+  for (let n = 0; n < 5; n++) await leader.delete(`things/${n}`);
+  const soon = { timeout: 10_000, interval: 50 };
+  const purged = async () => {
+    await leader.maintenance.cleanTombstones();
+    return leader.state.keyspaces.tombstones.count;
+  };
+  await expect.poll(purged, soon).toBe(0);
+  const { tombstones } = databaseOf(behind).state.keyspaces;
+  await expect.poll(() => tombstones.purgedThrough, soon).toBeGreaterThan(0);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(5);
+  databaseOf(behind).queries.administration.setPaused(false);
+  await expect.poll(() => counted(behind), soon).toBe(5);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(0);
 });
 
 test("settings of the database take effect on every node, and expiration is done by one", async () => {
