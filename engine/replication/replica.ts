@@ -425,7 +425,7 @@ export class Replica implements ReplicaInputs {
     }
     if (!isLeader) return;
     this.#postpone(1);
-    if (this.#claim?.type === frameTypes.epoch && epoch >= this.#claim.epoch) this.#withdraw();
+    if (this.#claim?.type === frameTypes.epoch) this.#withdraw();
     if (this.#leaderTag === tag || this.#isFenced) return;
     this.#leaderTag = tag;
     this.#announce();

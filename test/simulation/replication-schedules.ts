@@ -115,7 +115,7 @@ class Node implements ReplicaEffects {
   needsSnapshot = false;
   isAskedRange = false;
   /** Reads and messages that are still answered from an old state, which ends at `view`. */
-  staleLeft = 0;
+  readonly staleLeft = { reads: 0, again: 0, messages: 0 };
   view = 0;
   readonly standAfterMs: number;
   /** Begins the generation, as long as its own log has nothing of it. */
@@ -255,7 +255,7 @@ export class Schedule {
     // What is wrong with the stream comes as a fault.
     const fault = Math.max(weather.fault, this.#damage === "none" ? 0 : 0.05);
     this.#weather = { ...weather, fault };
-    this.#haste = 0.1 + 0.4 * random.next();
+    this.#haste = 0.1 + 0.8 * random.next();
     this.#isTrimmed = random.chance(0.25);
     this.#steps = 60 + random.below(random.chance(0.2) ? 500 : 160);
     const count = random.chance(0.15) ? 5 : 3;
@@ -375,10 +375,10 @@ export class Schedule {
     const { fault, propose } = this.#weather;
     if (lot < fault) this.#disturb(node);
     else if (lot < fault + propose) this.#propose();
-    else if (lot < fault + propose + 0.12) {
-      this.#tick(node, random.chance(this.#haste) ? random.below(5000) : random.below(400));
-    } else if (lot < fault + propose + 0.22) this.#beat(node);
-    else if (lot < fault + propose + 0.45) this.#followOne(node);
+    else if (lot < fault + propose + 0.17) {
+      this.#tick(node, random.chance(this.#haste) ? random.below(6000) : random.below(400));
+    } else if (lot < fault + propose + 0.25) this.#beat(node);
+    else if (lot < fault + propose + 0.42) this.#followOne(node);
     else this.#doPending();
   }
 
@@ -431,7 +431,7 @@ export class Schedule {
     if (!this.#isRunning(node) || !node.isFollowed) return;
     const { random } = this;
     if (this.#isRepeated(node)) return;
-    if (this.#isStale(node) && node.cursor > node.view) return;
+    if (this.#isStale(node, "messages") && node.cursor > node.view) return;
     let sequence = Math.max(node.cursor, this.#truth.first);
     if (this.#isHidden(sequence)) {
       const [from, to] = this.#hidden as readonly [number, number];
@@ -467,14 +467,15 @@ export class Schedule {
   }
 
   /** Is the node answered by a server that is behind? */
-  #isStale(node: Node): boolean {
-    if (node.staleLeft > 0) {
-      node.staleLeft--;
-      return node.staleLeft > 0;
+  #isStale(node: Node, what: "reads" | "again" | "messages"): boolean {
+    const left = node.staleLeft;
+    if (left[what] > 0) {
+      left[what]--;
+      return left[what] > 0;
     }
     if (!this.random.chance(this.#weather.stale)) return false;
     // One answer that is not follows.
-    node.staleLeft = 1 + this.random.below(4);
+    left[what] = 1 + this.random.below(4);
     node.view = Math.max(0, this.#truth.last - this.random.below(6));
     return true;
   }
@@ -570,12 +571,14 @@ export class Schedule {
 
   #read(operation: Operation & { kind: "read" }): void {
     const { node, life, token, sequence } = operation;
+    const isAgain = sequence <= node.replica.position;
     let answer: Answer = this.#truth.bytesAt(sequence) ?? null;
     if (answer !== null) answer = Buffer.from(answer as Buffer);
     if (this.random.chance(this.#weather.unavailable)) answer = "unavailable";
     else if (sequence < this.#truth.first) answer = null;
     else if (this.#isHidden(sequence)) answer = null;
-    else if (this.#isStale(node) && sequence > node.view) answer = null;
+    else if (this.#isStale(node, isAgain ? "again" : "reads") && sequence > node.view)
+      answer = null;
     this.later({ kind: "answer", node, life, token, answer });
   }
 
@@ -811,7 +814,7 @@ export class Schedule {
 }
 
 function weatherOf(random: SeededRandom): Weather {
-  const some = (most: number) => (random.chance(0.5) ? 0 : random.next() * most);
+  const some = (most: number) => (random.chance(0.35) ? 0 : random.next() * most);
   return {
     unknown: some(0.4),
     late: some(0.25),
