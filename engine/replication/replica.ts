@@ -96,7 +96,7 @@ export class Replica implements ReplicaInputs {
   #claimToken = 0;
   /** Its EPOCH frame is in the chain, and the own log has to catch up. */
   #isFenced = false;
-  /** The valid frame before that, until the stream has shown that it still has it. */
+  /** The frame before that, until the stream has shown that it still has it. */
   #fencedOn: Checkpoint | null = null;
   readonly #sent = new Map<number, InFlight>();
   /** The read of the next position. */
@@ -122,11 +122,11 @@ export class Replica implements ReplicaInputs {
   /** Since when others are known to have more, without anything coming. */
   #behindSince: number | null = null;
 
-  /** The read by which it compares a frame with the stream's: the last valid one, then one of the checkpoints. */
+  /** The read by which it compares a frame with the stream's: the last one, then one of the checkpoints. */
   #probeToken = 0;
   #probed: Checkpoint = { sequence: 0, hash: "" };
   #probeAt = 0;
-  /** Valid frames that the stream had: what begins epochs, and what was the last one for some time. */
+  /** Frames that the stream had: what begins epochs, and what was the last one for some time. */
   readonly #checkpoints: Checkpoint[] = [];
   /** How often in a row, and since when, the last valid frame was missing in the stream. */
   #misses = 0;
@@ -371,7 +371,7 @@ export class Replica implements ReplicaInputs {
       this.#block(`frame ${frame.sequence} is of this node's epoch, and not its own`);
       return;
     }
-    const before = { sequence: this.#chain.tip, hash: this.#chain.hash };
+    const before = { sequence: this.#chain.position, hash: this.#chain.lastHash };
     const { delivery, epoch } = this.#chain.take(frame);
     this.#progressed();
     if (epoch !== null) this.#remember(frame);
@@ -495,12 +495,7 @@ export class Replica implements ReplicaInputs {
     this.#leaderTag = this.#options.tag;
     this.#progressAt = this.#now;
     this.#verifiedAt = this.#now;
-    if (this.#role === "leader") {
-      this.#announce();
-      this.#pump();
-      return;
-    }
-    this.#isFenced = true;
+    this.#isFenced = this.#role === "candidate";
     this.#fencedOn = before;
     // An answer under way is older than the fence.
     this.#probeToken = 0;
@@ -544,7 +539,7 @@ export class Replica implements ReplicaInputs {
   }
 
   #pump(): void {
-    if (this.#claim !== null) return;
+    if (this.#claim !== null || this.#fencedOn !== null) return;
     if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
     const { generation, epoch, position: sequence, hash: previous } = this.#chain;
     const after = { generation, epoch, sequence, previous };
@@ -716,11 +711,12 @@ export class Replica implements ReplicaInputs {
 
   // Guards
 
-  /** Compares the last valid frame with what the stream has there. */
+  /** Compares the last frame, or the one before its fence, with what the stream has there. */
   #probe(): void {
-    if (this.#probeToken !== 0 || this.#chain.tip === 0) return;
+    if (this.#probeToken !== 0 || this.#chain.position === 0) return;
     this.#probeAt = this.#now + replicaProbeMs;
-    this.#compare(this.#fencedOn ?? { sequence: this.#chain.tip, hash: this.#chain.hash });
+    const { position: sequence, lastHash: hash } = this.#chain;
+    this.#compare(this.#fencedOn ?? { sequence, hash });
   }
 
   #compare(checkpoint: Checkpoint): void {
@@ -731,9 +727,9 @@ export class Replica implements ReplicaInputs {
 
   #probeDone(answer: Buffer | null | "unavailable"): void {
     const { sequence, hash } = this.#probed;
-    const isTip = sequence === this.#chain.tip || sequence === this.#fencedOn?.sequence;
+    const isLast = sequence === (this.#fencedOn?.sequence ?? this.#chain.position);
     if (answer === null || answer === "unavailable") {
-      if (answer === null && isTip) this.#missed(sequence);
+      if (answer === null && isLast) this.#missed(sequence);
       this.#probeAt = Math.min(this.#probeAt, this.#now + replicaRetryMs * 2);
       return;
     }
@@ -743,18 +739,18 @@ export class Replica implements ReplicaInputs {
       this.#block(`the stream has another frame ${sequence} than the own log: it lost what it had`);
       return;
     }
-    if (isTip) {
+    if (isLast) {
       this.#misses = 0;
       this.#verifiedAt = this.#now;
       this.#probeCheckpoint();
     }
-    if (this.#role === "leader") this.#confirmStored();
-    else if (!isTip) return;
-    else if (this.#role === "follower" && this.#mayStand()) this.#stand();
-    else if (this.#isFenced) {
+    if (isLast && this.#fencedOn !== null) {
       this.#fencedOn = null;
+      if (this.#role === "leader") this.#announce();
       this.#serveWhenApplied();
     }
+    if (this.#role === "leader") this.#confirmStored();
+    else if (isLast && this.#role === "follower" && this.#mayStand()) this.#stand();
   }
 
   /** Compares the next one of what the stream had before, which it may have lost in the meantime. */

@@ -48,7 +48,9 @@ describe("a frame", () => {
     expect(bytes.toString("hex", 0, 32)).toBe(
       "4a44524601040000010000000800000002000000000000000300000000000000",
     );
-    expect(bytes.toString("hex", 64)).toMatchInlineSnapshot(`"5237f4f3000000007061796c6f616421e9ce891e8cec299def2e6c28d6de3cdae674be1ed52093c8adb5bd928b3ef769"`);
+    expect(bytes.toString("hex", 64)).toMatchInlineSnapshot(
+      `"5237f4f3000000007061796c6f616421e9ce891e8cec299def2e6c28d6de3cdae674be1ed52093c8adb5bd928b3ef769"`,
+    );
   });
 
   test("is refused with any bit flipped, and cut anywhere", () => {
