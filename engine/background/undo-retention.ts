@@ -51,6 +51,7 @@ export class UndoRetention {
 
   /** Forgets what is due now. @returns the number of operations. */
   async run(): Promise<number> {
+    if (this.#store.isFollowing) return 0;
     const known = operationsWithRanges(this.#store.state);
     const newest = this.#clock.nowMicros() - undoDaysMax * microsPerDay;
     const due = known.filter((id, at) => {
