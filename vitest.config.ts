@@ -58,6 +58,7 @@ const flows = ["test/studio/flows/**/*.test.ts"];
 const cluster = [
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",
+  "test/simulation/replicated-kill.test.ts",
 ];
 
 /**
