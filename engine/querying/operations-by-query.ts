@@ -15,7 +15,7 @@
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { nextTurn } from "../base/turns.ts";
-import { allCollections } from "../keyspaces/document-table.ts";
+import { allCollections, type DocumentTable } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
 import { collectionIdNamed } from "../reading/query-rows.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
@@ -316,6 +316,7 @@ class SetOperation {
   readonly #newest: RecordTable;
   readonly #place = newPlace();
   readonly #undo: UndoRanges | null;
+  readonly #markKey: string;
   #total = 0;
   /** Documents that were changed or needed no change, and the former: durable, and staged. */
   #durableCount: number;
@@ -346,6 +347,7 @@ class SetOperation {
     this.#sharedUntilMs = database.clock.monotonicMs() + sharedAtStartMs;
     this.#reader = new RecordReader(database);
     this.#undo = run.options.keepsUndo === true ? new UndoRanges(run.id) : null;
+    this.#markKey = markKey(run.id);
     const { mark } = run;
     this.#durableChanged = mark?.Changed ?? 0;
     // What an index finds and was left as it was is come to again.
@@ -482,10 +484,10 @@ class SetOperation {
       Total: Math.max(this.#total, Processed),
       Changed,
       Unchanged: Processed - Changed,
-      Etag: nextEtagOf(transaction, source, batch, slice.end),
+      Etag: nextEtagOf(transaction.state.documents, source, batch, slice.end),
       Taken: (this.#run.mark?.Taken ?? 0) + visited + slice.end,
     };
-    transaction.putEntry(transaction.keyspaces.values, markKey(this.#run.id), mark);
+    transaction.putEntry(transaction.keyspaces.values, this.#markKey, mark);
   }
 
   /** A slice is durable. */
@@ -598,16 +600,19 @@ class SetOperation {
   }
 }
 
-/** The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. */
+/**
+ * The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. What is
+ * staged of these documents has greater ones.
+ */
 function nextEtagOf(
-  transaction: Transaction,
+  documents: DocumentTable,
   { nextEtag, etagMax }: NumberSource,
   batch: Uint32Array,
   end: number,
 ): number {
   if (nextEtag === 0) return 0;
   for (let at = end; at < batch.length; at++) {
-    const etag = transaction.etagOf(batch[at] as number); // at < length
+    const etag = documents.etagOf(batch[at] as number); // at < length
     if (etag > 0 && etag <= etagMax) return etag;
   }
   return nextEtag;
