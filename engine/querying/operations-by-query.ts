@@ -7,9 +7,10 @@
  * - A document of a collection that was written after the start is not changed: neither a new one, nor one just written
  *   by the operation itself or by another client.
  * - A transaction is durable as a whole; when one fails, the earlier ones remain.
- * - Each transaction writes how far the operation is. One that was interrupted goes on from there, with the documents
- *   that were not written since it began, so that none is changed twice: a collection behind the last document that it had
- *   come to; the results of an index from the beginning, which only repeats what it had left as it was.
+ * - Each transaction writes how far the operation is, and none is begun after one that failed. An operation that was
+ *   interrupted goes on from there, with the documents that were not written since it began, so that none is changed
+ *   twice: a collection behind the last document that it had come to; the results of an index from the beginning, which
+ *   only repeats what it had left as it was.
  */
 
 import { assert } from "../base/assert.ts";
@@ -312,6 +313,8 @@ class SetOperation {
   readonly #mistakes: DryRunMistake[] = [];
   #mistakeCount = 0;
   readonly #inFlight: Promise<void>[] = [];
+  /** Why the first transaction that failed did. */
+  #failure: { readonly error: unknown } | null = null;
   readonly #reader: RecordReader;
   readonly #newest: RecordTable;
   readonly #place = newPlace();
@@ -373,6 +376,7 @@ class SetOperation {
       for (;;) {
         if (this.#run.control.isPaused && !this.#signal.aborted) {
           await Promise.allSettled(this.#inFlight);
+          this.#checkAborted();
           hold.release();
           await this.#pace.next(visited);
           hold = this.#database.holdCompaction();
@@ -446,7 +450,10 @@ class SetOperation {
           );
         }, options)
         .then(() => this.#settled(slice));
-      written.catch(() => undefined); // awaited below, possibly after another write failed
+      // Awaited below, possibly after another write failed.
+      written.catch((error: unknown) => {
+        this.#failure ??= { error };
+      });
       if (!slice.isDone) await written;
       this.#stagedCount += slice.count;
       this.#stagedChanged += slice.changed;
@@ -594,7 +601,9 @@ class SetOperation {
     return Math.max(ready, from + 1);
   }
 
+  /** Nothing is written after a transaction that failed: its mark would say that what was lost is done. */
   #checkAborted(): void {
+    if (this.#failure !== null) throw this.#failure.error;
     if (!this.#signal.aborted) return;
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
