@@ -82,7 +82,7 @@ export class DueDocuments {
   /** Processes the documents due now. @returns how many. */
   async run(): Promise<number> {
     const configuration = this.#configuration();
-    if (configuration === null) return 0;
+    if (configuration === null || this.#database.isFollowing) return 0;
     await this.#scan();
     const most = configuration["MaxItemsToProcess"];
     const now = this.#clock.nowMicros();

@@ -65,6 +65,8 @@ export interface MaintenanceHost {
   readonly clock: Clock;
   readonly damages: DamageList;
   readonly isInMemory: boolean;
+  /** Does another node decide what is purged? */
+  isFollowing(): boolean;
   write(change: (transaction: Transaction) => void, options: { isDeletion: true }): Promise<void>;
   writeSnapshot(): Promise<void>;
   /** A task failed for a reason other than a full disk or the closing of the database. */
@@ -154,7 +156,8 @@ export class Maintenance {
     const { tombstones } = this.#host.state.keyspaces;
     const before = tombstones.count;
     while (!this.#ending.signal.aborted) {
-      const through = tombstones.lastEtagThrough(this.#passedByAll());
+      const passed = this.#host.isFollowing() ? 0 : this.#passedByAll();
+      const through = tombstones.lastEtagThrough(passed);
       if (through > 0) await this.#purgeThrough(through);
       await this.#dropPurged();
       // Those that arrived meanwhile wait until a purge is worth a commit.

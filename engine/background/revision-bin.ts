@@ -50,7 +50,7 @@ export class RevisionBin {
   /** Removes what is due now. @returns the number of documents concerned. Cost: O(documents with revisions). */
   async run(): Promise<number> {
     const configuration = this.#configuration();
-    if (configuration === null) return 0;
+    if (configuration === null || this.#database.isFollowing) return 0;
     const { documents, keyspaces } = this.#database.state;
     const { revisions } = keyspaces;
     const newest = this.#clock.nowMicros() - configuration.minutesToKeep * microsPerMinute;

@@ -119,6 +119,7 @@ export class SeriesRollups {
   }
 
   async #run(): Promise<number> {
+    if (this.#database.isFollowing) return 0;
     const { state, settings } = this.#database;
     const { segmentChanges } = state.keyspaces;
     const collections = collectionsWithPolicies(settings);

@@ -59,6 +59,7 @@ export class UndoRetention {
   }
 
   async #forgetDue(): Promise<number> {
+    if (this.#store.isFollowing) return 0;
     const known = operationsWithRanges(this.#store.state);
     const newest = this.#clock.nowMicros() - undoDaysMax * microsPerDay;
     const due = known.filter((id, at) => {

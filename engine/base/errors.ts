@@ -50,6 +50,10 @@ export type ErrorCode =
   | "record-damaged" // one record's checksum is wrong; the message names the document
   | "file-failed" // a file outside of the data folder cannot be read or written
   | "read-failed" // a transient read error: the content is unknown, and a retry may succeed
+  // several nodes
+  | "not-leader" // another node writes this database, or none does at the moment
+  | "outcome-unknown" // a write may have been kept or not: the node stopped leading before it knew
+  | "stream-unavailable" // the stream that replicates the log does not answer
   // work
   | "work-limit" // the request exceeds its limit of work or memory; the message names the setting
   | "memory-full" // the memory for work is in use by other requests

@@ -38,6 +38,28 @@ export const segmentShareOfMemory = 1 / 16;
 export const unsyncedBytesMax = 64 * 1024 * 1024;
 /** The same limit as a part of the memory budget, where that is less. */
 export const unsyncedShareOfMemory = 1 / 8;
+/** Bytes of a group commit that one frame of a replicated log carries; a larger one takes several. */
+export const framePartBytesMax = 1024 * 1024;
+/** Bytes of an attachment's content in one frame of a replicated log. */
+export const contentChunkBytesMax = framePartBytesMax;
+/** Bytes of the payload of one frame of a replicated log: a chunk of content says what it is of. */
+export const framePayloadBytesMax = framePartBytesMax + 64;
+/** Bytes of a group commit that is replicated: what is unsynced, and a transaction of the largest size. */
+export const replicatedGroupBytesMax = unsyncedBytesMax + transactionBytesMax;
+/** Frames that a leader may have appended without knowing the outcome. Nodes that share a stream must agree on it. */
+export const framesInFlightMax = 8;
+/** Bytes that a follower may have been given and not made durable: it stops following beyond that. */
+export const unappliedBytesMax = 64 * 1024 * 1024;
+/** Milliseconds after which an open append is repeated for the first time; each next time twice as long, up to 16 times. */
+export const replicaRetryMs = 100;
+/** Milliseconds between comparisons of a node's last frame with the stream's. */
+export const replicaProbeMs = 5_000;
+/** Milliseconds that a frame of the own log must be missing in the stream before the stream is believed to have lost it. */
+export const replicaMissingMs = 15_000;
+/** Milliseconds without progress, while others are known to have more, after which a follower follows again, then asks. */
+export const replicaBehindMs = 2_000;
+/** Milliseconds without progress after which a leader stops leading, and says what is open that it is unknown. */
+export const replicaStallMs = 20_000;
 /** Milliseconds without a heartbeat of the owner of a folder after which another process may take it. */
 export const folderSilenceMs = 10_000;
 /** The lowest value that a setting may give it: heartbeats are ten times as frequent. */

@@ -54,6 +54,7 @@ export const recordKinds = {
   timeSeries: 16,
   timeSeriesSegment: 17,
   indexHistory: 18,
+  replicationMark: 19,
 } as const;
 
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];

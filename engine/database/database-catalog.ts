@@ -22,6 +22,7 @@ import type { Environment, ReportEvent, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { reopeningsMax } from "../base/limits.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import { isOfCluster } from "../log/health.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
@@ -325,8 +326,12 @@ export class DatabaseCatalog {
       );
       return;
     }
-    const told = `Database '${slot.name}' has stopped and is opened again from the disk`;
-    this.#report(told, error, "database-stopped");
+    if (isOfCluster(error)) {
+      this.#report(`This node does not lead database '${slot.name}' any more, and follows`, error);
+    } else {
+      const told = `Database '${slot.name}' has stopped and is opened again from the disk`;
+      this.#report(told, error, "database-stopped");
+    }
     slot.stopCause = error;
     this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
       this.#report(`Database '${slot.name}' could not be opened again`, cause, "database-closed"),
@@ -355,7 +360,8 @@ export class DatabaseCatalog {
   async #openAgain(slot: Slot): Promise<OpenDatabase | undefined> {
     if (slot.isGone) return undefined;
     const beganMs = this.#nowMs();
-    slot.reopenings.note(beganMs);
+    // Nothing failed when another node leads: that may happen often.
+    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause)) slot.reopenings.note(beganMs);
     try {
       const database = await this.#open(slot);
       const tookMs = Math.round(this.#nowMs() - beganMs);

@@ -1,6 +1,7 @@
 /**
  * One open database: its store and the services on top of it: queries, subscriptions, operations and background tasks.
  */
+
 import { DueDocuments, type DueDocumentsOptions } from "../background/due-documents.ts";
 import { Maintenance, type MaintenanceOptions } from "../background/maintenance.ts";
 import { RevisionBin } from "../background/revision-bin.ts";
@@ -34,12 +35,15 @@ import {
   type StoredDocument,
 } from "../writes/documents.ts";
 import { isPrepared, parsedOf, prepareDocument } from "../writes/prepared-document.ts";
+import type { DatabaseReplication } from "./database-replication.ts";
 
 /** Settings of a database that are not stored in its files. */
 export interface DatabaseOptions extends StoreOptions {
   /** When the background tasks run. */
   readonly maintenance?: MaintenanceOptions;
   readonly indexSnapshots?: IndexSnapshotsOptions;
+  /** What replicates the database of this name; called at each opening. Null, or left out: nothing does. */
+  readonly replicate?: (name: string) => DatabaseReplication | null;
 }
 
 const expirationOptions: DueDocumentsOptions = {
@@ -72,12 +76,19 @@ export class OpenDatabase extends Store {
   readonly revisionBin: RevisionBin;
   /** Removes what was kept for undoing operations. */
   readonly undoRetention: UndoRetention;
+  /** What makes it one of several copies; null: there is only this one. */
+  readonly replication: DatabaseReplication | null;
   /** Requests in progress. */
   #guestCount = 0;
   #ending: Promise<void> | null = null;
 
-  private constructor(parts: DatabaseParts, options: DatabaseOptions) {
+  private constructor(
+    parts: DatabaseParts,
+    options: DatabaseOptions,
+    replication: DatabaseReplication | null,
+  ) {
     super(parts);
+    this.replication = replication;
     const { clock } = this;
     this.queries = new DatabaseQueries(this, clock, parts.place, options.indexSnapshots);
     this.subscriptions = new SubscriptionSet(this);
@@ -94,6 +105,7 @@ export class OpenDatabase extends Store {
         ...parts,
         clock,
         damages: this.damages,
+        isFollowing: () => this.isFollowing,
         write: (change, options) => this.write(change, options),
         writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
         failed: taskFailed,
@@ -124,12 +136,17 @@ export class OpenDatabase extends Store {
   ): Promise<OpenDatabase> {
     // The log notifies nobody before the first write, and by then the database exists.
     let database: OpenDatabase | null = null;
-    const parts = await openParts(environment, name, folder, options, {
+    const replication = options.replicate?.(name) ?? null;
+    const log = replication === null ? options.log : { ...options.log, carrier: replication };
+    const all = log === undefined ? options : { ...options, log };
+    const parts = await openParts(environment, name, folder, all, {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
+      marked: (mark) => database?.marked(mark),
       stopped: (error) => database?.stopped(error),
     });
-    database = new OpenDatabase(parts, options);
+    database = new OpenDatabase(parts, options, replication);
+    replication?.attach(database);
     return database;
   }
 
@@ -240,6 +257,10 @@ export class OpenDatabase extends Store {
     }
   }
 
+  protected override definitionsChanged(keys: readonly string[]): void {
+    this.queries.administration.follow(keys);
+  }
+
   // Ending
 
   /**
@@ -278,6 +299,8 @@ export class OpenDatabase extends Store {
       // The folder must be released all the same.
       this.report(`Database '${this.name}' did not end well`, error);
     }
+    if (hadFailed || !withSnapshot) this.replication?.close();
+    else await this.replication?.finish();
     await this.closeFiles(withSnapshot, !hadFailed);
   }
 
@@ -313,6 +336,7 @@ export class OpenDatabase extends Store {
     const { RevisionsBin } = this.settings;
     return (
       !this.isInMemory &&
+      this.replication === null &&
       this.#guestCount === 0 &&
       !this.isWriting &&
       !this.feed.isFollowed &&

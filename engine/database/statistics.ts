@@ -42,6 +42,7 @@ export function stateCounts({ state }: OpenDatabase): Readonly<Record<StateKindN
     indexHistories: keyspaces.indexHistories.count,
     subscriptions: keyspaces.subscriptions.count,
     values: keyspaces.values.count,
+    replication: keyspaces.replication.count,
   };
 }
 

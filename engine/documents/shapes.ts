@@ -114,6 +114,8 @@ export class ShapeTable {
   readonly #shapes: (Shape | null)[] = [null];
   #memoryBytes = 0;
   #loggedCount = 0;
+  /** New ones are not defined, only restored: another node gives out the ids. */
+  isFollowing = false;
 
   /** Number of shapes; the newest has this id. */
   get count(): number {
@@ -155,6 +157,7 @@ export class ShapeTable {
       node = child;
     }
     if (depth === count && node.shapeId !== 0) return node.shapeId;
+    if (this.isFollowing) return 0;
     const names: Buffer[] = [];
     let cost = 0;
     for (let i = 0; i < count; i++) {

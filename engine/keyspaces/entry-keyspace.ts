@@ -236,10 +236,20 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#changed(key, undefined, this.#entries.apply(key, undefined));
   }
 
-  replay(bytes: Buffer, start: number, length: number, position: Position): void {
-    const key = keyOf(bytes, start);
+  /** The entry that a record of this kind has; `undefined`: the record is a deletion. */
+  entryOf(
+    bytes: Buffer,
+    start: number,
+    length: number,
+    position: Position,
+  ): { readonly key: string; readonly entry: Entry<Value> | undefined } {
     const isDeletion = ((bytes[start + recordFlagsAt] ?? 0) & deletionFlag) !== 0;
     const entry = isDeletion ? undefined : this.#decode(bytes, start, length, position);
+    return { key: keyOf(bytes, start), entry };
+  }
+
+  replay(bytes: Buffer, start: number, length: number, position: Position): void {
+    const { key, entry } = this.entryOf(bytes, start, length, position);
     this.#changed(key, entry, this.#entries.apply(key, entry));
   }
 

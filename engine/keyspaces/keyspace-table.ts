@@ -16,6 +16,7 @@ import { makeIdentities } from "./identities.ts";
 import { makeIndexDefinitions } from "./index-definitions.ts";
 import { makeIndexHistories } from "./index-histories.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
+import { makeReplicationMarks, type ReplicationMark } from "./replication-marks.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
 import { SegmentChanges } from "./segment-changes.ts";
@@ -44,6 +45,7 @@ export class KeyspaceTable {
   readonly segmentChanges: SegmentChanges;
   readonly subscriptions: EntryKeyspace<SubscriptionTask>;
   readonly values: EntryKeyspace<unknown>;
+  readonly replication: EntryKeyspace<ReplicationMark>;
   readonly revisions: RevisionTable;
   readonly revisionRules: RevisionRules;
   /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
@@ -72,6 +74,7 @@ export class KeyspaceTable {
     this.segmentChanges = new SegmentChanges(this.timeSeriesSegments);
     this.subscriptions = makeSubscriptions(replaced);
     this.values = makeValues(replaced);
+    this.replication = makeReplicationMarks(replaced);
     this.revisions = new RevisionTable(documents, replaced);
     documents.isNeeded = (document) =>
       this.revisions.hasAny(document) ||
@@ -96,6 +99,7 @@ export class KeyspaceTable {
       indexHistories: this.indexHistories,
       subscriptions: this.subscriptions,
       values: this.values,
+      replication: this.replication,
       timeSeries: this.timeSeries,
       timeSeriesSegments: this.timeSeriesSegments,
       revisions: this.revisions,

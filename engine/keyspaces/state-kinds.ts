@@ -77,6 +77,12 @@ export const stateKinds = {
   },
   /** Of these a dump has the database's record. */
   values: { record: recordKinds.value, isPartOfDocument: false, dumpSection: "DatabaseRecord" },
+  /** Where a log is in the stream that replicates it: of this copy of the database only. */
+  replication: {
+    record: recordKinds.replicationMark,
+    isPartOfDocument: false,
+    dumpSection: null,
+  },
 } as const satisfies Readonly<Record<string, StateKind>>;
 
 export type StateKindName = keyof typeof stateKinds;

@@ -74,6 +74,8 @@ export class BlobStore {
     hasStopped: () => false,
     failed: () => undefined,
   };
+  /** Carries each new content to other nodes before `store` resolves. Set by what replicates the database. */
+  carrier: ((content: Lease) => Promise<void>) | null = null;
   #folderMade: Promise<void> | null = null;
   #isSwept = false;
   #isClosed = false;
@@ -150,9 +152,17 @@ export class BlobStore {
   async store(bytes: Bytes): Promise<Lease> {
     this.#assertOpen();
     if (this.host.isDiskFull()) throw diskFull();
-    return this.#folder === null
-      ? await this.#storeInMemory(bytes)
-      : await this.#storeInFile(bytes, this.#folder);
+    const content =
+      this.#folder === null
+        ? await this.#storeInMemory(bytes)
+        : await this.#storeInFile(bytes, this.#folder);
+    try {
+      await this.carrier?.(content);
+      return content;
+    } catch (error) {
+      content.release();
+      throw error;
+    }
   }
 
   /** Keeps a referenced blob; undefined when it is not referenced. @throws EngineError record-damaged, read-failed */

@@ -41,6 +41,7 @@ import type {
   SummedBytes,
 } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
+import type { LogCarrier } from "./log-carrier.ts";
 import { findLeftovers, findSegments, highestFileNumber, openFolder } from "./log-folder.ts";
 import { LogFollower } from "./log-follower.ts";
 import { LogWriter } from "./log-writer.ts";
@@ -81,6 +82,8 @@ export interface LogOptions {
   readonly oversizedBytesMin?: number;
   /** 16 bytes for a new database; random when left out. An existing one keeps its own. */
   readonly databaseId?: Buffer;
+  /** What replicates this log; left out: nothing does. */
+  readonly carrier?: LogCarrier | undefined;
   /** Refuse to create a new database. */
   readonly mustExist?: boolean;
   /** See limits.ts. */

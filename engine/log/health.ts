@@ -20,25 +20,39 @@ export class Health {
   /** Stops the log for good; the first reason is kept. */
   stop(cause: unknown): EngineError {
     if (this.#stopped === null) {
+      if (isOfCluster(cause)) return this.#stopFor(cause);
       const reason = cause instanceof Error ? cause.message : String(cause);
-      this.#stopped = new EngineError(
-        "database-stopped",
-        `The database has stopped: ${reason}. It must be opened again.`,
-        { cause },
+      return this.#stopFor(
+        new EngineError(
+          "database-stopped",
+          `The database has stopped: ${reason}. It must be opened again.`,
+          { cause },
+        ),
       );
-      try {
-        this.onStop?.(this.#stopped);
-      } catch {
-        // The listener may itself be broken; the first reason is the one that matters.
-      }
     }
     return this.#stopped;
+  }
+
+  #stopFor(error: EngineError): EngineError {
+    this.#stopped = error;
+    try {
+      this.onStop?.(error);
+    } catch {
+      // The listener may itself be broken; the first reason is the one that matters.
+    }
+    return error;
   }
 
   /** @throws EngineError database-stopped */
   check(): void {
     if (this.#stopped !== null) throw this.#stopped;
   }
+}
+
+/** Did this node stop leading? Then the disk is as it should be, and writers are told what became of their writes. */
+export function isOfCluster(cause: unknown): cause is EngineError {
+  if (!(cause instanceof EngineError)) return false;
+  return cause.code === "not-leader" || cause.code === "outcome-unknown";
 }
 
 /** Is the device, or the user's quota on it, full? */

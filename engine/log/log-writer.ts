@@ -30,6 +30,7 @@ import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
+import { carriedFrameBytes, type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
@@ -64,8 +65,15 @@ interface Frame {
   readonly start: number;
   readonly end: number;
   readonly transactionCount: number;
-  readonly number: number;
-  readonly crc: number;
+  readonly flags: number;
+  /** Of its payload, without the mark before that is known. */
+  payloadCrc: number;
+  /** Other nodes must have it before it is written. */
+  readonly isCarried: boolean;
+  mark: PlacedMark | null;
+  /** Of its header, once that is there; as `crc`. */
+  number: number;
+  crc: number;
 }
 
 interface Waiter {
@@ -95,6 +103,8 @@ export interface WriterOptions {
   readonly segmentBytesMax: number;
   /** See `LogOptions`. */
   readonly oversizedBytesMin?: number;
+  /** See `LogOptions`. */
+  readonly carrier?: LogCarrier | undefined;
   /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
   slowDown(bytes: number): Promise<void> | null;
 }
@@ -118,6 +128,9 @@ export class LogWriter {
   readonly #segmentBytesMin: number;
   readonly #segmentBytesMax: number;
   readonly #slowDown: (bytes: number) => Promise<void> | null;
+  readonly #carrier: LogCarrier | null;
+  /** Bytes of a segment that must remain after the records of the open frame: a mark, and the header of the last frame. */
+  readonly #endingBytes: number;
   #plannedSize: number;
   #active: Segment | null;
   #frameStart = 0;
@@ -155,6 +168,8 @@ export class LogWriter {
     this.#oversizedBytesMin = options.oversizedBytesMin ?? oversizedBytesDefault;
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#slowDown = options.slowDown;
+    this.#carrier = options.carrier ?? null;
+    this.#endingBytes = frameHeaderBytes + (this.#carrier === null ? 0 : markBytes);
     this.#plannedSize = start.plannedSize;
     this.#active = start.active;
     const { active } = start;
@@ -186,7 +201,10 @@ export class LogWriter {
     }
     if (!evenIfFull && this.#space.isFull()) throw diskFull();
     let segment = this.#active;
-    if (segment === null || this.#tail + length + frameHeaderBytes > segment.size) {
+    if (this.#carrier !== null && segment !== null && this.#mustSeal(length)) {
+      this.#sealed.push(this.#seal(segment, 0));
+    }
+    if (segment === null || this.#tail + length + this.#endingBytes > segment.size) {
       segment = this.#roll(length);
     }
     const image = segment.image;
@@ -204,6 +222,12 @@ export class LogWriter {
     this.unsyncedBytes += length;
     this.#wake();
     return segment.number * positionSegmentFactor + at;
+  }
+
+  /** Is the open frame, which will be carried, large enough? */
+  #mustSeal(length: number): boolean {
+    if (this.#openTransactions === 0) return false;
+    return this.#tail - this.#frameStart + length > carriedFrameBytes;
   }
 
   flush(): Promise<void> {
@@ -340,7 +364,7 @@ export class LogWriter {
     if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
     const isDurable = before?.end === this.#frameStart && this.#closingFrame === null;
     if (before !== null && isDurable) this.#sealSegment(before);
-    const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
+    const needed = segmentHeaderBytes + frameHeaderBytes + length + this.#endingBytes;
     const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
     segment.image = this.#store.cache.images.take(segment.size);
     if (this.#store.disk !== null) this.#store.cache.write(segment);
@@ -383,31 +407,76 @@ export class LogWriter {
     );
   }
 
-  /** Writes the header of the open frame into the image, and opens the next one after it. */
+  /** Ends the open frame, and opens the next one after it. */
   #seal(segment: Segment, flags: number): Frame {
     const image = segment.image;
     assert(image !== null, "a segment that is written to is in memory");
     const start = this.#frameStart;
     const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
     this.#extendCrc(segment, image);
-    const number = this.#lastNumber + 1;
-    const crc = encodeFrameHeader(image, start, segment.salt, {
-      payloadLength,
-      payloadCrc: this.#crc,
-      number,
-      firstNumber: number,
+    const transactionCount = this.#openTransactions;
+    const payloadCrc = this.#crc;
+    let end = start + frameHeaderBytes + payloadLength;
+    const isCarried = this.#carrier !== null && transactionCount > 0;
+    if (isCarried) {
+      segment.late?.finish(start, end);
+      this.#carrier.sealed(image.subarray(start + frameHeaderBytes, end));
+      end += markBytes;
+      this.appendedBytes += markBytes;
+      this.unsyncedBytes += markBytes;
+    }
+    this.#openFrameAt(end);
+    const frame = {
+      segment,
+      start,
+      end,
+      transactionCount,
+      flags,
+      payloadCrc,
+      isCarried,
+      mark: null,
+      number: 0,
+      crc: 0,
+    };
+    // Numbers and checksums go from frame to frame: a frame whose end is not known yet gets its header later.
+    if (this.#carrier === null) this.#encodeHeader(frame);
+    return frame;
+  }
+
+  /** Writes the header of a sealed frame into the image. */
+  #encodeHeader(frame: Frame): void {
+    const { segment, start, end, transactionCount, flags, payloadCrc } = frame;
+    assert(segment.image !== null, "a segment that is written to is in memory");
+    frame.number = this.#lastNumber + 1;
+    frame.crc = encodeFrameHeader(segment.image, start, segment.salt, {
+      payloadLength: end - start - frameHeaderBytes,
+      payloadCrc,
+      number: frame.number,
+      firstNumber: frame.number,
       durableNumber: this.durableNumber,
       previousCrc: this.#lastCrc,
       flags,
-      transactionCount: this.#openTransactions,
+      transactionCount,
       wallClockMicros: this.#clock.nowMicros(),
     });
-    const end = start + frameHeaderBytes + payloadLength;
-    const transactionCount = this.#openTransactions;
-    this.#lastNumber = number;
-    this.#lastCrc = crc;
-    this.#openFrameAt(end);
-    return { segment, start, end, transactionCount, number, crc };
+    this.#lastNumber = frame.number;
+    this.#lastCrc = frame.crc;
+  }
+
+  /** Waits until the frame was carried, and puts its mark at its end. */
+  async #carry(frame: Frame, carrier: LogCarrier): Promise<void> {
+    if (frame.isCarried) {
+      const record = await carrier.carried();
+      this.#store.health.check();
+      assert(record.length === markBytes, "there is room for a mark");
+      const { segment, end } = frame;
+      assert(segment.image !== null, "a segment that is written to is in memory");
+      const at = end - markBytes;
+      record.copy(segment.image, at);
+      frame.payloadCrc = crc32(record, frame.payloadCrc);
+      frame.mark = { record, position: segment.number * positionSegmentFactor + at };
+    }
+    this.#encodeHeader(frame);
   }
 
   #wake(): void {
@@ -454,6 +523,7 @@ export class LogWriter {
 
   async #write(frame: Frame): Promise<void> {
     const { segment, start, end } = frame;
+    if (this.#carrier !== null) await this.#carry(frame, this.#carrier);
     if (segment.late !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
@@ -520,6 +590,10 @@ export class LogWriter {
     this.durableCount += frame.transactionCount;
     this.unsyncedBytes -= payloadLength;
     if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
+    if (frame.mark !== null) {
+      this.#listener.marked?.(frame.mark);
+      this.#carrier?.durable(frame.mark.record);
+    }
     const { image } = segment;
     if (image !== null && this.#store.disk !== null) extendSums(segment, image);
     if (segment !== this.#active && this.#sealed[0]?.segment !== segment)
@@ -581,7 +655,8 @@ export class LogWriter {
   }
 
   #fail(error: unknown): void {
-    if (!isDiskFull(error) || this.#store.health.stopped !== null) {
+    // What was carried cannot be taken back: such a log can only stop, and go on when there is space.
+    if (!isDiskFull(error) || this.#carrier !== null || this.#store.health.stopped !== null) {
       this.#store.health.stop(error);
       return;
     }

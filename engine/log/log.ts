@@ -8,6 +8,7 @@
 import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
+import type { PlacedMark } from "./log-carrier.ts";
 import type { LogFollower, LogPoint, LogRange } from "./log-follower.ts";
 import type { Damage, ScrubReport } from "./scrub.ts";
 
@@ -214,6 +215,8 @@ export interface LogListener {
   durable(count: number): void;
   /** Transactions after the first `count` are lost (the disk is full, or failed); nothing of them is in the log. */
   lost(count: number, error: Error): void;
+  /** The mark that the log's carrier has added to the newest durable frame; after `durable`. Only with a carrier. */
+  marked?(mark: PlacedMark): void;
   /** The log has stopped writing. Appended transactions that are not durable are lost, which was reported before. */
   stopped(error: Error): void;
 }

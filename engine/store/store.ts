@@ -41,8 +41,10 @@ import type {
   Position,
   SnapshotSection,
 } from "../log/log.ts";
+import type { PlacedMark } from "../log/log-carrier.ts";
 import type { LogPoint } from "../log/log-follower.ts";
 import { type KeptForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
+import { adoptGroup } from "./adopted-group.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
@@ -141,6 +143,8 @@ export abstract class Store implements LogListener {
    * that are catching up are not counted.
    */
   servedCount = 0;
+  /** Only groups of another node are written: this one does not lead. */
+  #isFollowing = false;
   /** Called once, when the store stops for a reason other than being closed. Set by its owner. */
   whenStopped: ((error: Error) => void) | null = null;
   readonly #log: CommitLog;
@@ -199,6 +203,9 @@ export abstract class Store implements LogListener {
   /** The settings record was replaced. */
   protected abstract settingsChanged(): void;
 
+  /** Another node has changed the index definitions with these keys. */
+  protected abstract definitionsChanged(keys: readonly string[]): void;
+
   // Writing
 
   /**
@@ -244,6 +251,52 @@ export abstract class Store implements LogListener {
       }
     }
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  /** Does another node write this database, or none at the moment? */
+  get isFollowing(): boolean {
+    return this.#isFollowing;
+  }
+
+  /** From now on all writes but groups of another node are refused. */
+  follow(): void {
+    this.#setFollowing(true);
+  }
+
+  /** From now on this node writes. All groups of others must have been added. */
+  lead(): void {
+    this.#setFollowing(false);
+  }
+
+  #setFollowing(isFollowing: boolean): void {
+    this.#isFollowing = isFollowing;
+    this.state.shapes.isFollowing = isFollowing;
+  }
+
+  /**
+   * Adds a group of transactions of the node that leads, as it is. Resolves when it is durable and visible.
+   * `whenAppended` is called when it is in the log.
+   * @throws EngineError record-damaged, disk-full, database-stopped
+   */
+  async addGroup(group: Buffer, whenAppended: () => void): Promise<void> {
+    while (this.#mustWait) await this.#mayWriteSoon();
+    const adopt = (transaction: Transaction) => adoptGroup(transaction, group);
+    const { written } = await this.#attemptInTurns(adopt, true, nothingFetched, true);
+    whenAppended();
+    const { hasSettings, definitions } = await written;
+    if (hasSettings) this.settingsChanged();
+    if (definitions.length > 0) this.definitionsChanged(definitions);
+  }
+
+  /** Stops the store for a reason of what replicates it, as after a failed sync; its owner opens it again. */
+  stopFor(reason: unknown): void {
+    this.#stop(reason);
+  }
+
+  /** From the log: its carrier has added a mark to the frame that became durable. */
+  marked({ record, position }: PlacedMark): void {
+    const { replication } = this.state.keyspaces;
+    replication.replay(record, 0, record.length, position);
   }
 
   /** Must a new transaction wait for one that runs in slices, or for memory of unsynced bytes? */
@@ -367,8 +420,9 @@ export abstract class Store implements LogListener {
     work: (transaction: Transaction) => Work<Result>,
     isDeletion: boolean,
     fetched: FetchedRecords,
+    isGroup = false,
   ): Promise<{ readonly written: Promise<Result> }> {
-    const transaction = this.#begin(fetched);
+    const transaction = this.#begin(fetched, isGroup);
     const numbers = this.state.documents.hold();
     let end: () => void = () => undefined;
     this.#long = new Promise((resolve) => {
@@ -428,7 +482,7 @@ export abstract class Store implements LogListener {
     } finally {
       (work as Work<unknown>).return(undefined);
     }
-    yield* this.completeInTurns(transaction);
+    if (!transaction.isAdopted) yield* this.completeInTurns(transaction);
     if (transaction.isEmpty) return step.value;
     yield* scratch.sum();
     const { entries } = transaction;
@@ -448,8 +502,9 @@ export abstract class Store implements LogListener {
     this.#ahead = none;
   }
 
-  #begin(fetched: FetchedRecords): Transaction {
+  #begin(fetched: FetchedRecords, isGroup = false): Transaction {
     this.assertServing();
+    if (this.#isFollowing && !isGroup) throw this.notLeading();
     assert(this.#long === null, "one transaction is made at a time");
     const transaction = new Transaction(this.state, this.#scratch, fetched);
     this.state.documents.beginInterning();
@@ -475,6 +530,7 @@ export abstract class Store implements LogListener {
       return this.#log.flush().then(() => result);
     }
     const { shapes } = this.state;
+    if (transaction.isAdopted) shapes.setLoggedCount(shapes.count);
     if (shapes.loggedCount < shapes.count) logShapes(shapes, transaction.scratch);
     return this.#appendOrStop(transaction, isDeletion, result);
   }
@@ -877,6 +933,14 @@ export abstract class Store implements LogListener {
   /** From now on `assertServing` throws. */
   protected refuseAll(): void {
     this.#failure ??= this.closedError();
+  }
+
+  /** The error of a write that another node must make. */
+  protected notLeading(): EngineError {
+    return new EngineError(
+      "not-leader",
+      `Database '${this.name}' is written by another node of the cluster, or by none at the moment.`,
+    );
   }
 
   protected closedError(): EngineError {

@@ -167,6 +167,13 @@ export class Scratch {
     this.#isAdopted = true;
   }
 
+  /** Makes `bytes`, which are whole records and will not be changed any more, the content of the empty buffer. */
+  give(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.length = bytes.length;
+    this.#isAdopted = true;
+  }
+
   reset(): void {
     this.length = 0;
     this.#summed = null;
@@ -207,6 +214,8 @@ export class Transaction {
   scriptWorkBefore = 0;
   /** A revision is kept of each document that it changes or deletes as it was, whatever the rules, and none is dropped. */
   keepsBefore = false;
+  /** It is a copy of what another node has written: nothing follows from it that is not in it. */
+  isAdopted = false;
   // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
@@ -431,6 +440,17 @@ export class Transaction {
     if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
   }
 
+  /** A revision whose record another node has made; it is in the scratch buffer. */
+  adoptRevision(staged: StagedRevision): void {
+    this.#addRevision(staged);
+  }
+
+  /** A revision that another node has removed. */
+  adoptRevisionRemoval(document: number, etag: number): void {
+    const { revisions } = this.keyspaces;
+    this.removeRevision(revisions.factsOf(revisions.find(document, etag)));
+  }
+
   #addRevision(staged: StagedRevision): void {
     const { document } = staged.facts;
     this.#revisions ??= [];
@@ -575,6 +595,11 @@ export class Transaction {
       },
       etag,
     );
+  }
+
+  /** An entry whose record another node has made; it is in the scratch buffer. */
+  adoptEntry(staged: StagedEntry): void {
+    this.#stageEntry(staged);
   }
 
   #stageEntry(staged: StagedEntry): void {

@@ -80,6 +80,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "file-failed": { status: 500, type: "System.IO.IOException" },
   "read-failed": { status: 503, type: "System.IO.IOException" },
 
+  "not-leader": { status: 503, type: `${client}.Cluster.NoLeaderException` },
+  "outcome-unknown": { status: 503, type: `${client}.Cluster.NoLeaderException` },
+  "stream-unavailable": { status: 503, type: `${client}.Cluster.NoLeaderException` },
+
   "work-limit": { status: 400, type: `${client}.RavenException` },
   "memory-full": { status: 503, type: `${client}.ServerLoadFailureException` },
 

@@ -10,6 +10,12 @@ import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-d
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
+import {
+  expectSameContents,
+  FollowingCarrier,
+  follow as followGroups,
+  GroupList,
+} from "./followed-database.ts";
 
 export interface TestDatabaseOptions extends DatabaseOptions {
   /** Keep everything in memory: then only invariants and blobs are checked. */
@@ -27,9 +33,30 @@ export async function newTestFolder(): Promise<string> {
 export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<OpenDatabase> {
   const { isInMemory, ...databaseOptions } = options;
   const folder = isInMemory === true && !isCold ? null : join(await newTestFolder(), "database");
-  const database = await OpenDatabase.open(nodeEnvironment(), "test", folder, databaseOptions);
+  const carrier = isFollowed ? new GroupList() : undefined;
+  const log = { ...databaseOptions.log, ...(carrier === undefined ? {} : { carrier }) };
+  const all = { ...databaseOptions, log };
+  const database = await OpenDatabase.open(nodeEnvironment(), "test", folder, all);
   onTestFinished(() => verifyAtEnd(database, isInMemory === true ? null : folder));
+  if (carrier !== undefined) onTestFinished(() => verifyFollower(database, carrier));
   return database;
+}
+
+/** Is each test database compared with one that follows it? See followed-database.test.ts. */
+const isFollowed = process.env["FOLLOWED"] === "1";
+
+/** @throws AssertionError when a follower differs */
+async function verifyFollower(database: OpenDatabase, carrier: GroupList): Promise<void> {
+  if (database.hasEnded) return;
+  await database.flush();
+  const own = new FollowingCarrier();
+  const follower = await OpenDatabase.open(nodeEnvironment(), "test", null, {
+    log: { carrier: own, databaseId: database.databaseId },
+  });
+  follower.follow();
+  await followGroups(database, carrier.groups, follower, own);
+  await expectSameContents(database, follower);
+  await follower.close();
 }
 
 /** @throws AssertionError when files and memory of the database differ */

@@ -10,6 +10,7 @@ import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-d
 import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
 import type { Lease } from "../../engine/log/blob-store.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
+import type { LogCarrier } from "../../engine/log/log-carrier.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import type { Transaction } from "../../engine/store/transaction.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
@@ -65,6 +66,7 @@ export interface SimulatedOptions {
   readonly cacheBytes?: number;
   readonly diskReserveBytes?: number;
   readonly mustExist?: boolean;
+  readonly carrier?: LogCarrier;
   readonly maintenance?: DatabaseOptions["maintenance"];
 }
 

@@ -339,19 +339,59 @@ export class IndexAdministration {
   #restore(): void {
     const { indexDefinitions } = this.#database.state.keyspaces;
     for (const [, json] of indexDefinitions.withPrefix("")) {
-      const stored = json as unknown as StoredIndex;
-      const index =
-        stored.kind === "static"
-          ? this.#restoreStatic(stored.definition)
-          : this.indexes.restore(stored.definition);
-      index.priority = stored.priority;
-      index.lockMode = stored.lockMode;
-      index.isDisabled = stored.isDisabled;
-      index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
+      this.#restoreOne(json as unknown as StoredIndex);
     }
     this.#isRestoring = false;
     const indexes = this.indexes.all();
     if (indexes.length > 0) this.#snapshots?.restore(indexes, () => this.indexes.wake());
+  }
+
+  #restoreOne(stored: StoredIndex): void {
+    const index =
+      stored.kind === "static"
+        ? this.#restoreStatic(stored.definition)
+        : this.indexes.restore(stored.definition);
+    setOptions(index, stored);
+  }
+
+  /**
+   * The node that leads has changed the definitions with these keys: makes the indexes of this node the same, which it
+   * builds by itself.
+   */
+  follow(keys: readonly string[]): void {
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    // What is stored is not written again.
+    this.#isRestoring = true;
+    try {
+      for (const key of keys) {
+        const stored = indexDefinitions.get(key) as unknown as StoredIndex | undefined;
+        if (stored !== undefined) this.#followOne(stored);
+      }
+      // Afterwards: a replacement that was swapped in is not there under its old name any more.
+      for (const key of keys) if (indexDefinitions.get(key) === undefined) this.indexes.drop(key);
+    } finally {
+      this.#isRestoring = false;
+    }
+    this.#snapshots?.prune();
+    this.indexes.wake();
+  }
+
+  #followOne(stored: StoredIndex): void {
+    const name =
+      stored.kind === "static" ? stored.definition.name : automaticIndexName(stored.definition);
+    const known = this.indexes.byName(name);
+    if (known !== undefined && isOf(known, stored)) {
+      setOptions(known, stored);
+      return;
+    }
+    const replacement = this.indexes.byName(replacementPrefix + name);
+    if (known !== undefined && replacement !== undefined && isOf(replacement, stored)) {
+      this.indexes.replace(replacement);
+      setOptions(replacement, stored);
+      return;
+    }
+    if (known !== undefined) this.indexes.drop(name);
+    this.#restoreOne(stored);
   }
 
   /** A definition that no longer compiles becomes an index that does not run. */
@@ -417,6 +457,23 @@ export class IndexAdministration {
       this.#tidyLater();
     });
   }
+}
+
+/** Sets what is stored beside the definition. */
+function setOptions(index: OpenIndex, stored: StoredIndex): void {
+  index.priority = stored.priority;
+  index.lockMode = stored.lockMode;
+  index.isDisabled = stored.isDisabled;
+  index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
+}
+
+/** Is the index of this definition, whatever its options? */
+function isOf(index: OpenIndex, stored: StoredIndex): boolean {
+  if (stored.kind === "static") {
+    return index instanceof StaticIndex && isSameIndex(index.definition, stored.definition);
+  }
+  if (!(index instanceof AutomaticIndex)) return false;
+  return JSON.stringify(index.definition) === JSON.stringify(stored.definition);
 }
 
 /** RavenDB 7.2.7 answers with what waits for the deployment: an AggregateException of the reason. */

@@ -1,0 +1,425 @@
+/**
+ * Binds an open database to the protocol that replicates its log (engine/replication): the frames of its log are
+ * proposed while it leads, the groups of others are added while it follows, and the contents of attachments go before the
+ * groups that refer to them.
+ *
+ * A leader that lost its place has staged what may never be: its log stops, and the database is opened again from its own
+ * files, as a follower. Each opening has a `DatabaseReplication` of its own.
+ *
+ * Invariants:
+ * - Nothing is written to the log of this node before the stream has it.
+ * - The mark in the log says up to which frame of the stream the log is a copy.
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock, Report, Timer } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { contentChunkBytesMax, framesInFlightMax } from "../base/limits.ts";
+import {
+  markRecord,
+  type ReplicationMark,
+  replicationMarkKey,
+} from "../keyspaces/replication-marks.ts";
+import type { Lease } from "../log/blob-store.ts";
+import type { LogCarrier } from "../log/log-carrier.ts";
+import { Replica } from "../replication/replica.ts";
+import type {
+  Delivery,
+  Heartbeat,
+  Mark,
+  Proposal,
+  ReplicaEffects,
+  ReplicaRole,
+  Settlement,
+} from "../replication/replica-types.ts";
+import type { ReplicatedStream } from "../replication/replicated-stream.ts";
+import { IncomingContents } from "./incoming-contents.ts";
+import type { OpenDatabase } from "./open-database.ts";
+
+/** What became known of the replication of a database. Called outside of its own turn. */
+export interface ReplicationWatcher {
+  /** `leaderTag` null: not known. */
+  roleChanged(role: ReplicaRole, epoch: number, leaderTag: string | null): void;
+  /** It cannot go on from its own log: its files must be replaced by those of another node. */
+  needSnapshot(reason: string): void;
+  /** The stream contradicts its own log: it neither leads nor follows until an operator decides. */
+  blocked(reason: string): void;
+  /**
+   * Frames that the stream does not have, from `from` to `to`; null: nobody has them any more, none: not now.
+   * `previous` is the hash of the frame before.
+   */
+  fetchRange(from: number, to: number, previous: string): Promise<readonly Buffer[] | null>;
+}
+
+export interface ReplicationOptions {
+  readonly stream: ReplicatedStream;
+  readonly generation: number;
+  /** Of this node. */
+  readonly tag: string;
+  /** See `ReplicaOptions`. */
+  readonly standAfterMs: number;
+  readonly isSeed: boolean;
+  readonly watcher: ReplicationWatcher;
+}
+
+/** What every database of a node has for it. */
+export interface ReplicationEnvironment {
+  readonly clock: Clock;
+  random(count: number): Buffer;
+  readonly report: Report;
+}
+
+const tickMs = 100;
+/** Of the last frames of a leader that ends. */
+const finishMs = 5_000;
+
+/** A promise with its ends. */
+interface Deferred<Value> {
+  readonly promise: Promise<Value>;
+  resolve(value: Value): void;
+  reject(error: EngineError): void;
+}
+
+function deferred<Value>(): Deferred<Value> {
+  let resolve: (value: Value) => void = () => undefined;
+  let reject: (error: EngineError) => void = () => undefined;
+  const promise = new Promise<Value>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  // It may be rejected before anybody waits for it.
+  promise.catch(() => undefined);
+  return { promise, resolve, reject };
+}
+
+export class DatabaseReplication implements LogCarrier, ReplicaEffects {
+  readonly #options: ReplicationOptions;
+  readonly #environment: ReplicationEnvironment;
+  #database: OpenDatabase | null = null;
+  #replica: Replica | null = null;
+  #subscription: { stop(): void } | null = null;
+  #timer: Timer | null = null;
+  #isLeading = false;
+  #isClosed = false;
+  /** Frames of the own log that were sealed, and are not asked for yet. */
+  readonly #sealed: Promise<Buffer>[] = [];
+  /** What was proposed and is not settled, by token. */
+  readonly #proposals = new Map<number, Deferred<Mark>>();
+  /** The marks of frames that the own log has not made durable yet, by their records. */
+  readonly #marks = new Map<Buffer, Mark>();
+  /** The mark of the newest group of another node that is in the log; null: there is none. */
+  #appended: Mark | null = null;
+  readonly #deliveries: Delivery[] = [];
+  #isDelivering = false;
+  #contents: IncomingContents | null = null;
+
+  constructor(options: ReplicationOptions, environment: ReplicationEnvironment) {
+    this.#options = options;
+    this.#environment = environment;
+  }
+
+  /** Begins to follow. Once, when the database has been opened with this as the carrier of its log. */
+  attach(database: OpenDatabase): void {
+    assert(this.#database === null, "a replication is of one opening of a database");
+    this.#database = database;
+    database.follow();
+    database.blobs.carrier = (lease) => this.#carryContent(lease);
+    this.#contents = new IncomingContents(database.blobs, this.#environment.clock);
+    const { replication } = database.state.keyspaces;
+    const mark = replication.get(replicationMarkKey) ?? null;
+    this.#appended = mark;
+    const { generation, tag, standAfterMs, isSeed } = this.#options;
+    this.#replica = new Replica(
+      {
+        databaseId: database.databaseId.toString("hex"),
+        generation,
+        tag,
+        incarnation: this.#environment.random(8).toString("hex"),
+        mark,
+        standAfterMs,
+        isSeed,
+      },
+      this,
+    );
+    this.#replica.start(this.#environment.clock.monotonicMs());
+    this.#tickLater();
+  }
+
+  /** What this node says of itself to the others. */
+  get heartbeat(): Heartbeat {
+    const { tag } = this.#options;
+    const replica = this.#replica;
+    if (replica === null || this.#isClosed) return { tag, role: "stopped", epoch: 0, applied: 0 };
+    return { tag, role: replica.role, epoch: replica.epoch, applied: replica.applied };
+  }
+
+  get role(): ReplicaRole {
+    return this.#isClosed ? "stopped" : (this.#replica?.role ?? "follower");
+  }
+
+  get leaderTag(): string | null {
+    return this.#replica?.leaderTag ?? null;
+  }
+
+  /** How far the own log is a copy of the stream; null: it has nothing of it. */
+  get mark(): ReplicationMark | null {
+    return this.#database?.state.keyspaces.replication.get(replicationMarkKey) ?? null;
+  }
+
+  /** What another node says of itself. */
+  heard(heartbeat: Heartbeat): void {
+    if (!this.#isClosed) this.#replica?.heard(heartbeat);
+  }
+
+  /** Lets another node lead. What is under way fails with an unknown outcome. */
+  resign(): void {
+    if (!this.#isClosed) this.#replica?.resign();
+  }
+
+  /**
+   * Resolves when it is certain that this node led after the call: whatever was acknowledged before by any node is then
+   * visible here. @throws EngineError not-leader, outcome-unknown
+   */
+  async confirm(): Promise<void> {
+    await this.#propose({ kind: "barrier" });
+  }
+
+  /** Before the log is closed: waits for what was proposed, a few seconds at most, and stops taking part. */
+  async finish(): Promise<void> {
+    const { clock } = this.#environment;
+    if (this.#isLeading && this.#database !== null) {
+      await Promise.race([
+        this.#database.flush().catch(() => undefined),
+        new Promise<void>((resolve) => clock.setTimer(finishMs, resolve)),
+      ]);
+    }
+    this.close();
+  }
+
+  /** Stops taking part, at once. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#replica?.resign();
+    this.stopFollowing();
+    this.#contents?.close();
+    for (const one of this.#proposals.values()) one.reject(this.#unknown());
+    this.#proposals.clear();
+  }
+
+  #tickLater(): void {
+    const { clock } = this.#environment;
+    this.#timer = clock.setTimer(tickMs, () => {
+      if (this.#isClosed) return;
+      this.#replica?.tick(clock.monotonicMs());
+      this.#tickLater();
+    });
+  }
+
+  // From the log
+
+  sealed(payload: Buffer): void {
+    if (this.#isLeading) {
+      const proposed = this.#propose({ kind: "group", pieces: [payload] });
+      const marked = proposed.then((mark) => this.#recordOf(mark));
+      marked.catch(() => undefined);
+      this.#sealed.push(marked);
+      return;
+    }
+    assert(this.#appended !== null, "a follower's log has groups of others");
+    this.#sealed.push(Promise.resolve(this.#recordOf(this.#appended)));
+  }
+
+  carried(): Promise<Buffer> {
+    const oldest = this.#sealed.shift();
+    assert(oldest !== undefined, "only a frame that was sealed is carried");
+    return oldest;
+  }
+
+  durable(record: Buffer): void {
+    const mark = this.#marks.get(record);
+    assert(mark !== undefined, "a mark of the log is one that it was given");
+    this.#marks.delete(record);
+    if (!this.#isClosed) this.#replica?.durable(mark.sequence);
+  }
+
+  #recordOf(mark: Mark): Buffer {
+    const record = markRecord(mark);
+    this.#marks.set(record, mark);
+    return record;
+  }
+
+  /** @throws (rejects) EngineError not-leader, outcome-unknown */
+  #propose(proposal: Proposal): Promise<Mark> {
+    const token = this.#isClosed ? null : (this.#replica?.propose(proposal) ?? null);
+    if (token === null) return Promise.reject(this.#notLeading());
+    const settled = deferred<Mark>();
+    this.#proposals.set(token, settled);
+    return settled.promise;
+  }
+
+  /** Before a content is referred to: every node has it before the group that does. */
+  async #carryContent({ hash, size }: Lease): Promise<void> {
+    const database = this.#database;
+    if (!this.#isLeading || database === null) return;
+    const sha256 = Buffer.from(hash, "base64").toString("hex");
+    const reader = await database.blobs.open(hash);
+    try {
+      const underWay: Promise<Mark>[] = [];
+      const send = (offset: number, bytes: Buffer) =>
+        underWay.push(this.#propose({ kind: "content", sha256, offset, total: size, bytes }));
+      if (size === 0) send(0, Buffer.alloc(0));
+      for (let offset = 0; offset < size; offset += contentChunkBytesMax) {
+        const end = Math.min(offset + contentChunkBytesMax, size);
+        const chunks: Buffer[] = [];
+        for await (const chunk of reader.read(offset, end)) chunks.push(Buffer.from(chunk));
+        send(offset, Buffer.concat(chunks));
+        if (underWay.length >= framesInFlightMax) await underWay.shift();
+      }
+      await Promise.all(underWay);
+    } finally {
+      await reader.close();
+    }
+  }
+
+  // What the protocol asks for
+
+  append(token: number, bytes: Buffer, expectedLast: number): void {
+    void this.#options.stream.append(bytes, expectedLast).then((outcome) => {
+      if (!this.#isClosed) this.#replica?.appended(token, outcome);
+    });
+  }
+
+  read(token: number, sequence: number): void {
+    const tell = (answer: Buffer | null | "unavailable") => {
+      if (!this.#isClosed) this.#replica?.readDone(token, answer);
+    };
+    this.#options.stream.read(sequence).then(tell, () => tell("unavailable"));
+  }
+
+  follow(id: number, from: number): void {
+    this.stopFollowing();
+    this.#subscription = this.#options.stream.follow(from, {
+      message: (sequence, bytes) => {
+        if (!this.#isClosed) this.#replica?.message(id, sequence, bytes);
+      },
+      interrupted: () => {
+        if (!this.#isClosed) this.#replica?.followInterrupted(id);
+      },
+    });
+  }
+
+  stopFollowing(): void {
+    this.#subscription?.stop();
+    this.#subscription = null;
+  }
+
+  deliver(delivery: Delivery): void {
+    this.#deliveries.push(delivery);
+    if (this.#isDelivering) return;
+    this.#isDelivering = true;
+    void this.#deliverAll().finally(() => {
+      this.#isDelivering = false;
+    });
+  }
+
+  async #deliverAll(): Promise<void> {
+    // Not in the turn in which the protocol asked.
+    await Promise.resolve();
+    try {
+      for (
+        let next = this.#deliveries.shift();
+        next !== undefined;
+        next = this.#deliveries.shift()
+      ) {
+        if (next.kind === "group") await this.#addGroup(next.pieces, next.mark);
+        else {
+          await this.#contents?.add(next);
+          if (!this.#isClosed) this.#replica?.durable(next.mark.sequence);
+        }
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Resolves when the group is in the log: the next one need not wait until it is durable. */
+  async #addGroup(pieces: readonly Buffer[], mark: Mark): Promise<void> {
+    const database = this.#database;
+    if (database === null || this.#isClosed) return;
+    const [first, ...others] = pieces;
+    const group = others.length === 0 && first !== undefined ? first : Buffer.concat(pieces);
+    await new Promise<void>((resolve, reject) => {
+      const whenAppended = () => {
+        this.#appended = mark;
+        resolve();
+      };
+      database.addGroup(group, whenAppended).catch((error: unknown) => {
+        reject(error as Error);
+        this.#failed(error);
+      });
+    });
+  }
+
+  /** The own log takes nothing more. Its owner opens it again. */
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    this.#replica?.storeFailed();
+    this.#database?.stopFor(error);
+  }
+
+  settled(token: number, settlement: Settlement, mark: Mark | null): void {
+    const proposal = this.#proposals.get(token);
+    this.#proposals.delete(token);
+    if (settlement === "committed" && mark !== null) proposal?.resolve(mark);
+    else proposal?.reject(settlement === "lost" ? this.#notLeading() : this.#unknown());
+  }
+
+  roleChanged(role: ReplicaRole, epoch: number, leaderTag: string | null): void {
+    const hasLed = this.#isLeading;
+    this.#isLeading = role === "leader";
+    if (this.#isLeading && !hasLed) this.#database?.lead();
+    // What it has staged may never be: its memory is not that of a follower.
+    if (hasLed && !this.#isLeading) this.#database?.stopFor(this.#unknown());
+    this.#options.watcher.roleChanged(role, epoch, leaderTag);
+  }
+
+  needRange(from: number, to: number, previous: string): void {
+    const tell = (frames: readonly Buffer[] | null) => {
+      if (!this.#isClosed) this.#replica?.rangeDone(frames);
+    };
+    this.#options.watcher.fetchRange(from, to, previous).then(tell, () => tell([]));
+  }
+
+  needSnapshot(reason: string): void {
+    this.alarm(`needs a copy of another node's files: ${reason}`);
+    this.#options.watcher.needSnapshot(reason);
+  }
+
+  blocked(reason: string): void {
+    this.alarm(`is blocked: ${reason}`);
+    this.#options.watcher.blocked(reason);
+  }
+
+  alarm(text: string): void {
+    this.#environment.report(`The replica of database '${this.#name}' on this node: ${text}`);
+  }
+
+  get #name(): string {
+    return this.#database?.name ?? "";
+  }
+
+  #notLeading(): EngineError {
+    return new EngineError(
+      "not-leader",
+      `This node does not lead database '${this.#name}' any more: nothing was written. Another node does, or will soon.`,
+    );
+  }
+
+  #unknown(): EngineError {
+    return new EngineError(
+      "outcome-unknown",
+      `This node stopped leading database '${this.#name}' before it knew what became of the write: it may have been kept or not. Read it before you write it again.`,
+    );
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * How far the log is a copy of the stream that replicates it. There is one entry, in the same frame as the group that it
+ * tells of; a database of one node has none.
+ */
+import { assert } from "../base/assert.ts";
+import { recordHeaderBytes, recordKinds, sealRecord } from "../base/record.ts";
+import { markBytes } from "../log/log-carrier.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export const replicationMarkKey = "mark";
+
+/** A place in the replicated stream. */
+export interface ReplicationMark {
+  /** Streams that replace one another are numbered from 1. */
+  readonly generation: number;
+  /** The last message of the stream that this log has. */
+  readonly sequence: number;
+  readonly epoch: number;
+  /** SHA-256 of that frame, in hexadecimal. */
+  readonly hash: string;
+}
+
+/** Bytes of the value in the record of a mark: the longest, as all have the same length. */
+const valueBytes = markBytes - recordHeaderBytes - replicationMarkKey.length;
+
+/** The record of a mark: `markBytes` long. */
+export function markRecord(mark: ReplicationMark): Buffer {
+  const key = Buffer.from(replicationMarkKey);
+  const value = Buffer.from(JSON.stringify(mark).padEnd(valueBytes));
+  assert(value.length === valueBytes, "there is room for the numbers of a mark");
+  const record = Buffer.alloc(markBytes);
+  EntryKeyspace.encode(record, 0, recordKinds.replicationMark, key, value, 0);
+  sealRecord(record, 0);
+  return record;
+}
+
+export function makeReplicationMarks(dead: DeadRecordListener): EntryKeyspace<ReplicationMark> {
+  return new EntryKeyspace<ReplicationMark>("replication", recordKinds.replicationMark, dead);
+}

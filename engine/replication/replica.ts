@@ -1,0 +1,749 @@
+/**
+ * One node's part in the replication of a database's log: a machine that is told what happened and says what to do. It
+ * waits for nothing, reads no clock and does no input or output, so every schedule of events can be simulated
+ * (test/simulation/replication-schedules.ts).
+ *
+ * A node that follows takes the frames of the stream into its own log. To lead, it appends an EPOCH frame behind all that
+ * it has read: that this append succeeds proves that it has read everything, and makes whatever an earlier leader still
+ * has under way void (chain.ts). Heartbeats only say when to try.
+ *
+ * A leader appends up to `framesInFlightMax` frames at once, each for a place that it names. Answers other than "stored"
+ * prove nothing, so it reads the first place that is open, until the stream shows what is there:
+ *
+ *     its own frame           in the chain: committed
+ *     a later EPOCH frame     another node leads: none of its open frames can count any more
+ *     a void frame            the same, but it still leads: it begins another epoch, and proposes them again behind that
+ *     nothing                 the same message again, for the same place
+ *
+ * Invariants:
+ * - A proposal is settled as committed when the frames before it are known to be in the chain, and its own are stored.
+ * - Under one epoch, a place has one frame: nothing is appended for another place because an append failed.
+ * - Nothing is appended before the stream was seen to hold this node's last valid frame, or what follows it; nor while
+ *   another node says that it has applied more than this one has read.
+ * - It goes on from the last valid frame, or stops: nothing is passed over.
+ */
+import { assert } from "../base/assert.ts";
+import {
+  framePartBytesMax,
+  replicaBehindMs,
+  replicaMissingMs,
+  replicaProbeMs,
+  replicaRetryMs,
+  replicaStallMs,
+  unappliedBytesMax,
+} from "../base/limits.ts";
+import { AppendWindow, type InFlight } from "./append-window.ts";
+import { Chain } from "./chain.ts";
+import {
+  decodeFrame,
+  type EncodedFrame,
+  encodeFrame,
+  epochPayload,
+  type Frame,
+  frameTypes,
+  genesisPayload,
+} from "./frame.ts";
+import type {
+  Delivery,
+  Heartbeat,
+  Mark,
+  Proposal,
+  ReplicaEffects,
+  ReplicaInputs,
+  ReplicaOptions,
+  ReplicaRole,
+} from "./replica-types.ts";
+import type { AppendOutcome } from "./replicated-stream.ts";
+import { UnappliedBytes } from "./unapplied-bytes.ts";
+
+/** Times that something must be missing in a row before it is believed: a server of the stream may be behind. */
+const missesMin = 5;
+
+export class Replica implements ReplicaInputs {
+  readonly #options: ReplicaOptions;
+  readonly #effects: ReplicaEffects;
+  readonly #chain: Chain;
+  readonly #window: AppendWindow;
+  readonly #unapplied: UnappliedBytes;
+  #role: ReplicaRole = "follower";
+  #leaderTag: string | null = null;
+  #now = 0;
+  #tokens = 0;
+
+  /** The present subscription; earlier ones are not listened to. */
+  #followId = 0;
+  #isFollowing = false;
+  /** When to follow again; null: it follows, or may not. */
+  #followAt: number | null = null;
+  /** Has it stopped following because the own log is behind? */
+  #isPaused = false;
+
+  /** Until when it leaves leading to others. */
+  #standAt = 0;
+  /** Since it last left leading to others: was its last valid frame, or what follows it, seen in the stream? */
+  #isAnchored = false;
+  /** What other nodes say that they have applied. */
+  readonly #appliedByOthers = new Map<string, number>();
+
+  /** The frame that it wants at the next position: an EPOCH frame to lead, or the first frame of all. */
+  #claim: EncodedFrame | null = null;
+  #claimToken = 0;
+  /** Its EPOCH frame is in the chain, and the own log has to catch up. */
+  #isFenced = false;
+  readonly #sent = new Map<number, InFlight>();
+  /** The read of the next position. */
+  #readToken = 0;
+  #readSequence = 0;
+  /** When to append again what is open; null: an answer is expected, or nothing is open. */
+  #retryAt: number | null = null;
+  #retries = 0;
+  /** How often in a row the stream refused what is claimed, and had nothing at that position. */
+  #hidden = 0;
+  #isRefused = false;
+  /** When the stream last took something of what is open. */
+  #progressAt = 0;
+
+  /** The stream passed over frames up to this one; 0: over none that it knows. */
+  #gapEnd = 0;
+  #gapTries = 0;
+  #isAskingRange = false;
+  /** Since when others are known to have more, without anything coming. */
+  #behindSince: number | null = null;
+
+  /** The read by which it compares the last valid frame with the stream's. */
+  #probeToken = 0;
+  #probed: { readonly sequence: number; readonly hash: string } = { sequence: 0, hash: "" };
+  #probeAt = 0;
+  /** How often in a row, and since when, the last valid frame was missing in the stream. */
+  #misses = 0;
+  #missingSince = 0;
+
+  constructor(options: ReplicaOptions, effects: ReplicaEffects) {
+    this.#options = options;
+    this.#effects = effects;
+    this.#chain = new Chain(options.databaseId, options.generation, options.mark);
+    this.#window = new AppendWindow(options.partBytesMax ?? framePartBytesMax);
+    const bytesMax = options.unappliedBytesMax ?? unappliedBytesMax;
+    this.#unapplied = new UnappliedBytes(this.#chain.tip, bytesMax);
+  }
+
+  get role(): ReplicaRole {
+    return this.#role;
+  }
+
+  /** Of the last valid frame. */
+  get epoch(): number {
+    return this.#chain.epoch;
+  }
+
+  /** Who leads, as far as it is known. */
+  get leaderTag(): string | null {
+    return this.#leaderTag;
+  }
+
+  /** The last sequence of the stream that it has taken, or skipped as void. */
+  get position(): number {
+    return this.#chain.position;
+  }
+
+  /** Of the last valid frame. */
+  get mark(): Mark {
+    return this.#chain.mark;
+  }
+
+  /** The sequence up to which its own log is durable, for heartbeats. */
+  get applied(): number {
+    return this.#unapplied.durable;
+  }
+
+  /** Does it wait for frames that the stream does not have? */
+  get hasGap(): boolean {
+    return this.#gapEnd > this.#chain.position;
+  }
+
+  start(nowMs: number): void {
+    this.#now = nowMs;
+    this.#probeAt = nowMs;
+    this.#postpone(1);
+    const { mark, generation, databaseId } = this.#options;
+    if (mark !== null && mark.generation > generation) {
+      this.#block(`the own log is of generation ${mark.generation}, the stream of ${generation}`);
+      return;
+    }
+    this.#follow();
+    if (this.#options.isSeed !== true || this.#chain.position > 0) return;
+    const { epoch, hash } = this.#chain;
+    const place = { generation, epoch, sequence: 1, previous: hash };
+    this.#claim = encodeFrame(frameTypes.genesis, place, [genesisPayload(databaseId, mark)]);
+    this.#appendClaim();
+  }
+
+  tick(nowMs: number): void {
+    if (this.#role === "stopped") return;
+    this.#now = Math.max(this.#now, nowMs);
+    if (this.#retryAt !== null && this.#now >= this.#retryAt) {
+      this.#retryAt = null;
+      this.#appendAgain();
+    }
+    if (this.#followAt !== null && this.#now >= this.#followAt) this.#follow();
+    if (this.#now >= this.#probeAt) this.#probe();
+    if (this.#role === "follower") {
+      this.#watchForMore();
+      if (this.#mayStand()) this.#stand();
+    }
+    if (this.#role === "leader" && this.#isStalled()) {
+      this.#effects.alarm(
+        `the stream took nothing for ${replicaStallMs} ms: this node stops leading`,
+      );
+      this.resign();
+    }
+  }
+
+  // Following
+
+  #follow(): void {
+    this.#followAt = null;
+    this.#isPaused = false;
+    this.#isFollowing = true;
+    this.#behindSince = null;
+    this.#followId++;
+    this.#effects.follow(this.#followId, this.#chain.position + 1);
+  }
+
+  #stopFollowing(): void {
+    this.#followAt = null;
+    this.#isPaused = false;
+    if (!this.#isFollowing) return;
+    this.#isFollowing = false;
+    this.#effects.stopFollowing();
+  }
+
+  followInterrupted(id: number): void {
+    if (id !== this.#followId || !this.#isFollowing) return;
+    this.#isFollowing = false;
+    this.#followAt = this.#now + replicaRetryMs;
+  }
+
+  message(id: number, sequence: number, bytes: Buffer): void {
+    if (id !== this.#followId || !this.#isFollowing) return;
+    const next = this.#chain.position + 1;
+    if (sequence < next) return;
+    const frame = sequence === next ? this.#decode(sequence, bytes) : null;
+    if (frame === null) this.#passedOver(sequence === next ? next : sequence - 1);
+    else this.#takeFrame(frame);
+  }
+
+  /** Null: it is not the frame of that sequence. */
+  #decode(sequence: number, bytes: Buffer): Frame | null {
+    const frame = decodeFrame(bytes);
+    const isOf = frame?.sequence === sequence && frame.generation === this.#chain.generation;
+    if (isOf) return frame;
+    this.#effects.alarm(`the stream has no undamaged frame ${sequence}`);
+    return null;
+  }
+
+  /** The stream has frames up to `end` that do not come. */
+  #passedOver(end: number): void {
+    if (this.#role === "candidate" || this.#claim !== null) this.#withdraw();
+    this.#gapEnd = Math.max(this.#gapEnd, end);
+    this.#gapTries++;
+    if (this.#gapTries === 1) {
+      this.#follow();
+      return;
+    }
+    this.#stopFollowing();
+    this.#isAskingRange = true;
+    const from = this.#chain.position + 1;
+    this.#effects.alarm(`the stream passes over frames ${from} to ${this.#gapEnd}`);
+    this.#effects.needRange(from, this.#gapEnd, this.#chain.hash);
+  }
+
+  rangeDone(frames: readonly Buffer[] | null): void {
+    if (!this.#isAskingRange) return;
+    this.#isAskingRange = false;
+    const from = this.#chain.position + 1;
+    if (frames === null) {
+      this.#stop();
+      this.#effects.needSnapshot(`frame ${from} is neither in the stream nor with another node`);
+      return;
+    }
+    for (const bytes of frames) if (!this.#takeFromPeer(bytes)) break;
+    this.#gapTries = 1;
+    if (this.#chain.position >= from) {
+      this.#gapTries = 0;
+      this.#follow();
+      return;
+    }
+    // Nothing is known for certain: the stream shows again what it passes over.
+    this.#gapEnd = 0;
+    this.#followAt = this.#now + replicaRetryMs * 5;
+  }
+
+  /** Takes a frame that is valid where it says; the void ones before it may be missing. */
+  #takeFromPeer(bytes: Buffer): boolean {
+    const frame = decodeFrame(bytes);
+    const next = this.#chain.position + 1;
+    if (frame !== null && frame.sequence < next) return true;
+    const isNext = frame?.sequence === next || frame?.type === frameTypes.epoch;
+    const isOf = frame?.generation === this.#chain.generation;
+    if (frame !== null && isNext && isOf) {
+      const { kind } = this.#chain.verdictOn(frame);
+      if (kind === "void") return true;
+      if (kind === "valid") {
+        this.#takeValid(frame);
+        return true;
+      }
+    }
+    this.#effects.alarm(`what was fetched does not continue frame ${this.#chain.tip}`);
+    return false;
+  }
+
+  /** Others have more than this node: when nothing comes for long, the stream may be hiding it. */
+  #watchForMore(): void {
+    const isBehind = this.#isFollowing && this.#knownEnd() > this.#chain.position;
+    if (!isBehind) this.#behindSince = null;
+    else if (this.#behindSince === null) this.#behindSince = this.#now;
+    else if (this.#now - this.#behindSince >= replicaBehindMs) {
+      this.#behindSince = null;
+      this.#passedOver(this.#knownEnd());
+    }
+  }
+
+  /** The last sequence that exists, as far as it is known. */
+  #knownEnd(): number {
+    return Math.max(this.#gapEnd, ...this.#appliedByOthers.values());
+  }
+
+  durable(sequence: number): void {
+    if (this.#role === "stopped") return;
+    this.#unapplied.release(sequence);
+    if (this.#isPaused && this.#unapplied.isLow) this.#follow();
+    this.#serveWhenApplied();
+  }
+
+  // The chain
+
+  /** Takes the frame at the next position, wherever it came from. */
+  #takeFrame(frame: Frame): void {
+    const base = this.#window.frames[0];
+    if (base !== undefined && base.frame.hash === frame.hash) {
+      base.state = "stored";
+      this.#confirmStored();
+      return;
+    }
+    const verdict = this.#chain.verdictOn(frame);
+    switch (verdict.kind) {
+      case "valid":
+        this.#takeValid(frame);
+        return;
+      case "void":
+        this.#chain.skip(frame);
+        this.#progressed();
+        if (this.#isFenced || this.#role === "leader") this.#fenceAgain();
+        return;
+      case "behind":
+        this.#stop();
+        this.#effects.needSnapshot(verdict.reason);
+        return;
+      default:
+        this.#block(verdict.reason);
+    }
+  }
+
+  #takeValid(frame: Frame): void {
+    const isClaim = this.#claim?.hash === frame.hash;
+    const isLeading = this.#role === "candidate" || this.#role === "leader";
+    const isReplaced = isLeading && !isClaim && frame.type === frameTypes.epoch;
+    if (this.#role === "leader" && !isClaim && !isReplaced) {
+      this.#block(`frame ${frame.sequence} is of this node's epoch, and not its own`);
+      return;
+    }
+    const { delivery, epoch } = this.#chain.take(frame);
+    this.#isAnchored = true;
+    this.#progressed();
+    if (delivery !== null) this.#deliver(delivery);
+    if (isClaim) {
+      this.#claimed(frame);
+      return;
+    }
+    if (this.#claim?.type === frameTypes.genesis) this.#dropClaim();
+    if (epoch === null) return;
+    // The frame may be one of its own that it has given up: nobody leads then.
+    const isOwn = epoch.tag === this.#options.tag;
+    this.#leaderTag = isOwn ? null : epoch.tag;
+    if (!isOwn) this.#postpone(1);
+    if (isReplaced) this.#stepDown("lost");
+    else this.#announce();
+  }
+
+  #deliver(delivery: Delivery): void {
+    const bytes = delivery.kind === "content" ? delivery.bytes.length : totalBytes(delivery.pieces);
+    this.#unapplied.add(delivery.mark.sequence, bytes);
+    this.#effects.deliver(delivery);
+    if (!this.#unapplied.isFull || !this.#isFollowing) return;
+    this.#stopFollowing();
+    this.#isPaused = true;
+  }
+
+  #progressed(): void {
+    this.#gapTries = 0;
+    this.#behindSince = null;
+    this.#retries = 0;
+    this.#hidden = 0;
+    this.#misses = 0;
+  }
+
+  // Becoming the leader
+
+  heard({ tag, role, epoch, applied }: Heartbeat): void {
+    if (this.#role === "stopped" || tag === this.#options.tag) return;
+    this.#appliedByOthers.set(tag, applied);
+    const end = this.#chain.position + this.#window.frames.length;
+    const isLeader = role === "leader" && epoch >= this.#chain.epoch;
+    if (this.#role === "leader") {
+      // The stream says whether this node is replaced, or has lost something.
+      if (isLeader || applied > end) {
+        this.#probe();
+        this.#readNext();
+      }
+      return;
+    }
+    if (!isLeader) return;
+    this.#postpone(1);
+    if (this.#claim?.type === frameTypes.epoch && epoch >= this.#claim.epoch) this.#withdraw();
+    if (this.#leaderTag === tag || this.#isFenced) return;
+    this.#leaderTag = tag;
+    this.#announce();
+  }
+
+  /** Leaves it to others for so many times of its own patience. */
+  #postpone(times: number): void {
+    const until = this.#now + times * this.#options.standAfterMs;
+    this.#standAt = Math.max(this.#standAt, until);
+    this.#isAnchored = false;
+    this.#probeAt = Math.min(this.#probeAt, this.#standAt);
+  }
+
+  #mayStand(): boolean {
+    if (this.#now < this.#standAt || this.#claim !== null) return false;
+    if (!this.#isAnchored || this.#chain.position === 0) return false;
+    if (this.#isPaused || this.#isAskingRange) return false;
+    return this.#knownEnd() <= this.#chain.position;
+  }
+
+  #stand(): void {
+    this.#role = "candidate";
+    this.#leaderTag = null;
+    this.#announce();
+    this.#claim = this.#epochFrame();
+    this.#appendClaim();
+  }
+
+  /** Its slot was lost to a void frame: all that is under way is void, too, and is proposed again in another epoch. */
+  #fenceAgain(): void {
+    if (this.#claim !== null) return;
+    this.#isFenced = false;
+    this.#sent.clear();
+    this.#window.rewind();
+    this.#claim = this.#epochFrame();
+    this.#appendClaim();
+  }
+
+  #epochFrame(): EncodedFrame {
+    const { generation, epoch, position, hash } = this.#chain;
+    const place = { generation, epoch: epoch + 1, sequence: position + 1, previous: hash };
+    const { tag, incarnation } = this.#options;
+    return encodeFrame(frameTypes.epoch, place, [epochPayload(tag, incarnation)]);
+  }
+
+  #appendClaim(): void {
+    let claim = this.#claim;
+    assert(claim !== null, "there is something to claim");
+    if (claim.sequence !== this.#chain.position + 1) {
+      claim = this.#epochFrame();
+      this.#claim = claim;
+    }
+    this.#claimToken = ++this.#tokens;
+    this.#effects.append(this.#claimToken, claim.bytes, claim.sequence - 1);
+  }
+
+  #dropClaim(): void {
+    this.#claim = null;
+    this.#claimToken = 0;
+    this.#readToken = 0;
+    this.#retryAt = null;
+  }
+
+  /** Its claim is in the chain. */
+  #claimed(frame: Frame): void {
+    this.#dropClaim();
+    if (frame.type === frameTypes.genesis) return;
+    this.#leaderTag = this.#options.tag;
+    this.#progressAt = this.#now;
+    if (this.#role === "leader") {
+      this.#announce();
+      this.#pump();
+      return;
+    }
+    this.#isFenced = true;
+    this.#serveWhenApplied();
+  }
+
+  #serveWhenApplied(): void {
+    if (!this.#isFenced || !this.#unapplied.isEmpty) return;
+    this.#isFenced = false;
+    this.#role = "leader";
+    this.#stopFollowing();
+    this.#announce();
+  }
+
+  #announce(): void {
+    this.#effects.roleChanged(this.#role, this.#chain.epoch, this.#leaderTag);
+  }
+
+  /** Gives up what it claims. The frame may still get into the chain: it is then an epoch in which nobody leads. */
+  #withdraw(): void {
+    this.#dropClaim();
+    this.#isFenced = false;
+    if (this.#role !== "candidate") return;
+    this.#role = "follower";
+    this.#announce();
+    if (!this.#isFollowing && !this.#isPaused) this.#follow();
+  }
+
+  // Leading
+
+  propose(proposal: Proposal): number | null {
+    if (this.#role !== "leader") return null;
+    if (this.#window.isEmpty) this.#progressAt = this.#now;
+    const token = ++this.#tokens;
+    this.#window.add(token, proposal);
+    this.#pump();
+    return token;
+  }
+
+  #pump(): void {
+    if (this.#claim !== null) return;
+    if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
+    const { generation, epoch, position: sequence, hash: previous } = this.#chain;
+    const after = { generation, epoch, sequence, previous };
+    for (let next = this.#window.next(after); next !== null; next = this.#window.next(after)) {
+      this.#send(next);
+    }
+  }
+
+  #send(inFlight: InFlight): void {
+    inFlight.state = "sent";
+    const token = ++this.#tokens;
+    this.#sent.set(token, inFlight);
+    this.#effects.append(token, inFlight.frame.bytes, inFlight.frame.sequence - 1);
+  }
+
+  appended(token: number, outcome: AppendOutcome): void {
+    if (this.#role === "stopped") return;
+    if (token === this.#claimToken) {
+      this.#claimToken = 0;
+      this.#claimAppended(outcome);
+      return;
+    }
+    const inFlight = this.#sent.get(token);
+    this.#sent.delete(token);
+    if (inFlight === undefined || inFlight.state === "stored") return;
+    const isStored = isStoredAt(outcome, inFlight.frame.sequence);
+    inFlight.state = isStored ? "stored" : "doubtful";
+    if (inFlight !== this.#window.frames[0]) return;
+    if (isStored) this.#confirmStored();
+    else this.#readNext();
+  }
+
+  #claimAppended(outcome: AppendOutcome): void {
+    const claim = this.#claim;
+    assert(claim !== null, "what is appended is claimed");
+    const isNext = claim.sequence === this.#chain.position + 1;
+    this.#isRefused = outcome.kind === "refused";
+    if (isNext && isStoredAt(outcome, claim.sequence)) this.#takeFrame(claim);
+    else this.#readNext();
+  }
+
+  /** The frames at the beginning of the window that are stored are in the chain. */
+  #confirmStored(): void {
+    while (this.#window.frames[0]?.state === "stored") {
+      const { frame, completes } = this.#window.confirm();
+      assert(this.#chain.verdictOn(frame).kind === "valid", "a leader's frame is valid");
+      const { delivery } = this.#chain.take(frame);
+      this.#progressed();
+      this.#progressAt = this.#now;
+      this.#retryAt = null;
+      if (completes === null) continue;
+      if (delivery !== null) this.#unapplied.add(frame.sequence, 0);
+      this.#effects.settled(completes, "committed", this.#chain.mark);
+    }
+    // Refused because those before them were not stored yet.
+    for (const inFlight of this.#window.frames) {
+      if (inFlight.state === "doubtful") this.#send(inFlight);
+    }
+    this.#pump();
+  }
+
+  /** Asks the stream what is at the next position. */
+  #readNext(): void {
+    if (this.#readToken !== 0) return;
+    this.#retryAt = null;
+    if (this.#unapplied.isFull) {
+      this.#retryLater();
+      return;
+    }
+    this.#readToken = ++this.#tokens;
+    this.#readSequence = this.#chain.position + 1;
+    this.#effects.read(this.#readToken, this.#readSequence);
+  }
+
+  readDone(token: number, answer: Buffer | null | "unavailable"): void {
+    if (this.#role === "stopped") return;
+    if (token === this.#probeToken) {
+      this.#probeToken = 0;
+      this.#probeDone(answer);
+      return;
+    }
+    if (token !== this.#readToken) return;
+    this.#readToken = 0;
+    const sequence = this.#readSequence;
+    if (sequence === this.#chain.position + 1) {
+      if (answer === null || answer === "unavailable") {
+        this.#hidden = answer === null && this.#isRefused ? this.#hidden + 1 : 0;
+        // The stream has something there that it does not show.
+        if (this.#hidden >= missesMin && this.#role === "candidate") this.#unreadable(sequence);
+        else if (this.#isOpen()) this.#retryLater();
+        return;
+      }
+      const frame = this.#decode(sequence, answer);
+      if (frame === null) {
+        this.#unreadable(sequence);
+        return;
+      }
+      this.#takeFrame(frame);
+    }
+    // There may be more to read before what it claims.
+    if (this.#isOpen() && this.#retryAt === null) this.#readNext();
+  }
+
+  /** Is something open that no append is under way for? */
+  #isOpen(): boolean {
+    if (this.#claim !== null) return this.#claimToken === 0;
+    return this.#window.frames[0]?.state === "doubtful";
+  }
+
+  #retryLater(): void {
+    this.#retryAt = this.#now + replicaRetryMs * 2 ** Math.min(this.#retries, 4);
+    this.#retries++;
+  }
+
+  #appendAgain(): void {
+    if (this.#claim !== null) {
+      this.#appendClaim();
+      return;
+    }
+    for (const inFlight of this.#window.frames) {
+      if (inFlight.state === "doubtful") this.#send(inFlight);
+    }
+  }
+
+  /** The frame at the next position cannot be read from the stream: this node needs it from elsewhere. */
+  #unreadable(sequence: number): void {
+    if (this.#role === "leader") this.#stepDown("unknown");
+    this.#passedOver(sequence);
+  }
+
+  #isStalled(): boolean {
+    if (this.#window.isEmpty && this.#claim === null) return false;
+    return this.#now - this.#progressAt >= replicaStallMs;
+  }
+
+  resign(): void {
+    if (this.#role !== "leader" && this.#role !== "candidate") return;
+    this.#postpone(2);
+    this.#leaderTag = null;
+    this.#stepDown("unknown");
+  }
+
+  /** @param sent what becomes of proposals whose frames were all appended */
+  #stepDown(sent: "lost" | "unknown"): void {
+    this.#settleAll(sent);
+    this.#dropClaim();
+    this.#isFenced = false;
+    this.#role = "follower";
+    this.#announce();
+    if (!this.#isFollowing && !this.#isPaused) this.#follow();
+  }
+
+  #settleAll(sent: "lost" | "unknown"): void {
+    this.#sent.clear();
+    for (const { token, wasSent } of this.#window.drain()) {
+      this.#effects.settled(token, wasSent ? sent : "lost", null);
+    }
+  }
+
+  // Guards
+
+  /** Compares the last valid frame with what the stream has there. */
+  #probe(): void {
+    if (this.#probeToken !== 0 || this.#chain.tip === 0) return;
+    this.#probeAt = this.#now + replicaProbeMs;
+    this.#probed = { sequence: this.#chain.tip, hash: this.#chain.hash };
+    this.#probeToken = ++this.#tokens;
+    this.#effects.read(this.#probeToken, this.#chain.tip);
+  }
+
+  #probeDone(answer: Buffer | null | "unavailable"): void {
+    const { sequence, hash } = this.#probed;
+    if (answer === null || answer === "unavailable") {
+      if (answer === null && sequence === this.#chain.tip) this.#missed(sequence);
+      this.#probeAt = Math.min(this.#probeAt, this.#now + replicaRetryMs * 5);
+      return;
+    }
+    const frame = this.#decode(sequence, answer);
+    if (frame === null) return;
+    if (frame.hash !== hash) {
+      this.#block(`the stream has another frame ${sequence} than the own log: it lost what it had`);
+      return;
+    }
+    this.#isAnchored = true;
+    this.#misses = 0;
+  }
+
+  #missed(sequence: number): void {
+    if (this.#misses === 0) this.#missingSince = this.#now;
+    this.#misses++;
+    if (this.#misses < missesMin || this.#now - this.#missingSince < replicaMissingMs) return;
+    this.#block(`the stream does not have frame ${sequence} of the own log: it lost what it had`);
+  }
+
+  #block(reason: string): void {
+    this.#stop();
+    this.#effects.blocked(reason);
+  }
+
+  storeFailed(): void {
+    if (this.#role !== "stopped") this.#stop();
+  }
+
+  #stop(): void {
+    this.#settleAll("unknown");
+    this.#dropClaim();
+    this.#stopFollowing();
+    this.#isAskingRange = false;
+    this.#role = "stopped";
+    this.#leaderTag = null;
+    this.#announce();
+  }
+}
+
+function isStoredAt(outcome: AppendOutcome, sequence: number): boolean {
+  return outcome.kind === "stored" && outcome.sequence === sequence;
+}
+
+function totalBytes(pieces: readonly Buffer[]): number {
+  let total = 0;
+  for (const piece of pieces) total += piece.length;
+  return total;
+}

@@ -1,0 +1,276 @@
+/**
+ * Three copies of a database over one stream: what is acknowledged by the one that leads is in all of them, whoever
+ * leads next.
+ */
+import { rm } from "node:fs/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { putAttachment } from "../../../engine/writes/attachments.ts";
+import { newTestFolder } from "../../support/open-test-database.ts";
+import { type ReplicatedNode, ReplicatedNodes } from "../../support/replicated-nodes.ts";
+
+async function threeNodes(): Promise<ReplicatedNodes> {
+  const all = new ReplicatedNodes(await newTestFolder());
+  onTestFinished(() => all.stop());
+  for (const node of all.nodes) await node.open();
+  return all;
+}
+
+function databaseOf(node: ReplicatedNode) {
+  if (node.database === null) throw new Error("the node is not open");
+  return node.database;
+}
+
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "written",
+    (error: { code?: string }) => String(error.code),
+  );
+
+test("one leads, and what it acknowledges comes to the others", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  for (let n = 0; n < 50; n++) await leader.put(`things/${n}`, { n });
+  await leader.delete("things/7");
+  await all.expectSame();
+  for (const node of all.followers()) {
+    expect(await databaseOf(node).get("things/8")).toMatchObject({ n: 8 });
+    expect(await codeOf(databaseOf(node).put("things/8", { n: -1 }))).toBe("not-leader");
+  }
+});
+
+test("when the one that leads is killed another leads, with all that was acknowledged", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  for (let n = 0; n < 20; n++) await databaseOf(first).put(`things/${n}`, { n });
+  await first.kill();
+  const second = await all.leader();
+  expect(second.tag).not.toBe(first.tag);
+  for (let n = 0; n < 20; n++) {
+    expect(await databaseOf(second).get(`things/${n}`)).toMatchObject({ n });
+  }
+  await databaseOf(second).put("later", { by: "the second" });
+  await first.open();
+  await all.expectSame();
+});
+
+test("a leader that is cut off acknowledges nothing, and has the others' contents when it comes back", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  await databaseOf(first).put("before", { n: 1 });
+  first.way.isCut = true;
+  const outcome = codeOf(databaseOf(first).put("cut", { off: true }));
+  const second = await all.leader();
+  await databaseOf(second).put("before", { n: 2 });
+  expect(await Promise.race([outcome, databaseOf(second).get("cut")])).toBe(null);
+  first.way.isCut = false;
+  expect(await outcome).not.toBe("written");
+  await all.expectSame();
+  expect(await databaseOf(first).get("before")).toMatchObject({ n: 2 });
+});
+
+test("a leader that hears no answers finds out what became of its writes, or says that it does not know", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  await databaseOf(first).put("before", { n: 1 });
+  first.way.isMute = true;
+  const outcome = codeOf(databaseOf(first).put("mute", { n: 1 }));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  first.way.isMute = false;
+  const known = await outcome;
+  await all.expectSame();
+  const kept = await databaseOf(await all.leader()).get("mute");
+  if (known === "written") expect(kept).toMatchObject({ n: 1 });
+  else expect(known).toBe("outcome-unknown");
+});
+
+test("attachments come with their contents, of several chunks too", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  await leader.put("a", { has: "attachments" });
+  for (const [name, size] of [
+    ["empty", 0],
+    ["small", 10],
+    ["large", 2_500_000],
+  ] as const) {
+    const content = await leader.blobs.store([Buffer.alloc(size, name)]);
+    await leader.write((transaction) =>
+      putAttachment(transaction, "a", { name, contentType: "", hash: content.hash, size }),
+    );
+    content.release();
+  }
+  await all.expectSame();
+  for (const node of all.followers()) {
+    expect(databaseOf(node).blobs.count).toBe(3);
+    expect(await databaseOf(node).blobs.findDamaged()).toEqual([]);
+  }
+});
+
+test("indexes are deployed on every node, changed and deleted, and each builds its own", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  const map = (field: string) => ({
+    Name: "Things/ByText",
+    Maps: [`map("Things", (one) => ({ text: one.${field} }))`],
+  });
+  await leader.put("things/1", { a: "x", b: "y", "@metadata": { "@collection": "Things" } });
+  const found = async (text: string) => {
+    const counts: number[] = [];
+    for (const { database } of all.nodes) {
+      const rows: unknown[] = [];
+      const add = (row: Buffer) => {
+        rows.push(row);
+        return null;
+      };
+      const query = `from index 'Things/ByText' where text = '${text}'`;
+      await database?.query(query, {}, { add }).catch(() => rows.push("failed"));
+      counts.push(rows.length);
+    }
+    return counts.join();
+  };
+  const soon = { timeout: 10_000, interval: 20 };
+  await leader.queries.administration.deploy([map("a")], true);
+  await expect.poll(() => found("x"), soon).toBe("1,1,1");
+  await leader.queries.administration.deploy([map("b")], true);
+  await expect.poll(() => found("y"), soon).toBe("1,1,1");
+  await expect.poll(() => found("x"), soon).toBe("0,0,0");
+  await leader.queries.administration.deploy([{ ...map("b"), LockMode: "LockedIgnore" }], true);
+  const modes = () =>
+    all.nodes.map(({ database }) => database?.queries.indexes.byName("Things/ByText")?.lockMode);
+  await expect.poll(() => modes().join(), soon).toBe("LockedIgnore,LockedIgnore,LockedIgnore");
+  await leader.queries.administration.deploy([{ ...map("b"), Name: "Things/More" }], true);
+  const names = () =>
+    all.nodes.map(({ database }) =>
+      database?.queries.indexes
+        .all()
+        .map(({ name }) => name)
+        .join(),
+    );
+  await expect
+    .poll(() => names().join(" "), soon)
+    .toBe(Array(3).fill("Things/ByText,Things/More").join(" "));
+  await leader.queries.administration.delete("Things/More");
+  await expect.poll(() => names().join(" "), soon).toBe(Array(3).fill("Things/ByText").join(" "));
+});
+
+test("a node that was away for too long, or lost its files, begins with those of another", async () => {
+  const all = await threeNodes();
+  const leader = await all.leader();
+  const [away, wiped] = all.followers() as [ReplicatedNode, ReplicatedNode];
+  const database = databaseOf(leader);
+  for (let n = 0; n < 10; n++) await database.put(`early/${n}`, { n });
+  await all.expectSame();
+  await away.kill();
+  await wiped.kill();
+  const content = await database.blobs.store([Buffer.alloc(1_500_000, "x")]);
+  await database.put("early/0", { has: "an attachment" });
+  await database.write((transaction) =>
+    putAttachment(transaction, "early/0", {
+      name: "x",
+      contentType: "",
+      hash: content.hash,
+      size: content.size,
+    }),
+  );
+  content.release();
+  for (let n = 0; n < 10; n++) await database.put(`late/${n}`, { n });
+  const mark = leader.replication?.mark?.sequence ?? 0;
+  all.stream.purgeBelow(mark);
+  await rm(wiped.folder, { recursive: true });
+  await away.open();
+  await wiped.open();
+  await all.expectSame();
+  for (const node of [away, wiped]) {
+    expect(node.told.some((line) => line.startsWith("snapshot: "))).toBe(true);
+    expect(await databaseOf(node).blobs.findDamaged()).toEqual([]);
+    expect(databaseOf(node).blobs.count).toBe(1);
+  }
+  await leader.kill();
+  const second = await all.leader();
+  await databaseOf(second).put("after", { by: second.tag });
+  await leader.open();
+  await all.expectSame();
+});
+
+test("settings of the database take effect on every node, and expiration is done by one", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  await leader.changeSettings((record) => ({
+    ...record,
+    Expiration: { Disabled: false, DeleteFrequencyInSec: 1 },
+  }));
+  await leader.put("gone", { "@metadata": { "@expires": "2020-01-01T00:00:00.0000000Z" } });
+  await leader.put("stays", {});
+  await expect.poll(() => leader.get("gone"), { timeout: 10_000, interval: 50 }).toBe(null);
+  await all.expectSame();
+  for (const node of all.followers()) {
+    expect(databaseOf(node).expiration.isConfigured).toBe(true);
+    expect(await databaseOf(node).expiration.run()).toBe(0);
+    expect(await databaseOf(node).get("gone")).toBe(null);
+  }
+});
+
+test("copies that were closed go on, whoever comes first", async () => {
+  const all = await threeNodes();
+  for (let round = 0; round < 3; round++) {
+    const leader = databaseOf(await all.leader());
+    for (let n = 0; n < 10; n++) await leader.put(`round${round}/${n}`, { round, n });
+    await all.expectSame();
+    for (const node of all.nodes) await node.close();
+    for (const node of [...all.nodes].reverse()) await node.open();
+  }
+  await all.expectSame();
+  expect(databaseOf(await all.leader()).state.documents.documentCount).toBe(30);
+});
+
+test("a read that is confirmed is of the node that leads", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  await first.replication?.confirm();
+  for (const node of all.followers()) {
+    expect(await codeOf(node.replication?.confirm() ?? Promise.resolve())).toBe("not-leader");
+  }
+  first.way.isCut = true;
+  const confirmed = codeOf(first.replication?.confirm() ?? Promise.resolve());
+  await all.leader();
+  first.way.isCut = false;
+  expect(await confirmed).not.toBe("written");
+});
+
+test("much in flight is written once and in order, over changes of the leader", async () => {
+  const all = await threeNodes();
+  const acknowledged = new Map<string, number>();
+  let isDone = false;
+  const writer = async (w: number) => {
+    for (let n = 1; !isDone; n++) {
+      const node = all.nodes.find(({ isLeading, way }) => isLeading && !way.isCut);
+      if (node?.database == null) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        continue;
+      }
+      if ((await codeOf(node.database.put(`w${w}`, { n }))) === "written")
+        acknowledged.set(`w${w}`, n);
+    }
+  };
+  const writers = Array.from({ length: 8 }, (_, w) => writer(w));
+  for (let round = 0; round < 4; round++) {
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const leader = await all.leader();
+    if (round % 2 === 0) {
+      await leader.kill();
+      await all.leader();
+      await leader.open();
+    } else {
+      leader.way.isCut = true;
+      await all.leader();
+      leader.way.isCut = false;
+    }
+  }
+  isDone = true;
+  await Promise.all(writers);
+  await all.expectSame();
+  const { database } = await all.leader();
+  for (const [id, n] of acknowledged) {
+    expect((await database?.get(id))?.["n"]).toBeGreaterThanOrEqual(n);
+  }
+  expect(acknowledged.size).toBe(8);
+});

@@ -1,0 +1,156 @@
+/** A log that is carried: each frame is shown, marked, and written here only when it was carried. */
+import { expect, test } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
+import { Health } from "../../../engine/log/health.ts";
+import type { LogListener } from "../../../engine/log/log.ts";
+import { carriedFrameBytes, type LogCarrier, markBytes } from "../../../engine/log/log-carrier.ts";
+import { LogWriter } from "../../../engine/log/log-writer.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { SegmentStore } from "../../../engine/log/segment-store.ts";
+import { SpaceGuard } from "../../../engine/log/space-guard.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+
+/** Settles what is carried one by one, when a test wants it. */
+class HeldCarrier implements LogCarrier {
+  readonly sealedBytes: Buffer[] = [];
+  readonly #waiting: { resolve(mark: Buffer): void; reject(error: Error): void }[] = [];
+  #outcomes: (Error | null)[] = [];
+
+  readonly durableMarks: Buffer[] = [];
+
+  durable(mark: Buffer): void {
+    this.durableMarks.push(mark);
+  }
+
+  sealed(payload: Buffer): void {
+    this.sealedBytes.push(Buffer.from(payload));
+  }
+
+  carried(): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#settle();
+    });
+  }
+
+  settle(error: Error | null = null): void {
+    this.#outcomes.push(error);
+    this.#settle();
+  }
+
+  #settle(): void {
+    while (this.#outcomes.length > 0 && this.#waiting.length > 0) {
+      const outcome = this.#outcomes.shift() ?? null;
+      const one = this.#waiting.shift();
+      if (outcome === null) one?.resolve(Buffer.alloc(markBytes, 0xee));
+      else one?.reject(outcome);
+    }
+  }
+}
+
+function carriedWriter(segmentBytes = 64 * 1024) {
+  const { clock, files, random } = nodeEnvironment();
+  const health = new Health();
+  const cache = new SegmentCache(1 << 20);
+  const store = new SegmentStore(null, Buffer.alloc(16), cache, health, { clock, random });
+  const told: string[] = [];
+  const listener: LogListener = {
+    durable: (count) => told.push(`durable ${count}`),
+    lost: (count) => told.push(`lost after ${count}`),
+    marked: ({ record, position }) => told.push(`marked ${record.length} at ${position % 2 ** 32}`),
+    stopped: (error) => told.push(`stopped ${(error as EngineError).code}`),
+  };
+  const space = new SpaceGuard(null, files, clock, 0);
+  const carrier = new HeldCarrier();
+  const sizes = { segmentBytesMin: segmentBytes, segmentBytesMax: segmentBytes };
+  const writer = new LogWriter(
+    { store, space, clock, listener, carrier, ...sizes, slowDown: () => null },
+    { active: null, wasClosed: false, lastNumber: 0, lastCrc: 0, plannedSize: segmentBytes },
+  );
+  const append = (length: number, byte = 1) =>
+    writer.append(Buffer.alloc(length, byte), length, false, false, null);
+  return { writer, store, carrier, told, append };
+}
+
+const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 20));
+
+test("a frame is durable when it was carried, and its mark with it", async () => {
+  const { writer, store, carrier, told, append } = carriedWriter();
+  append(64, 1);
+  const second = append(64, 2);
+  await soon();
+  expect(carrier.sealedBytes).toEqual([Buffer.concat([Buffer.alloc(64, 1), Buffer.alloc(64, 2)])]);
+  expect(told).toEqual([]);
+  expect(writer.durableCount).toBe(0);
+  carrier.settle();
+  await writer.flush();
+  const at = (second % 2 ** 32) + 64;
+  expect(told).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
+  expect(carrier.durableMarks).toHaveLength(1);
+  expect(store.peek(second + 64, markBytes)).toEqual(Buffer.alloc(markBytes, 0xee));
+});
+
+test("what comes meanwhile is the next frame", async () => {
+  const { writer, carrier, told, append } = carriedWriter();
+  append(64, 1);
+  await soon();
+  append(64, 2);
+  append(64, 3);
+  carrier.settle();
+  await soon();
+  expect(carrier.sealedBytes.map(({ length }) => length)).toEqual([64, 128]);
+  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 1"]);
+  carrier.settle();
+  await writer.flush();
+  expect(told.filter((line) => line.startsWith("durable")).at(-1)).toBe("durable 3");
+});
+
+test("much that is written at once goes in several frames, under way together", async () => {
+  const { writer, carrier, append } = carriedWriter(64 * 1024 * 1024);
+  const piece = 128 * 1024;
+  for (let n = 0; n < 80; n++) append(piece, n);
+  await soon();
+  expect(carrier.sealedBytes.length).toBeGreaterThanOrEqual(2);
+  for (const { length } of carrier.sealedBytes)
+    expect(length).toBeLessThanOrEqual(carriedFrameBytes);
+  for (let n = 0; n < 3; n++) carrier.settle();
+  await writer.flush();
+  const all = Buffer.concat(carrier.sealedBytes);
+  expect(all.length).toBe(80 * piece);
+  for (let n = 0; n < 80; n++) expect(all[n * piece]).toBe(n);
+});
+
+test("segments that are full are carried in their order, with room for each mark", async () => {
+  const { writer, store, carrier, append } = carriedWriter(2048);
+  for (let n = 0; n < 40; n++) append(512, n);
+  const settling = setInterval(() => carrier.settle(), 1);
+  await writer.flush();
+  clearInterval(settling);
+  expect(store.order.length).toBeGreaterThan(5);
+  const all = Buffer.concat(carrier.sealedBytes);
+  expect(Array.from({ length: 40 }, (_, n) => all[n * 512])).toEqual(
+    Array.from({ length: 40 }, (_, n) => n),
+  );
+});
+
+test("what could not be carried stops the log: it is lost here, and told as it came", async () => {
+  const { writer, carrier, told, append } = carriedWriter();
+  append(64, 1);
+  await soon();
+  append(64, 2);
+  carrier.settle(new EngineError("outcome-unknown", "this node stopped leading"));
+  await expect(writer.flush()).rejects.toMatchObject({ code: "outcome-unknown" });
+  expect(told.slice(-2)).toEqual(["lost after 0", "stopped outcome-unknown"]);
+  expect(() => append(64)).toThrow("this node stopped leading");
+});
+
+test("a log that is closed is carried first, and frames without records are not shown", async () => {
+  const { writer, carrier, told, append } = carriedWriter();
+  append(64, 1);
+  const closed = writer.close();
+  await soon();
+  carrier.settle();
+  await closed;
+  expect(told).toContain("durable 1");
+  expect(carrier.sealedBytes).toHaveLength(1);
+});

@@ -1,0 +1,196 @@
+/**
+ * A database that follows another: the same groups give the same contents, whatever was written. With FOLLOWED=1 the
+ * tests of the engine compare each of their databases with one that follows it, too.
+ */
+import { expect, onTestFinished, test } from "vitest";
+import type { EngineError } from "../../../engine/base/errors.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+import type { Change } from "../../../engine/store/changes.ts";
+import {
+  type CarriedGroup,
+  expectSameContents,
+  FollowingCarrier,
+  follow,
+  GroupList,
+  groupsIn,
+} from "../../support/followed-database.ts";
+import { newTestFolder } from "../../support/open-test-database.ts";
+
+interface Pair {
+  readonly leader: OpenDatabase;
+  readonly carrier: GroupList;
+  readonly follower: OpenDatabase;
+  readonly own: FollowingCarrier;
+  /** Adds what the leader has written since. */
+  catchUp(): Promise<void>;
+}
+
+async function open(
+  carrier: GroupList | FollowingCarrier,
+  folder: string | null,
+  databaseId?: Buffer,
+): Promise<OpenDatabase> {
+  const log = { carrier, ...(databaseId === undefined ? {} : { databaseId }) };
+  const database = await OpenDatabase.open(nodeEnvironment(), "test", folder, { log });
+  onTestFinished(() => database.abandon());
+  return database;
+}
+
+async function pair(folder: string | null = null): Promise<Pair> {
+  const carrier = new GroupList();
+  const leader = await open(carrier, null);
+  const own = new FollowingCarrier();
+  const follower = await open(own, folder, leader.databaseId);
+  follower.follow();
+  let done = 0;
+  const catchUp = async () => {
+    await leader.flush();
+    const groups = carrier.groups.slice(done);
+    done = carrier.groups.length;
+    await follow(leader, groups, follower, own);
+  };
+  return { leader, carrier, follower, own, catchUp };
+}
+
+async function rowsOf(database: OpenDatabase, query: string): Promise<unknown[]> {
+  const rows: unknown[] = [];
+  const add = (row: Buffer) => {
+    rows.push(JSON.parse(row.toString()));
+    return null;
+  };
+  await database.query(query, {}, { add });
+  return rows;
+}
+
+test("documents that come, change and go are the same, with their revisions and shapes", async () => {
+  const { leader, follower, catchUp } = await pair();
+  await leader.changeSettings((record) => ({
+    ...record,
+    Revisions: { Default: { Disabled: false, MinimumRevisionsToKeep: 2 } },
+  }));
+  for (let round = 0; round < 4; round++) {
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        leader.put(`things/${n}`, {
+          [`field${n % 5}`]: round,
+          "@metadata": { "@collection": `C${n % 3}` },
+        }),
+      ),
+    );
+    await leader.delete(`things/${round}`);
+    await catchUp();
+    await expectSameContents(leader, follower);
+  }
+  expect(groupsIn(follower)).toBeGreaterThan(4);
+  expect(follower.state.keyspaces.revisions.count).toBeGreaterThan(70);
+});
+
+test("a follower refuses to write, and says that another node does", async () => {
+  const { leader, follower, catchUp } = await pair();
+  await leader.put("a", { n: 1 });
+  await catchUp();
+  for (const write of [
+    () => follower.put("a", { n: 2 }),
+    () => follower.delete("a"),
+    () => follower.changeSettings((record) => record),
+    () => follower.skipEtags(1),
+  ]) {
+    const error = await write().then(
+      () => null,
+      (reason: EngineError) => reason,
+    );
+    expect(error?.code).toBe("not-leader");
+  }
+  expect(await follower.get("a")).toMatchObject({ n: 1 });
+});
+
+test("its listeners are told of the same changes, with the same change vectors", async () => {
+  const { leader, follower, catchUp } = await pair();
+  const told: [Change[], Change[]] = [[], []];
+  leader.state.feed.listen((change) => told[0].push(change));
+  follower.state.feed.listen((change) => told[1].push(change));
+  await leader.put("orders/1", { n: 1, "@metadata": { "@collection": "Orders" } });
+  await leader.put("orders/1", { n: 2, "@metadata": { "@collection": "Orders" } });
+  await leader.delete("orders/1");
+  await catchUp();
+  expect(told[1]).toEqual(told[0]);
+  expect(told[1].map(({ type }) => type)).toEqual(["Put", "Put", "Delete"]);
+});
+
+test("queries of a follower find what was added", async () => {
+  const { leader, follower, catchUp } = await pair();
+  await leader.put("orders/1", { total: 5, "@metadata": { "@collection": "Orders" } });
+  await catchUp();
+  expect(await rowsOf(follower, "from Orders")).toHaveLength(1);
+  await leader.put("orders/2", { total: 7, "@metadata": { "@collection": "Orders" } });
+  await catchUp();
+  expect(await rowsOf(follower, "from Orders order by id() desc limit 1")).toMatchObject([
+    { total: 7 },
+  ]);
+});
+
+test("a damaged group is refused as a whole", async () => {
+  const { leader, carrier, follower, own } = await pair();
+  await leader.put("a", { text: "some text that is long enough" });
+  const [group] = carrier.groups as [CarriedGroup];
+  for (const damage of [10, 24, group.payload.length - 1]) {
+    const payload = Buffer.from(group.payload);
+    payload[damage] = (payload[damage] ?? 0) ^ 1;
+    const added = follow(leader, [{ ...group, payload }], follower, own);
+    await expect(added).rejects.toMatchObject({ code: "record-damaged" });
+  }
+  await expect(
+    follow(leader, [{ ...group, payload: group.payload.subarray(0, -8) }], follower, own),
+  ).rejects.toMatchObject({ code: "record-damaged" });
+  expect(await follower.get("a")).toBe(null);
+  await follow(leader, carrier.groups, follower, own);
+  await expectSameContents(leader, follower);
+});
+
+test("a follower that reads texts of its own gives out no number of a shape", async () => {
+  const { leader, follower, catchUp } = await pair();
+  await leader.put("a", { one: 1 });
+  await catchUp();
+  follower.state.parseText('{"of":"its own"}');
+  expect(follower.state.shapes.count).toBe(leader.state.shapes.count);
+  await leader.put("b", { another: 2 });
+  await catchUp();
+  expect(await follower.get("b")).toMatchObject({ another: 2 });
+  await expectSameContents(leader, follower);
+});
+
+test("a follower that leads goes on with etags, shapes and collections, and the other can follow it", async () => {
+  const { leader, carrier, follower, catchUp } = await pair();
+  await leader.put("a", { one: 1, "@metadata": { "@collection": "First" } });
+  await catchUp();
+  // The same contents, as another log that can lead: the first one has stopped.
+  const second = new GroupList();
+  const next = await open(second, null, leader.databaseId);
+  next.follow();
+  for (const { payload } of carrier.groups) await next.addGroup(payload, () => undefined);
+  const before = second.groups.length;
+  next.lead();
+  await next.put("b", { two: 2, "@metadata": { "@collection": "Second" } });
+  await next.put("a", { one: 3, "@metadata": { "@collection": "First" } });
+  expect(next.state.committedEtag).toBe(leader.state.committedEtag + 2);
+  for (const { payload } of second.groups.slice(before)) await follower.addGroup(payload, () => undefined);
+  expect(await follower.get("b")).toMatchObject({ two: 2 });
+  expect(await follower.getText("a")).toEqual(await next.getText("a"));
+  expect(follower.state.committedEtag).toBe(next.state.committedEtag);
+});
+
+test("after a restart it goes on from its mark", async () => {
+  const folder = `${await newTestFolder()}/follower`;
+  const { leader, carrier, follower, own } = await pair(folder);
+  for (let n = 0; n < 20; n++) await leader.put(`things/${n}`, { n });
+  await leader.flush();
+  await follow(leader, carrier.groups.slice(0, 7), follower, own);
+  await follower.abandon();
+  const again = new FollowingCarrier(7);
+  const reopened = await open(again, folder);
+  reopened.follow();
+  expect(groupsIn(reopened)).toBe(7);
+  await follow(leader, carrier.groups.slice(7), reopened, again);
+  await expectSameContents(leader, reopened);
+});

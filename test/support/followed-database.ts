@@ -1,0 +1,148 @@
+/**
+ * A database and one that follows it: each group of its log is added to the other, which must have the same contents at
+ * the end. What orders and carries the groups between nodes is not part of it.
+ */
+import { expect } from "vitest";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import { markRecord, replicationMarkKey } from "../../engine/keyspaces/replication-marks.ts";
+import type { LogCarrier } from "../../engine/log/log-carrier.ts";
+import { pictureOf } from "./database-picture.ts";
+
+/** A group, and the record of its mark. */
+export interface CarriedGroup {
+  readonly payload: Buffer;
+  readonly mark: Buffer;
+}
+
+/** The number of groups that a database has, by its mark. */
+export function groupsIn(database: OpenDatabase): number {
+  return database.state.keyspaces.replication.get(replicationMarkKey)?.sequence ?? 0;
+}
+
+/** The mark after `sequence` groups. */
+function markAt(sequence: number): Buffer {
+  const hash = sequence.toString(16).padStart(64, "0");
+  return markRecord({ generation: 1, sequence, epoch: 1, hash });
+}
+
+/** Keeps what a log carries, in order. */
+export class GroupList implements LogCarrier {
+  durable(): void {}
+
+  readonly groups: CarriedGroup[] = [];
+
+  #carried = 0;
+
+  sealed(payload: Buffer): void {
+    this.groups.push({ payload: Buffer.from(payload), mark: markAt(this.groups.length + 1) });
+  }
+
+  async carried(): Promise<Buffer> {
+    const { mark } = this.groups[this.#carried++] as CarriedGroup; // as many as were sealed
+    await new Promise((resolve) => setImmediate(resolve));
+    return mark;
+  }
+}
+
+/** The carrier of a log that others write: its frames have the mark of the last group in them. */
+export class FollowingCarrier implements LogCarrier {
+  durable(): void {}
+
+  #mark: Buffer;
+
+  /** `before`: the number of groups that the log has already. */
+  constructor(before = 0) {
+    this.#mark = markAt(before);
+  }
+
+  appended({ mark }: CarriedGroup): void {
+    this.#mark = mark;
+  }
+
+  readonly #sealed: Buffer[] = [];
+
+  sealed(): void {
+    this.#sealed.push(this.#mark);
+  }
+
+  carried(): Promise<Buffer> {
+    return Promise.resolve(this.#sealed.shift() as Buffer); // as many as were sealed
+  }
+}
+
+/** Copies the contents of attachments that `from` refers to and `to` does not. */
+async function copyContents(from: OpenDatabase, to: OpenDatabase): Promise<(() => void)[]> {
+  const releases: (() => void)[] = [];
+  const hashes = new Set<string>();
+  for (const [, { hash }] of from.state.keyspaces.attachments.withPrefix("")) hashes.add(hash);
+  for (const hash of hashes) {
+    const reader = await from.blobs.open(hash);
+    try {
+      const lease = await to.blobs.store(reader.read(0, reader.size));
+      releases.push(() => lease.release());
+    } finally {
+      await reader.close();
+    }
+  }
+  return releases;
+}
+
+/** Adds all groups to `follower`, some of them without waiting for those before. */
+export async function follow(
+  leader: OpenDatabase,
+  groups: readonly CarriedGroup[],
+  follower: OpenDatabase,
+  carrier: FollowingCarrier,
+): Promise<void> {
+  const releases = await copyContents(leader, follower);
+  let before: Promise<void> = Promise.resolve();
+  for (const group of groups) {
+    const appended = new Promise<void>((resolve) => {
+      const added = follower.addGroup(group.payload, () => {
+        carrier.appended(group);
+        resolve();
+      });
+      before = Promise.all([before, added]).then(() => undefined);
+    });
+    await Promise.race([appended, before]);
+  }
+  await before;
+  for (const release of releases) release();
+}
+
+/** The contents of a database, without where its records are in its own files. */
+async function contentsOf(database: OpenDatabase): Promise<object> {
+  const placeless = (rows: readonly object[]) => rows.map((row) => ({ ...row, position: 0 }));
+  const { documents, entries, revisions, counts, committedEtag } = pictureOf(database);
+  return {
+    documents: placeless(documents),
+    entries: Object.fromEntries(
+      Object.entries(entries).map(([name, rows]) => [name, placeless(rows)]),
+    ),
+    revisions: placeless(revisions),
+    counts,
+    committedEtag,
+    shapes: database.state.shapes.count,
+    texts: await textsOf(database),
+  };
+}
+
+/** What clients read of each document. */
+async function textsOf(database: OpenDatabase): Promise<readonly (string | undefined)[]> {
+  const texts: (string | undefined)[] = [];
+  for (const { id } of pictureOf(database).documents as readonly { readonly id: string }[]) {
+    texts.push((await database.getText(id))?.toString());
+  }
+  return texts;
+}
+
+export async function expectSameContents(
+  leader: OpenDatabase,
+  follower: OpenDatabase,
+): Promise<void> {
+  follower.checkInvariants();
+  expect(await contentsOf(follower)).toEqual(await contentsOf(leader));
+  expect(follower.state.keyspaces.replication.get(replicationMarkKey)).toEqual(
+    leader.state.keyspaces.replication.get(replicationMarkKey),
+  );
+}

@@ -1,0 +1,117 @@
+/** A stream in the memory of a test, and the ways of several nodes to it, which can be cut. */
+import { EngineError } from "../../engine/base/errors.ts";
+import type {
+  AppendOutcome,
+  ReplicatedStream,
+  StreamListener,
+} from "../../engine/replication/replicated-stream.ts";
+
+export class MemoryStream {
+  /** The message of sequence 1 is the first. */
+  readonly messages: (Buffer | undefined)[] = [];
+  /** Messages before this one were removed. */
+  first = 1;
+  readonly #followers = new Set<() => void>();
+
+  append(message: Buffer, expectedLast: number): AppendOutcome {
+    if (this.messages.length !== expectedLast) return { kind: "refused" };
+    this.messages.push(Buffer.from(message));
+    for (const tell of this.#followers) tell();
+    return { kind: "stored", sequence: this.messages.length };
+  }
+
+  purgeBelow(sequence: number): void {
+    for (let one = this.first; one < sequence; one++) this.messages[one - 1] = undefined;
+    this.first = Math.max(this.first, sequence);
+  }
+
+  watch(tell: () => void): () => void {
+    this.#followers.add(tell);
+    return () => this.#followers.delete(tell);
+  }
+}
+
+const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** The way of one node to a stream. */
+export class StreamWay implements ReplicatedStream {
+  readonly #stream: MemoryStream;
+  /** Nothing passes. */
+  isCut = false;
+  /** Messages arrive, but no answer does. */
+  isMute = false;
+
+  constructor(stream: MemoryStream) {
+    this.#stream = stream;
+  }
+
+  async append(message: Buffer, expectedLast: number): Promise<AppendOutcome> {
+    const bytes = Buffer.from(message);
+    await soon();
+    if (this.isCut) return await this.#unknown();
+    const outcome = this.#stream.append(bytes, expectedLast);
+    await soon();
+    return this.isMute ? await this.#unknown() : outcome;
+  }
+
+  async #unknown(): Promise<AppendOutcome> {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return { kind: "unknown" };
+  }
+
+  async read(sequence: number): Promise<Buffer | null> {
+    await soon();
+    if (this.isCut || this.isMute) throw unavailable();
+    const message = this.#stream.messages[sequence - 1];
+    return message === undefined ? null : Buffer.from(message);
+  }
+
+  follow(from: number, listener: StreamListener): { stop(): void } {
+    let next = from;
+    let isStopped = false;
+    let isRunning = false;
+    const run = async () => {
+      if (isRunning) return;
+      isRunning = true;
+      await soon();
+      while (!isStopped && next <= this.#stream.messages.length) {
+        if (this.isCut) {
+          isStopped = true;
+          unwatch();
+          listener.interrupted("the way to the stream is cut");
+          return;
+        }
+        next = Math.max(next, this.#stream.first);
+        const sequence = next++;
+        const message = this.#stream.messages[sequence - 1];
+        if (message !== undefined) listener.message(sequence, Buffer.from(message));
+        await soon();
+      }
+      isRunning = false;
+    };
+    const unwatch = this.#stream.watch(() => void run());
+    void run();
+    return {
+      stop: () => {
+        isStopped = true;
+        unwatch();
+      },
+    };
+  }
+
+  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+    await soon();
+    if (this.isCut) throw unavailable();
+    return { first: this.#stream.first, last: this.#stream.messages.length };
+  }
+
+  async purgeBelow(sequence: number): Promise<void> {
+    await soon();
+    if (this.isCut) throw unavailable();
+    this.#stream.purgeBelow(sequence);
+  }
+}
+
+function unavailable(): EngineError {
+  return new EngineError("stream-unavailable", "The way to the stream is cut.");
+}

@@ -1,0 +1,186 @@
+/** Nodes of one process, each with its own copy of one database, which a stream in memory replicates. */
+import { rm } from "node:fs/promises";
+import { expect } from "vitest";
+import { DatabaseReplication } from "../../engine/database/database-replication.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import { LogRestore } from "../../engine/shipping/log-restore.ts";
+import { Shipment } from "../../engine/shipping/shipment.ts";
+import { expectSameContents } from "./followed-database.ts";
+import { MemoryStream, StreamWay } from "./memory-stream.ts";
+
+const databaseId = Buffer.from("0123456789abcdef");
+const heartbeatMs = 50;
+
+export class ReplicatedNode {
+  readonly tag: string;
+  readonly folder: string;
+  readonly way: StreamWay;
+  /** What its replication reported: needs and alarms. */
+  readonly told: string[] = [];
+  /** Does some other node have frames that the stream has no more? */
+  hasFrames = false;
+  /** Where it takes the files of the database from when its own are not enough. */
+  source: () => OpenDatabase | null = () => null;
+  database: OpenDatabase | null = null;
+  #isDown = true;
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(tag: string, folder: string, stream: MemoryStream) {
+    this.tag = tag;
+    this.folder = folder;
+    this.way = new StreamWay(stream);
+  }
+
+  get replication(): DatabaseReplication | null {
+    return this.database?.replication ?? null;
+  }
+
+  /** Does it run, or will it soon? */
+  get isUp(): boolean {
+    return !this.#isDown;
+  }
+
+  get isLeading(): boolean {
+    return this.replication?.role === "leader";
+  }
+
+  async open(): Promise<void> {
+    this.#isDown = false;
+    const environment = nodeEnvironment();
+    const watcher = {
+      roleChanged: () => undefined,
+      needSnapshot: (reason: string) => {
+        this.told.push(`snapshot: ${reason}`);
+        this.#turn = this.#turn.then(() => this.#replaceFiles());
+      },
+      blocked: (reason: string) => void this.told.push(`blocked: ${reason}`),
+      fetchRange: () => Promise.resolve(this.hasFrames ? [] : null),
+    };
+    const replicate = () =>
+      new DatabaseReplication(
+        {
+          stream: this.way,
+          generation: 1,
+          tag: this.tag,
+          standAfterMs: 300 + 60 * (this.tag.charCodeAt(0) - 65),
+          isSeed: true,
+          watcher,
+        },
+        { ...environment, report: (text) => void this.told.push(text) },
+      );
+    const options = { replicate, nodeTag: "A", log: { databaseId } };
+    const database = await OpenDatabase.open(environment, "shop", this.folder, options);
+    database.whenStopped = () => {
+      this.#turn = this.#turn.then(() => this.#openAgain(database));
+    };
+    this.database = database;
+  }
+
+  async #openAgain(stopped: OpenDatabase): Promise<void> {
+    if (this.#isDown) return;
+    this.database = null;
+    await stopped.abandon();
+    await this.open();
+  }
+
+  /** Makes the files anew from those of another node. */
+  async #replaceFiles(): Promise<void> {
+    const from = this.source();
+    if (this.#isDown || from === null) return;
+    await this.database?.abandon();
+    this.database = null;
+    await rm(this.folder, { recursive: true, force: true });
+    const { base, shipment } = Shipment.begin(from.shipped);
+    const restore = new LogRestore(nodeEnvironment(), this.folder, Number.POSITIVE_INFINITY);
+    await restore.add("base", base.bytes);
+    for (const name of base.contents) await restore.addContent(name, shipment.content(name));
+    await restore.finish();
+    base.release();
+    shipment.close();
+    await this.open();
+  }
+
+  /** As by kill -9: nothing more is written, nobody is told. */
+  async kill(): Promise<void> {
+    this.#isDown = true;
+    await this.#turn;
+    this.replication?.close();
+    await this.database?.abandon();
+    this.database = null;
+  }
+
+  async close(): Promise<void> {
+    this.#isDown = true;
+    await this.#turn;
+    await this.database?.close();
+    this.database = null;
+  }
+}
+
+/** Some nodes that hear one another. `stop` them. */
+export class ReplicatedNodes {
+  readonly stream = new MemoryStream();
+  readonly nodes: readonly ReplicatedNode[];
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(folder: string, tags: readonly string[] = ["A", "B", "C"]) {
+    this.nodes = tags.map((tag) => new ReplicatedNode(tag, `${folder}/${tag}`, this.stream));
+    for (const node of this.nodes) {
+      node.source = () => this.nodes.find((one) => one.isLeading)?.database ?? null;
+    }
+    this.#timer = setInterval(() => this.#beat(), heartbeatMs);
+  }
+
+  #beat(): void {
+    const heard = this.nodes.filter(({ way }) => !way.isCut);
+    for (const from of heard) {
+      const { replication } = from;
+      if (replication === null) continue;
+      for (const to of heard) if (to !== from) to.replication?.heard(replication.heartbeat);
+    }
+  }
+
+  /** The only node that leads and can be reached, as soon as there is one. */
+  async leader(): Promise<ReplicatedNode> {
+    let found: ReplicatedNode | undefined;
+    await expect
+      .poll(
+        () => {
+          const leading = this.nodes.filter((node) => node.isLeading && !node.way.isCut);
+          found = leading[0];
+          return leading.length;
+        },
+        { timeout: 15_000, interval: 20 },
+      )
+      .toBe(1);
+    return found as ReplicatedNode; // there is one
+  }
+
+  followers(): ReplicatedNode[] {
+    return this.nodes.filter((node) => node.database !== null && !node.isLeading);
+  }
+
+  /** Waits until all nodes that run have the same contents. */
+  async expectSame(): Promise<void> {
+    const leader = await this.leader();
+    const { database } = leader;
+    if (database === null) throw new Error("a node that leads has a database");
+    await database.flush();
+    for (const node of this.nodes) {
+      if (node === leader || !node.isUp) continue;
+      await expect
+        .poll(() => node.database?.state.committedEtag, { timeout: 15_000, interval: 20 })
+        .toBe(database.state.committedEtag);
+      await expect
+        .poll(() => node.replication?.mark?.sequence, { timeout: 15_000, interval: 20 })
+        .toBe(leader.replication?.mark?.sequence);
+      if (node.database !== null) await expectSameContents(database, node.database);
+    }
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    for (const node of this.nodes) await node.kill();
+  }
+}
