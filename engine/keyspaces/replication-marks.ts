@@ -26,11 +26,18 @@ const valueBytes = markBytes - recordHeaderBytes - replicationMarkKey.length;
 
 /** The record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
-  const key = Buffer.from(replicationMarkKey);
-  const value = Buffer.from(JSON.stringify(mark).padEnd(valueBytes));
+  const value = JSON.stringify(mark).padEnd(valueBytes);
   assert(value.length === valueBytes, "there is room for the numbers of a mark");
   const record = Buffer.alloc(markBytes);
-  EntryKeyspace.encode(record, 0, recordKinds.replicationMark, key, value, 0);
+  EntryKeyspace.encode(
+    record,
+    0,
+    markBytes,
+    recordKinds.replicationMark,
+    replicationMarkKey,
+    value,
+    0,
+  );
   sealRecord(record, 0);
   return record;
 }

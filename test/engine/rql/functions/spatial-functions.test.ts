@@ -324,12 +324,8 @@ describe("a page in the order of distances", () => {
           const whole = await ids(database, text);
           const { outcome } = await query(database, `${text} limit 40, 120`);
           expect(outcome?.totalResults).toBe(whole.length);
-          expect(await ids(database, `${text} limit 0, 120`), text).toEqual(
-            whole.slice(0, 120),
-          );
-          expect(await ids(database, `${text} limit 40, 20`), text).toEqual(
-            whole.slice(40, 60),
-          );
+          expect(await ids(database, `${text} limit 0, 120`), text).toEqual(whole.slice(0, 120));
+          expect(await ids(database, `${text} limit 40, 20`), text).toEqual(whole.slice(40, 60));
         }
       }
     }
