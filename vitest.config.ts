@@ -47,6 +47,7 @@ const slow = [
   "test/server/endpoints/large-replies.test.ts",
   "test/server/limits.test.ts",
   "test/simulation/database-crash.test.ts",
+  "test/simulation/database-damage.test.ts",
   "test/simulation/database-model.test.ts",
 ];
 
