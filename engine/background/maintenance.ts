@@ -180,7 +180,7 @@ export class Maintenance {
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
     throttle.timeShare = dropShare;
     while (!this.#ending.signal.aborted) {
-      const count = tombstones.dropPurged(tombstonesPerStep);
+      const count = tombstones.dropPurged(tombstonesPerStep, this.#passedByAll());
       state.documents.reclaim(numbersPerTombstone * count);
       if (count < tombstonesPerStep) return;
       if (throttle.isDue()) await throttle.yield();

@@ -5,7 +5,7 @@
 import { assert } from "../base/assert.ts";
 import { recordHeaderBytes, recordKinds, sealRecord } from "../base/record.ts";
 import { markBytes } from "../log/log-carrier.ts";
-import { EntryKeyspace } from "./entry-keyspace.ts";
+import { EntryKeyspace, type ValueCodec } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export const replicationMarkKey = "mark";
@@ -24,10 +24,19 @@ export interface ReplicationMark {
 /** Bytes of the value in the record of a mark: the longest, as all have the same length. */
 const valueBytes = markBytes - recordHeaderBytes - replicationMarkKey.length;
 
+/** All values are as long as the longest, in snapshots too: an entry has the length of its record. */
+const codec: ValueCodec<ReplicationMark> = {
+  encode(mark) {
+    const value = JSON.stringify(mark).padEnd(valueBytes);
+    assert(value.length === valueBytes, "there is room for the numbers of a mark");
+    return value;
+  },
+  decode: (bytes, from, to) => JSON.parse(bytes.toString("utf8", from, to)) as ReplicationMark,
+};
+
 /** The record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
-  const value = JSON.stringify(mark).padEnd(valueBytes);
-  assert(value.length === valueBytes, "there is room for the numbers of a mark");
+  const value = codec.encode(mark);
   const record = Buffer.alloc(markBytes);
   EntryKeyspace.encode(
     record,
@@ -43,5 +52,6 @@ export function markRecord(mark: ReplicationMark): Buffer {
 }
 
 export function makeReplicationMarks(dead: DeadRecordListener): EntryKeyspace<ReplicationMark> {
-  return new EntryKeyspace<ReplicationMark>("replication", recordKinds.replicationMark, dead);
+  const { replicationMark } = recordKinds;
+  return new EntryKeyspace<ReplicationMark>("replication", replicationMark, dead, codec);
 }

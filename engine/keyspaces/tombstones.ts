@@ -138,10 +138,12 @@ export class Tombstones {
   }
 
   /**
-   * Removes the oldest purged tombstones, at most `count`. @returns how many; fewer than `count` when none are left.
+   * Removes the oldest purged tombstones, at most `count`. @param passed the etag up to which all followers of this node
+   * are: another node, which decides what is purged, does not know them. @returns how many; fewer than `count` when none
+   * are left.
    */
-  dropPurged(count: number): number {
-    const keys = this.#keysThrough(this.purgedThrough, count);
+  dropPurged(count: number, passed = Number.POSITIVE_INFINITY): number {
+    const keys = this.#keysThrough(Math.min(this.purgedThrough, passed), count);
     for (const key of keys) this.records.drop(key);
     return keys.length;
   }

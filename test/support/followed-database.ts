@@ -122,7 +122,7 @@ async function contentsOf(database: OpenDatabase): Promise<object> {
     revisions: placeless(revisions),
     counts,
     committedEtag,
-    shapes: database.state.shapes.count,
+    shapes: database.state.shapes.loggedCount,
     texts: await textsOf(database),
   };
 }

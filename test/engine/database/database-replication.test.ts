@@ -191,6 +191,72 @@ test("a node that was away for too long, or lost its files, begins with those of
   await all.expectSame();
 });
 
+test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
+  const all = await threeNodes();
+  const leader = databaseOf(await all.leader());
+  const [behind] = all.followers() as [ReplicatedNode];
+  const map = { Name: "Things/All", Maps: [`map("Things", (one) => ({ n: one.n }))`] };
+  await leader.queries.administration.deploy([map], true);
+  for (let n = 0; n < 10; n++) {
+    await leader.put(`things/${n}`, { n, "@metadata": { "@collection": "Things" } });
+  }
+  await all.expectSame();
+  const counted = (node: ReplicatedNode) =>
+    databaseOf(node).queries.indexes.byName("Things/All")?.index.store.liveCount;
+  await expect.poll(() => counted(behind), { timeout: 10_000, interval: 20 }).toBe(10);
+  databaseOf(behind).queries.administration.setPaused(true);
+  for (let n = 0; n < 5; n++) await leader.delete(`things/${n}`);
+  const soon = { timeout: 10_000, interval: 50 };
+  const purged = async () => {
+    await leader.maintenance.cleanTombstones();
+    return leader.state.keyspaces.tombstones.count;
+  };
+  await expect.poll(purged, soon).toBe(0);
+  const { tombstones } = databaseOf(behind).state.keyspaces;
+  await expect.poll(() => tombstones.purgedThrough, soon).toBeGreaterThan(0);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(5);
+  databaseOf(behind).queries.administration.setPaused(false);
+  await expect.poll(() => counted(behind), soon).toBe(5);
+  await databaseOf(behind).maintenance.cleanTombstones();
+  expect(tombstones.count).toBe(0);
+});
+
+test("documents that an index makes are written by the node that leads, and by the next one", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  const definition = {
+    Name: "Totals",
+    Maps: [`map("Things", (one) => ({ kind: one.kind, n: 1 }))`],
+    Reduce:
+      "groupBy((one) => one.kind).aggregate((g) => ({ kind: g.key, n: g.values.reduce((sum, one) => sum + one.n, 0) }))",
+    OutputReduceToCollection: "Totals",
+    PatternForOutputReduceToCollectionReferences: "kinds/{kind}",
+  };
+  const put = (node: ReplicatedNode, id: string, kind: string) =>
+    databaseOf(node).put(id, { kind, "@metadata": { "@collection": "Things" } });
+  await databaseOf(first).queries.administration.deploy([definition], true);
+  for (let n = 0; n < 30; n++) await put(first, `things/${n}`, `kind${n % 3}`);
+  const made = (node: ReplicatedNode) => {
+    const { documents, keyspaces } = databaseOf(node).state;
+    const counts = ["Totals", "Totals/References"].map((name) =>
+      documents.countOfCollection(keyspaces.collections.find(name)),
+    );
+    const index = databaseOf(node).queries.indexes.byName("Totals");
+    return `${counts.join("+")} ${index?.isStale}`;
+  };
+  const soon = { timeout: 15_000, interval: 50 };
+  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("3+3 false");
+  await first.kill();
+  const second = await all.leader();
+  await put(second, "things/new", "kind3");
+  await databaseOf(second).delete("things/0");
+  await expect.poll(() => made(second), soon).toBe("4+4 false");
+  await first.open();
+  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("4+4 false");
+  await all.expectSame();
+});
+
 test("settings of the database take effect on every node, and expiration is done by one", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
