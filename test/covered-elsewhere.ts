@@ -53,6 +53,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",
@@ -317,6 +318,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/spatial/nearest.test.ts": ["engine/spatial/box-tree.ts", "engine/spatial/space.ts"],
   "test/engine/spatial/relations.test.ts": ["engine/spatial/area-locator.ts"],
   "test/engine/spatial/wkt.test.ts": ["engine/spatial/shape.ts"],
+  "test/engine/store/adopted-group.test.ts": ["engine/keyspaces/replication-marks.ts"],
   "test/engine/store/failed-reads.test.ts": [
     "engine/log/failed-read.ts",
     "engine/store/damage-list.ts",
