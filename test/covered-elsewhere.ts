@@ -15,6 +15,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/endpoints/live-figures.test.ts": [
+    "server/replies/index-performance.ts",
+    "server/replies/io-metrics.ts",
+  ],
+  "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
