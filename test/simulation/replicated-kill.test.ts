@@ -79,15 +79,28 @@ async function write(
   }
 }
 
+/** A server that was killed before may still be starting. */
+async function signal(at: number, name: "SIGKILL" | "SIGSTOP"): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      cluster.signal(at, name);
+      return;
+    } catch (error) {
+      if (tries === 50) throw error;
+      await pause(200);
+    }
+  }
+}
+
 const faults: Readonly<
   Record<string, (all: ReplicatedNodes<StreamCutter>, n: number) => Promise<void>>
 > = {
   async "a server is killed"(_, n) {
-    cluster.signal(n % 3, "SIGKILL");
+    await signal(n % 3, "SIGKILL");
     await pause(1_500);
   },
   async "a server is stopped for a while"(_, n) {
-    cluster.signal(n % 3, "SIGSTOP");
+    await signal(n % 3, "SIGSTOP");
     await pause(3_000);
     cluster.signal(n % 3, "SIGCONT");
   },
@@ -110,7 +123,7 @@ const faults: Readonly<
     await node.open();
   },
   async "all servers are killed"() {
-    for (let at = 0; at < 3; at++) cluster.signal(at, "SIGKILL");
+    for (let at = 0; at < 3; at++) await signal(at, "SIGKILL");
     await pause(2_000);
   },
 };
