@@ -48,6 +48,7 @@ const slow = [
   "test/server/limits.test.ts",
   "test/simulation/database-crash.test.ts",
   "test/simulation/database-model.test.ts",
+  "test/simulation/replication-schedules.test.ts",
 ];
 
 /** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
