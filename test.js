@@ -2,13 +2,14 @@
  * `npm test`: checks, builds, runs the tests, and says at the end what it ran, how long each part took, and what it left
  * out. A part that fails ends it.
  *
- * The studio is tested where there is a Chromium: the one of the system, or the one that CHROMIUM names. With
- * VITEST_JSON_REPORT=FILE the counts of all parts are written there.
+ * The studio is tested where there is a Chromium: the one of the system, or the one that CHROMIUM names; several nodes
+ * where there is a nats-server: the one that `node packaging/nats-server.js` makes, one on the path, or the one that
+ * NATS_SERVER names. With VITEST_JSON_REPORT=FILE the counts of all parts are written there.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 
 /** What is run by `.ci/run` or by hand: a script, and what it adds. */
 const leftOut = [
@@ -36,6 +37,14 @@ if (filters.length > 0) leftOut.push(["test:studio", "the studio in a browser"])
 else if (existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"))
   part("studio", ["exec", "--", "vitest", "run", "--mode", "studio"], addCounts);
 else leftOut.push(["test:studio", "the studio in a browser: there is no Chromium here"]);
+if (filters.length > 0) leftOut.push(["test:cluster", "several nodes"]);
+else if (hasNatsServer())
+  part("cluster", ["exec", "--", "vitest", "run", "--mode", "cluster"], addCounts);
+else
+  leftOut.push([
+    "test:cluster",
+    "several nodes: there is no nats-server here (node packaging/nats-server.js makes one)",
+  ]);
 if (process.env.VITEST_JSON_REPORT !== undefined && counts !== undefined)
   writeFileSync(process.env.VITEST_JSON_REPORT, JSON.stringify(counts));
 rmSync(folder, { recursive: true, force: true });
@@ -58,6 +67,13 @@ function part(name, args, told) {
   lines.push(
     `${name.padEnd(8)}  ${status === 0 ? "passed" : "FAILED"}  ${seconds.padStart(4)} s  ${text}`,
   );
+}
+
+function hasNatsServer() {
+  const made = "node_modules/.cache/nats-server-2.15.1/nats-server";
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const paths = folders.map((one) => join(one, "nats-server"));
+  return [process.env.NATS_SERVER ?? made, ...paths].some((path) => existsSync(path));
 }
 
 function addCounts() {

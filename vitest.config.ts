@@ -5,8 +5,9 @@
  * over the wire (test/support/cold.ts);
  * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
  * `vitest run --mode studio` runs those that need a browser;
+ * `vitest run --mode cluster` runs those that need a nats-server (packaging/nats-server.js);
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long;
- * `vitest run --mode dist` runs all that was built but those that need a browser, which is what c8 measures.
+ * `vitest run --mode dist` runs all that was built but those that need a browser or a nats-server, which is what c8 measures.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
  */
 import { readdirSync } from "node:fs";
@@ -54,6 +55,12 @@ const slow = [
 /** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
 const flows = ["test/studio/flows/**/*.test.ts"];
 
+/** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
+const cluster = [
+  "test/server/cluster/nats/jetstream-stream.test.ts",
+  "test/server/cluster/nats/nats.test.ts",
+];
+
 /**
  * Rooms whose tests open no database. Their files share a process and its modules, whose loading takes longer than the
  * tests; what a test changes in the state of a module it puts back.
@@ -77,6 +84,7 @@ export default defineConfig(({ mode }) => {
   const only: Readonly<Record<string, readonly string[]>> = {
     long: [...long, ...slow],
     studio: flows,
+    cluster,
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     dist: names,
   };
@@ -92,11 +100,20 @@ export default defineConfig(({ mode }) => {
               project("shared modules", { include: files(sharing), isolate: false }),
               project("own modules", {
                 include: files(names),
-                exclude: files([...long, ...(mode === "built" ? slow : []), ...flows, ...sharing]),
+                exclude: files([
+                  ...long,
+                  ...(mode === "built" ? slow : []),
+                  ...flows,
+                  ...cluster,
+                  ...sharing,
+                ]),
               }),
             ],
           }
-        : { include: files(only[mode]), exclude: mode === "dist" ? files(flows) : [] }),
+        : {
+            include: files(only[mode]),
+            exclude: mode === "dist" ? files([...flows, ...cluster]) : [],
+          }),
       env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(isCold ? { COLD: "1" } : {}) },
       setupFiles: [
         ...(mode === "dist" ? ["dist/test/support/flush-coverage.js"] : []),

@@ -219,6 +219,11 @@ export {
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type { AnsweringIndex, IndexExplanation, QueryOptions } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
+export type {
+  AppendOutcome,
+  ReplicatedStream,
+  StreamListener,
+} from "./replication/replicated-stream.ts";
 export type { SeriesInclude } from "./rql/analyzed-query.ts";
 export {
   type IncludedCounters,

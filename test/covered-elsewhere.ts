@@ -15,6 +15,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/cluster/nats/jetstream-stream.test.ts": [
+    "server/cluster/nats/nats-link.ts",
+    "server/cluster/nats/stream-follower.ts",
+  ],
+  "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [
     "engine/rql/better-index.ts",

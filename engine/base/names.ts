@@ -167,11 +167,11 @@ export function checkIndexName(name: string): void {
 /** The tag of a node that was given none. */
 export const nodeTagDefault = "A";
 
-const tagPattern = /^[A-Z]{1,4}$/;
+export const nodeTagPattern = /^[A-Z]{1,4}$/;
 
 /** @throws EngineError invalid-argument when the tag is not one to four letters from A to Z, as in RavenDB */
 export function checkNodeTag(tag: string): void {
-  if (tagPattern.test(tag)) return;
+  if (nodeTagPattern.test(tag)) return;
   throw new EngineError(
     "invalid-argument",
     `The node tag '${tag.slice(0, 100)}' is not one to four letters from A to Z`,

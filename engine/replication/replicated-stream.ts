@@ -18,6 +18,11 @@ export type AppendOutcome =
 export interface StreamListener {
   /** In order, but may begin above the sequence that was asked for, or pass over some. `bytes` belongs to the callee. */
   message(sequence: number, bytes: Buffer): void;
+  /**
+   * Asked after each message: the next one comes when this resolves; undefined: it may come. Must not reject. Without it
+   * a listener takes messages as fast as they come; with it the stream stays where it is meanwhile.
+   */
+  room?(): Promise<void> | undefined;
   /** Nothing more comes: follow again. */
   interrupted(reason: string): void;
 }

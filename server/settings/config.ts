@@ -10,6 +10,7 @@ import { folderSilenceMsMin } from "../../engine/base/limits.ts";
 import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
 import type { WorkLimits } from "../../engine/base/work-budget.ts";
 import type { ScriptSettings } from "../../engine/engine.ts";
+import { type ClusterSettings, readCluster } from "./cluster-settings.ts";
 import { foreignSetting } from "./foreign-settings.ts";
 import {
   type AuditSettings,
@@ -33,6 +34,8 @@ export interface Config {
   readonly publicTcpUrl: URL | undefined;
   /** This node's tag in change vectors and replies. */
   readonly nodeTag: string;
+  /** How logs are replicated; undefined: this is a single node. */
+  readonly cluster: ClusterSettings | undefined;
   readonly dataFolder: string;
   readonly runInMemory: boolean;
   readonly studioPath: string | undefined;
@@ -153,6 +156,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     publicServerUrl: readUrl("PublicServerUrl", text("PublicServerUrl")),
     publicTcpUrl: readUrl("PublicServerUrl.Tcp", text("PublicServerUrl.Tcp")),
     nodeTag: readNodeTag(text("Cluster.NodeTag") ?? nodeTagDefault),
+    cluster: readCluster(text),
     dataFolder: text("DataDir") || "./data",
     runInMemory: readBool("RunInMemory", text("RunInMemory")),
     studioPath: text("Studio.Path") || undefined,

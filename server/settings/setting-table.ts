@@ -18,6 +18,7 @@ export interface Setting {
   /** The heading in docs/settings.md. */
   readonly group:
     | "Addresses"
+    | "Cluster"
     | "Data"
     | "Certificates"
     | "Logs and monitoring"
@@ -67,6 +68,76 @@ export const settingTable = {
     fallback: nodeTagDefault,
     about:
       "the name of this node in change vectors, server-made ids and replies: one to four letters from A to Z",
+  },
+  "Cluster.Routes": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about:
+      "host:port where the nats-server of each node listens for the others, separated by commas: one is started for this node",
+  },
+  "Cluster.Nats.Route": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "the one of Cluster.Routes that is this node's",
+  },
+  "Cluster.Nats.Path": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "the file of nats-server, 2.15.1 or newer",
+  },
+  "Cluster.Nats.Url": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about:
+      "servers of NATS that run by themselves, nats://host:port, separated by commas, instead of Cluster.Routes",
+  },
+  "Cluster.Nats.User": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "who Jackdaw is to those servers",
+  },
+  "Cluster.Nats.Password": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    isSecret: true,
+    about: "the password of that user",
+  },
+  "Cluster.Nats.SystemUser": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "a user of their system account, who may ask for the state of all replicas",
+  },
+  "Cluster.Nats.SystemPassword": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    isSecret: true,
+    about: "the password of that user",
+  },
+  "Cluster.Nats.CertificatePath": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "the certificate, PEM, that this node shows to servers of NATS",
+  },
+  "Cluster.Nats.KeyPath": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "its private key, PEM",
+  },
+  "Cluster.Nats.CaPath": {
+    group: "Cluster",
+    kind: "text",
+    fallback: undefined,
+    about: "the authority that has issued the certificates of the others, PEM",
   },
   "Studio.Path": {
     group: "Addresses",

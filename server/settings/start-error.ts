@@ -22,6 +22,7 @@ export const exitCodes = {
   "data-folder-lost": 22,
   "data-folder-read-only": 23,
   "data-folder-parent": 24,
+  "nats-unusable": 25,
 } as const;
 
 export type StartFailure = keyof typeof exitCodes;

@@ -1,0 +1,261 @@
+/**
+ * Looks for damaged replicas of streams in what each server of NATS says of its own (`JSZ`). JetStream does not look
+ * itself: a replica that has lost messages serves the holes, and can be elected. Pure.
+ *
+ * Invariants:
+ * - A replica is judged by its own server alone, so that no leader speaks for others; only whether it is current is told
+ *   by the leader.
+ * - A server that does not answer is a problem, not a clean one.
+ */
+import { isObject } from "./stream-answers.ts";
+import { streamIdOf } from "./stream-settings.ts";
+
+export type ProblemKind =
+  /** Messages are missing within the replica. */
+  | "hole"
+  /** It has the same sequences as others and other contents. */
+  | "differs"
+  /** It is not up to date, which passes by itself unless it lasts. */
+  | "behind"
+  /** A server does not answer, or has no replica where there should be one. */
+  | "missing"
+  /** A server does not write every append to disk before it is acknowledged. */
+  | "unsafe";
+
+export interface StreamProblem {
+  /** "" when it is of the server. */
+  readonly stream: string;
+  readonly server: string;
+  readonly kind: ProblemKind;
+  /** In words, for the operator. */
+  readonly problem: string;
+}
+
+/** One replica, as its server says. */
+export interface Replica {
+  readonly server: string;
+  readonly first: number;
+  readonly last: number;
+  readonly messages: number;
+  readonly bytes: number;
+  readonly deleted: number;
+  /** The folder of its raft log is named so. */
+  readonly raftGroup: string | undefined;
+}
+
+export interface ScrubbedStream {
+  readonly name: string;
+  /** The server that leads it, as most of those say that have one; undefined: none. */
+  readonly leader: string | undefined;
+  readonly replicaCount: number;
+  readonly replicas: readonly Replica[];
+  /** Servers whose replica is up to date, as the leader says, itself among them. */
+  readonly current: ReadonlySet<string>;
+}
+
+export interface ServerView {
+  readonly server: string;
+  readonly version: string;
+  readonly syncsAlways: boolean;
+  /** Servers that it knows to be in its cluster. */
+  readonly clusterSize: number;
+  readonly streams: readonly StreamView[];
+}
+
+interface StreamView {
+  readonly name: string;
+  readonly leader: string | undefined;
+  readonly replicaCount: number;
+  readonly replica: Replica;
+  /** Of the others, as this server sees them. */
+  readonly current: readonly string[];
+}
+
+/** What one server says. @throws TypeError, SyntaxError when that is something else */
+export function readServerView(bytes: Buffer): ServerView {
+  const answer = JSON.parse(bytes.toString()) as unknown;
+  const { server, data } = objectOf(answer, "the answer");
+  const { name, ver } = objectOf(server, "server");
+  const { config, account_details: accounts, meta_cluster: meta } = objectOf(data, "data");
+  const { sync_always } = objectOf(config, "config");
+  const details = listOf(accounts).flatMap((account) =>
+    listOf(objectOf(account, "an account")["stream_detail"]),
+  );
+  return {
+    server: String(name),
+    version: String(ver),
+    syncsAlways: sync_always === true,
+    clusterSize: isObject(meta) ? numberOf(meta["cluster_size"]) : 1,
+    streams: details
+      .map((detail) => streamView(String(name), objectOf(detail, "a stream")))
+      .filter(({ name: stream }) => streamIdOf(stream) !== null),
+  };
+}
+
+function streamView(server: string, detail: Readonly<Record<string, unknown>>): StreamView {
+  const state = objectOf(detail["state"], "state");
+  const config = isObject(detail["config"]) ? detail["config"] : {};
+  const cluster = isObject(detail["cluster"]) ? detail["cluster"] : {};
+  const { leader } = cluster;
+  const group = detail["stream_raft_group"];
+  const others = listOf(cluster["replicas"]).map((one) => objectOf(one, "a replica"));
+  return {
+    name: String(detail["name"]),
+    // A server that stands alone leads everything.
+    leader: typeof leader === "string" ? leader : others.length === 0 ? server : undefined,
+    replicaCount: numberOf(config["num_replicas"]) || 1,
+    replica: {
+      server,
+      first: numberOf(state["first_seq"]),
+      last: numberOf(state["last_seq"]),
+      messages: numberOf(state["messages"]),
+      bytes: numberOf(state["bytes"]),
+      deleted: numberOf(state["num_deleted"]),
+      raftGroup: typeof group === "string" ? group : undefined,
+    },
+    current: others
+      .filter((one) => one["current"] === true && one["offline"] !== true)
+      .map((one) => String(one["name"])),
+  };
+}
+
+/** The streams of all servers together. */
+export function joinViews(views: readonly ServerView[]): ScrubbedStream[] {
+  const byName = new Map<string, StreamView[]>();
+  for (const { streams } of views) {
+    for (const stream of streams) {
+      const same = byName.get(stream.name) ?? [];
+      same.push(stream);
+      byName.set(stream.name, same);
+    }
+  }
+  return [...byName].map(([name, same]) => {
+    const leader = mostNamed(same.map((one) => one.leader));
+    const led = same.find((one) => one.replica.server === leader);
+    return {
+      name,
+      leader,
+      replicaCount: Math.max(...same.map(({ replicaCount }) => replicaCount)),
+      replicas: same.map(({ replica }) => replica),
+      current: new Set(led === undefined || leader === undefined ? [] : [leader, ...led.current]),
+    };
+  });
+}
+
+/** `knownCount`: how many servers there should be at least. */
+export function problemsOf(views: readonly ServerView[], knownCount: number): StreamProblem[] {
+  const serverCount = Math.max(knownCount, ...views.map(({ clusterSize }) => clusterSize));
+  const problems: StreamProblem[] = views
+    .filter(({ syncsAlways }) => !syncsAlways)
+    .map(({ server }) => ({
+      stream: "",
+      server,
+      kind: "unsafe",
+      problem: "it does not have sync_interval: always, so a crash may take what was acknowledged",
+    }));
+  if (views.length < serverCount) {
+    const problem = `only ${views.length} of ${serverCount} servers of NATS answer`;
+    problems.push({ stream: "", server: "", kind: "missing", problem });
+  }
+  for (const stream of joinViews(views)) problems.push(...problemsOfStream(stream));
+  return problems;
+}
+
+function problemsOfStream(stream: ScrubbedStream): StreamProblem[] {
+  const problems: StreamProblem[] = [];
+  const add = (server: string, kind: ProblemKind, problem: string) =>
+    problems.push({ stream: stream.name, server, kind, problem });
+  if (stream.replicas.length < stream.replicaCount) {
+    const told = `${stream.replicas.length} of ${stream.replicaCount} replicas are there`;
+    add("", "missing", told);
+  }
+  for (const replica of stream.replicas) {
+    const hole = holeOf(replica);
+    if (hole !== null) add(replica.server, "hole", hole);
+    else if (differsFromMost(replica, stream.replicas)) {
+      const told = `it has ${replica.bytes} bytes in ${replica.first} to ${replica.last}, others have not`;
+      add(replica.server, "differs", told);
+    } else if (stream.leader !== undefined && !stream.current.has(replica.server)) {
+      add(replica.server, "behind", `it is at ${replica.last} and not up to date`);
+    }
+  }
+  return problems;
+}
+
+/** What is missing within a replica, in words; null: nothing. */
+export function holeOf({ first, last, messages, deleted }: Replica): string | null {
+  if (deleted > 0) return `${deleted} messages between ${first} and ${last} are missing`;
+  const expected = messages === 0 ? 0 : last - first + 1;
+  if (messages === expected) return null;
+  return `it has ${messages} messages between ${first} and ${last}, and should have ${expected}`;
+}
+
+/** Does it differ from two others, which agree, in what they hold of the same sequences? */
+function differsFromMost(one: Replica, all: readonly Replica[]): boolean {
+  const same = all.filter(
+    (other) => other.first === one.first && other.last === one.last && holeOf(other) === null,
+  );
+  const sizes = same.map(({ bytes }) => bytes);
+  const alike = sizes.filter((bytes) => bytes === one.bytes).length;
+  return sizes.length > 2 * alike;
+}
+
+export interface RepairPlan {
+  /** The server whose replica is to be wiped. */
+  readonly server: string;
+  /** Where leadership must be before; undefined: it is at a clean one. */
+  readonly leadTo: string | undefined;
+  readonly raftGroup: string | undefined;
+}
+
+/**
+ * How the replica of `server` can be wiped so that it comes back from the others; in words why not, when that would risk
+ * the last good ones: two others that are clean and current must be there.
+ */
+export function planRepair(
+  views: readonly ServerView[],
+  name: string,
+  server: string,
+): RepairPlan | string {
+  const stream = joinViews(views).find((one) => one.name === name);
+  const replica = stream?.replicas.find((one) => one.server === server);
+  if (stream === undefined || replica === undefined) return `${server} has no replica of ${name}`;
+  if (stream.leader === undefined) return `nobody leads ${name} at the moment`;
+  const good = stream.replicas.filter(
+    (one) =>
+      one.server !== server &&
+      holeOf(one) === null &&
+      !differsFromMost(one, stream.replicas) &&
+      stream.current.has(one.server),
+  );
+  if (good.length < 2) {
+    return `only ${good.length} other replicas of ${name} are clean and up to date, and two must be`;
+  }
+  const isLedWell = good.some((one) => one.server === stream.leader);
+  return {
+    server,
+    leadTo: isLedWell ? undefined : good[0]?.server,
+    raftGroup: replica.raftGroup,
+  };
+}
+
+function mostNamed(names: readonly (string | undefined)[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of names) {
+    if (name !== undefined && name !== "") counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
+}
+
+function objectOf(value: unknown, name: string): Readonly<Record<string, unknown>> {
+  if (isObject(value)) return value;
+  throw new TypeError(`${name} of JSZ is not an object`);
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" ? value : 0;
+}
