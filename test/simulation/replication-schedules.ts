@@ -320,7 +320,10 @@ export class Schedule {
     const { id, isContent, isBarrier } = proposal;
     this.note(() => `${node.tag} settles ${id}: ${settlement} ${mark?.sequence ?? ""}`);
     if (settlement === "lost") {
-      check(!this.#truth.ids.has(id), () => `${id} is in the chain, and said to be lost`);
+      check(
+        this.#hasLost || !this.#truth.ids.has(id),
+        () => `${id} is in the chain, and said to be lost`,
+      );
       this.#lost.add(id);
     }
     if (settlement !== "committed") return;
