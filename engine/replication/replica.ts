@@ -418,7 +418,7 @@ export class Replica implements ReplicaInputs {
     if (this.#role === "leader") {
       // The stream says whether this node is replaced, or has lost something.
       if (isLeader || applied > end) {
-        this.#isDoubted = isLeader && epoch > this.#chain.epoch;
+        if (isLeader && epoch > this.#chain.epoch) this.#isDoubted = true;
         this.#probe();
         this.#readNext();
       }
