@@ -50,6 +50,7 @@ const slow = [
   "test/simulation/database-crash.test.ts",
   "test/simulation/database-damage.test.ts",
   "test/simulation/database-model.test.ts",
+  "test/simulation/replication-schedules.test.ts",
 ];
 
 /** In both: `npm test` takes samples of what `--mode long` does more of. */

@@ -56,8 +56,11 @@ export const replicaRetryMs = 100;
 export const replicaProbeMs = 5_000;
 /** Milliseconds that a leader trusts the stream to have its last frame still: less than others wait before they stand. */
 export const replicaVerifiedMs = 1_000;
-/** Milliseconds that a frame of the own log must be missing in the stream before the stream is believed to have lost it. */
-export const replicaMissingMs = 15_000;
+/**
+ * Milliseconds that a frame of the own log must be missing in the stream before the stream is believed to have lost it. More
+ * than `replicaStallMs`: a leader behind which the stream was trimmed follows again, and finds that out.
+ */
+export const replicaMissingMs = 30_000;
 /** Milliseconds without progress, while others are known to have more, after which a follower follows again, then asks. */
 export const replicaBehindMs = 2_000;
 /** Milliseconds without progress after which a leader stops leading, and says what is open that it is unknown. */
@@ -292,5 +295,6 @@ export const largeRecordBytes = 128 * 1024;
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");
+assert(replicaStallMs < replicaMissingMs, "a leader that cannot go on follows before it stops");
 assert(backgroundSliceMs <= sliceMs, "what nobody waits for holds nobody up");
 assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

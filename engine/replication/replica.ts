@@ -130,6 +130,7 @@ export class Replica implements ReplicaInputs {
   readonly #checkpoints: Checkpoint[] = [];
   /** How often in a row, and since when, the last valid frame was missing in the stream. */
   #misses = 0;
+  #missing = 0;
   #missingSince = 0;
 
   constructor(options: ReplicaOptions, effects: ReplicaEffects) {
@@ -417,7 +418,7 @@ export class Replica implements ReplicaInputs {
     if (this.#role === "leader") {
       // The stream says whether this node is replaced, or has lost something.
       if (isLeader || applied > end) {
-        this.#isDoubted = isLeader && epoch > this.#chain.epoch;
+        if (isLeader && epoch > this.#chain.epoch) this.#isDoubted = true;
         this.#probe();
         this.#readNext();
       }
@@ -769,7 +770,11 @@ export class Replica implements ReplicaInputs {
   }
 
   #missed(sequence: number): void {
-    if (this.#misses === 0) this.#missingSince = this.#now;
+    if (this.#misses === 0 || sequence !== this.#missing) {
+      this.#missing = sequence;
+      this.#missingSince = this.#now;
+      this.#misses = 0;
+    }
     this.#misses++;
     if (this.#misses < missesMin || this.#now - this.#missingSince < replicaMissingMs) return;
     this.#block(`the stream does not have frame ${sequence} of the own log: it lost what it had`);

@@ -105,8 +105,6 @@ class Node implements ReplicaEffects {
   cursor = 0;
   isFollowed = false;
   isLeading = false;
-  /** Has it started since the stream lost something? */
-  hasForgotten = false;
   /** What its log has, in memory and on the disk: the first `durable` of them survive a crash for certain. */
   kept: Kept[];
   durable: number;
@@ -308,8 +306,8 @@ export class Schedule {
       check(this.#before.get(id) === before, () => `${node.tag} has ${id} after ${before}`);
     }
     this.#before.set(id, before);
-    check(!this.#lost.has(id), () => `${id} was lost, and ${node.tag} has it`);
     if (this.#hasLost) return;
+    check(!this.#lost.has(id), () => `${id} was lost, and ${node.tag} has it`);
     const expected = this.#truth.kept[at];
     check(expected?.id === id, () => `${node.tag} keeps ${id} at ${at}, not ${expected?.id}`);
     check(isSameMark(expected?.mark, mark), () => `${node.tag} has another mark of ${id}`);
@@ -322,7 +320,10 @@ export class Schedule {
     const { id, isContent, isBarrier } = proposal;
     this.note(() => `${node.tag} settles ${id}: ${settlement} ${mark?.sequence ?? ""}`);
     if (settlement === "lost") {
-      check(!this.#truth.ids.has(id), () => `${id} is in the chain, and said to be lost`);
+      check(
+        this.#hasLost || !this.#truth.ids.has(id),
+        () => `${id} is in the chain, and said to be lost`,
+      );
       this.#lost.add(id);
     }
     if (settlement !== "committed") return;
@@ -469,13 +470,13 @@ export class Schedule {
   /** Is the node answered by a server that is behind? */
   #isStale(node: Node, what: "reads" | "again" | "messages"): boolean {
     const left = node.staleLeft;
+    // Two answers that are not follow.
     if (left[what] > 0) {
       left[what]--;
-      return left[what] > 0;
+      return left[what] > 1;
     }
     if (!this.random.chance(this.#weather.stale)) return false;
-    // One answer that is not follows.
-    left[what] = 1 + this.random.below(4);
+    left[what] = 2 + this.random.below(3);
     node.view = Math.max(0, this.#truth.last - this.random.below(6));
     return true;
   }
@@ -565,7 +566,8 @@ export class Schedule {
       const verdict = this.#truth.isValid(last + 1) ? "valid" : "void";
       return `stream ${last + 1}: type ${frame?.type} epoch ${frame?.epoch} ${verdict} ${id ?? ""}`;
     });
-    check(id === null || !this.#lost.has(id), () => `${id} was lost, and is in the chain`);
+    const isLost = !this.#hasLost && id !== null && this.#lost.has(id);
+    check(!isLost, () => `${id} was lost, and is in the chain`);
     return true;
   }
 
@@ -645,7 +647,6 @@ export class Schedule {
 
   #restart(node: Node): void {
     this.note(() => `${node.tag} starts with ${node.kept.length}`);
-    node.hasForgotten = this.#hasLost;
     node.start();
   }
 
@@ -797,8 +798,8 @@ export class Schedule {
       return;
     }
     const { kept } = this.#truth;
-    // What one that has started since knows of the stream is its own mark: another one must have raised the alarm.
-    if (node.hasForgotten && this.#nodes.some(({ stopReason }) => stopReason !== null)) return;
+    // A loss can be filled in its very moment, by what others have under way: then others stop and raise the alarm.
+    if (this.#nodes.some(({ stopReason }) => stopReason !== null)) return;
     const differs = node.kept.findIndex(({ id }, at) => kept[at]?.id !== id);
     check(differs < 0, () => `${node.tag} goes on with what the stream lost, from ${differs} on`);
   }

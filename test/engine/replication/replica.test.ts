@@ -363,6 +363,7 @@ test("a leader that hears a leader of a later epoch asks the stream, and resigns
   bench.answerReads();
   expect(bench.replica.role).toBe("leader");
   bench.replica.heard({ tag: "B", role: "leader", epoch: 2, applied: 0 });
+  bench.replica.heard({ tag: "C", role: "follower", epoch: 2, applied: 9 });
   bench.answerReads();
   expect(bench.replica.role).toBe("follower");
 });
