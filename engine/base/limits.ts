@@ -54,6 +54,8 @@ export const unappliedBytesMax = 64 * 1024 * 1024;
 export const replicaRetryMs = 100;
 /** Milliseconds between comparisons of a node's last frame with the stream's. */
 export const replicaProbeMs = 5_000;
+/** Milliseconds that a leader trusts the stream to have its last frame still: less than others wait before they stand. */
+export const replicaVerifiedMs = 1_000;
 /** Milliseconds that a frame of the own log must be missing in the stream before the stream is believed to have lost it. */
 export const replicaMissingMs = 15_000;
 /** Milliseconds without progress, while others are known to have more, after which a follower follows again, then asks. */

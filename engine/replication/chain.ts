@@ -17,7 +17,7 @@
  * *broken*, for this node, and it stops.
  *
  * Invariants:
- * - `hash`, `epoch` and `tip` are of the last valid frame; `position`, of the last frame, valid or void.
+ * - `hash`, `epoch` and `tip` are of the last valid frame; `position` and `lastHash`, of the last one, valid or void.
  * - After a void frame only an EPOCH frame is valid.
  * - A group whose last frame has not come when an EPOCH frame comes is dropped.
  */
@@ -67,6 +67,8 @@ export class Chain {
   tip: number;
   epoch: number;
   hash: string;
+  /** Of the frame at `position`. */
+  lastHash: string;
   /** Void frames since the last valid one. */
   #voids = 0;
   /** Payloads of the parts of a group that is not complete. */
@@ -83,6 +85,7 @@ export class Chain {
     this.tip = this.position;
     this.epoch = mark?.epoch ?? 0;
     this.hash = mark?.hash ?? zeroHash;
+    this.lastHash = this.hash;
   }
 
   /** Of the last valid frame of this generation. */
@@ -111,6 +114,7 @@ export class Chain {
   /** Takes the frame at the next position, on which the verdict was "void". */
   skip(frame: Frame): void {
     this.position = frame.sequence;
+    this.lastHash = frame.hash;
     this.#voids++;
   }
 
@@ -119,6 +123,7 @@ export class Chain {
     this.position = frame.sequence;
     this.tip = frame.sequence;
     this.hash = frame.hash;
+    this.lastHash = frame.hash;
     this.epoch = frame.epoch;
     this.#voids = 0;
     switch (frame.type) {

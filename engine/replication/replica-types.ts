@@ -119,7 +119,7 @@ export interface ReplicaEffects {
 export interface ReplicaInputs {
   /** Once, before all others. Times are milliseconds of a clock that never goes back. */
   start(nowMs: number): void;
-  /** Ten times a second or so. */
+  /** Ten times a second, and before any other input that comes more than 200 ms after the last tick. */
   tick(nowMs: number): void;
   /** Of the subscription `id`. `bytes` belongs to the replica. */
   message(id: number, sequence: number, bytes: Buffer): void;

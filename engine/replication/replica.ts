@@ -18,8 +18,8 @@
  * Invariants:
  * - A proposal is settled as committed when the frames before it are known to be in the chain, and its own are stored.
  * - Under one epoch, a place has one frame: nothing is appended for another place because an append failed.
- * - Nothing is appended before the stream was seen to hold this node's last valid frame, or what follows it; nor while
- *   another node says that it has applied more than this one has read.
+ * - A node stands when the stream has just shown that it has this node's last valid frame, and when no other node says
+ *   that it has applied more than this one has read. It serves when the stream has shown that frame again behind the fence.
  * - It goes on from the last valid frame, or stops: nothing is passed over.
  */
 import { assert } from "../base/assert.ts";
@@ -30,6 +30,7 @@ import {
   replicaProbeMs,
   replicaRetryMs,
   replicaStallMs,
+  replicaVerifiedMs,
   unappliedBytesMax,
 } from "../base/limits.ts";
 import { AppendWindow, type InFlight } from "./append-window.ts";
@@ -56,6 +57,13 @@ import type {
 import type { AppendOutcome } from "./replicated-stream.ts";
 import { UnappliedBytes } from "./unapplied-bytes.ts";
 
+interface Checkpoint {
+  readonly sequence: number;
+  readonly hash: string;
+}
+
+const checkpointsMax = 8;
+
 /** Times that something must be missing in a row before it is believed: a server of the stream may be behind. */
 const missesMin = 5;
 
@@ -80,8 +88,6 @@ export class Replica implements ReplicaInputs {
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
-  /** Since it last left leading to others: was its last valid frame, or what follows it, seen in the stream? */
-  #isAnchored = false;
   /** What other nodes say that they have applied. */
   readonly #appliedByOthers = new Map<string, number>();
 
@@ -90,6 +96,8 @@ export class Replica implements ReplicaInputs {
   #claimToken = 0;
   /** Its EPOCH frame is in the chain, and the own log has to catch up. */
   #isFenced = false;
+  /** The frame before that, until the stream has shown that it still has it. */
+  #fencedOn: Checkpoint | null = null;
   readonly #sent = new Map<number, InFlight>();
   /** The read of the next position. */
   #readToken = 0;
@@ -100,8 +108,12 @@ export class Replica implements ReplicaInputs {
   /** How often in a row the stream refused what is claimed, and had nothing at that position. */
   #hidden = 0;
   #isRefused = false;
+  /** Does another node say that it leads in a later epoch? */
+  #isDoubted = false;
   /** When the stream last took something of what is open. */
   #progressAt = 0;
+  /** When the stream was last known to have the last valid frame. */
+  #verifiedAt = 0;
 
   /** The stream passed over frames up to this one; 0: over none that it knows. */
   #gapEnd = 0;
@@ -110,10 +122,12 @@ export class Replica implements ReplicaInputs {
   /** Since when others are known to have more, without anything coming. */
   #behindSince: number | null = null;
 
-  /** The read by which it compares the last valid frame with the stream's. */
+  /** The read by which it compares a frame with the stream's: the last one, then one of the checkpoints. */
   #probeToken = 0;
-  #probed: { readonly sequence: number; readonly hash: string } = { sequence: 0, hash: "" };
+  #probed: Checkpoint = { sequence: 0, hash: "" };
   #probeAt = 0;
+  /** Frames that the stream had: what begins epochs, and what was the last one for some time. */
+  readonly #checkpoints: Checkpoint[] = [];
   /** How often in a row, and since when, the last valid frame was missing in the stream. */
   #misses = 0;
   #missingSince = 0;
@@ -186,10 +200,9 @@ export class Replica implements ReplicaInputs {
       this.#appendAgain();
     }
     if (this.#followAt !== null && this.#now >= this.#followAt) this.#follow();
-    if (this.#now >= this.#probeAt) this.#probe();
+    if (this.#now >= this.#probeAt || this.#mayStand()) this.#probe();
     if (this.#role === "follower") {
       this.#watchForMore();
-      if (this.#mayStand()) this.#stand();
     }
     if (this.#role === "leader" && this.#isStalled()) {
       this.#effects.alarm(
@@ -358,12 +371,13 @@ export class Replica implements ReplicaInputs {
       this.#block(`frame ${frame.sequence} is of this node's epoch, and not its own`);
       return;
     }
+    const before = { sequence: this.#chain.position, hash: this.#chain.lastHash };
     const { delivery, epoch } = this.#chain.take(frame);
-    this.#isAnchored = true;
     this.#progressed();
+    if (epoch !== null) this.#remember(frame);
     if (delivery !== null) this.#deliver(delivery);
     if (isClaim) {
-      this.#claimed(frame);
+      this.#claimed(frame, before);
       return;
     }
     if (this.#claim?.type === frameTypes.genesis) this.#dropClaim();
@@ -403,6 +417,7 @@ export class Replica implements ReplicaInputs {
     if (this.#role === "leader") {
       // The stream says whether this node is replaced, or has lost something.
       if (isLeader || applied > end) {
+        this.#isDoubted = isLeader && epoch > this.#chain.epoch;
         this.#probe();
         this.#readNext();
       }
@@ -410,7 +425,7 @@ export class Replica implements ReplicaInputs {
     }
     if (!isLeader) return;
     this.#postpone(1);
-    if (this.#claim?.type === frameTypes.epoch && epoch >= this.#claim.epoch) this.#withdraw();
+    if (this.#claim?.type === frameTypes.epoch) this.#withdraw();
     if (this.#leaderTag === tag || this.#isFenced) return;
     this.#leaderTag = tag;
     this.#announce();
@@ -420,13 +435,11 @@ export class Replica implements ReplicaInputs {
   #postpone(times: number): void {
     const until = this.#now + times * this.#options.standAfterMs;
     this.#standAt = Math.max(this.#standAt, until);
-    this.#isAnchored = false;
-    this.#probeAt = Math.min(this.#probeAt, this.#standAt);
   }
 
   #mayStand(): boolean {
     if (this.#now < this.#standAt || this.#claim !== null) return false;
-    if (!this.#isAnchored || this.#chain.position === 0) return false;
+    if (this.#chain.position === 0) return false;
     if (this.#isPaused || this.#isAskingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
   }
@@ -443,6 +456,7 @@ export class Replica implements ReplicaInputs {
   #fenceAgain(): void {
     if (this.#claim !== null) return;
     this.#isFenced = false;
+    this.#fencedOn = null;
     this.#sent.clear();
     this.#window.rewind();
     this.#claim = this.#epochFrame();
@@ -475,23 +489,24 @@ export class Replica implements ReplicaInputs {
   }
 
   /** Its claim is in the chain. */
-  #claimed(frame: Frame): void {
+  #claimed(frame: Frame, before: Checkpoint): void {
     this.#dropClaim();
     if (frame.type === frameTypes.genesis) return;
     this.#leaderTag = this.#options.tag;
     this.#progressAt = this.#now;
-    if (this.#role === "leader") {
-      this.#announce();
-      this.#pump();
-      return;
-    }
-    this.#isFenced = true;
-    this.#serveWhenApplied();
+    this.#verifiedAt = this.#now;
+    this.#isFenced = this.#role === "candidate";
+    this.#fencedOn = before;
+    // An answer under way is older than the fence.
+    this.#probeToken = 0;
+    this.#probe();
   }
 
   #serveWhenApplied(): void {
-    if (!this.#isFenced || !this.#unapplied.isEmpty) return;
+    if (!this.#isFenced || this.#fencedOn !== null || !this.#unapplied.isEmpty) return;
     this.#isFenced = false;
+    this.#fencedOn = null;
+    this.#isDoubted = false;
     this.#role = "leader";
     this.#stopFollowing();
     this.#announce();
@@ -505,6 +520,7 @@ export class Replica implements ReplicaInputs {
   #withdraw(): void {
     this.#dropClaim();
     this.#isFenced = false;
+    this.#fencedOn = null;
     if (this.#role !== "candidate") return;
     this.#role = "follower";
     this.#announce();
@@ -523,7 +539,7 @@ export class Replica implements ReplicaInputs {
   }
 
   #pump(): void {
-    if (this.#claim !== null) return;
+    if (this.#claim !== null || this.#fencedOn !== null) return;
     if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
     const { generation, epoch, position: sequence, hash: previous } = this.#chain;
     const after = { generation, epoch, sequence, previous };
@@ -565,14 +581,22 @@ export class Replica implements ReplicaInputs {
     else this.#readNext();
   }
 
-  /** The frames at the beginning of the window that are stored are in the chain. */
+  /**
+   * The frames at the beginning of the window that are stored are in the chain. After a pause, in which the stream could
+   * have lost its end and another node could have filled the same places, it must show the frame before them first.
+   */
   #confirmStored(): void {
     while (this.#window.frames[0]?.state === "stored") {
+      if (this.#now - this.#verifiedAt >= replicaVerifiedMs) {
+        this.#probe();
+        return;
+      }
       const { frame, completes } = this.#window.confirm();
       assert(this.#chain.verdictOn(frame).kind === "valid", "a leader's frame is valid");
       const { delivery } = this.#chain.take(frame);
       this.#progressed();
       this.#progressAt = this.#now;
+      this.#verifiedAt = this.#now;
       this.#retryAt = null;
       if (completes === null) continue;
       if (delivery !== null) this.#unapplied.add(frame.sequence, 0);
@@ -613,6 +637,7 @@ export class Replica implements ReplicaInputs {
         this.#hidden = answer === null && this.#isRefused ? this.#hidden + 1 : 0;
         // The stream has something there that it does not show.
         if (this.#hidden >= missesMin && this.#role === "candidate") this.#unreadable(sequence);
+        else if (this.#isDoubted && this.#role === "leader") this.resign();
         else if (this.#isOpen()) this.#retryLater();
         return;
       }
@@ -671,6 +696,7 @@ export class Replica implements ReplicaInputs {
     this.#settleAll(sent);
     this.#dropClaim();
     this.#isFenced = false;
+    this.#fencedOn = null;
     this.#role = "follower";
     this.#announce();
     if (!this.#isFollowing && !this.#isPaused) this.#follow();
@@ -685,20 +711,26 @@ export class Replica implements ReplicaInputs {
 
   // Guards
 
-  /** Compares the last valid frame with what the stream has there. */
+  /** Compares the last frame, or the one before its fence, with what the stream has there. */
   #probe(): void {
-    if (this.#probeToken !== 0 || this.#chain.tip === 0) return;
+    if (this.#probeToken !== 0 || this.#chain.position === 0) return;
     this.#probeAt = this.#now + replicaProbeMs;
-    this.#probed = { sequence: this.#chain.tip, hash: this.#chain.hash };
+    const { position: sequence, lastHash: hash } = this.#chain;
+    this.#compare(this.#fencedOn ?? { sequence, hash });
+  }
+
+  #compare(checkpoint: Checkpoint): void {
+    this.#probed = checkpoint;
     this.#probeToken = ++this.#tokens;
-    this.#effects.read(this.#probeToken, this.#chain.tip);
+    this.#effects.read(this.#probeToken, checkpoint.sequence);
   }
 
   #probeDone(answer: Buffer | null | "unavailable"): void {
     const { sequence, hash } = this.#probed;
+    const isLast = sequence === (this.#fencedOn?.sequence ?? this.#chain.position);
     if (answer === null || answer === "unavailable") {
-      if (answer === null && sequence === this.#chain.tip) this.#missed(sequence);
-      this.#probeAt = Math.min(this.#probeAt, this.#now + replicaRetryMs * 5);
+      if (answer === null && isLast) this.#missed(sequence);
+      this.#probeAt = Math.min(this.#probeAt, this.#now + replicaRetryMs * 2);
       return;
     }
     const frame = this.#decode(sequence, answer);
@@ -707,8 +739,33 @@ export class Replica implements ReplicaInputs {
       this.#block(`the stream has another frame ${sequence} than the own log: it lost what it had`);
       return;
     }
-    this.#isAnchored = true;
-    this.#misses = 0;
+    if (isLast) {
+      this.#misses = 0;
+      this.#verifiedAt = this.#now;
+      this.#probeCheckpoint();
+    }
+    if (isLast && this.#fencedOn !== null) {
+      this.#fencedOn = null;
+      if (this.#role === "leader") this.#announce();
+      this.#serveWhenApplied();
+    }
+    if (this.#role === "leader") this.#confirmStored();
+    else if (isLast && this.#role === "follower" && this.#mayStand()) this.#stand();
+  }
+
+  /** Compares the next one of what the stream had before, which it may have lost in the meantime. */
+  #probeCheckpoint(): void {
+    const checkpoint = this.#checkpoints.shift();
+    this.#remember(this.#probed);
+    if (checkpoint === undefined || checkpoint.sequence === this.#probed.sequence) return;
+    this.#remember(checkpoint);
+    this.#compare(checkpoint);
+  }
+
+  #remember({ sequence, hash }: Checkpoint): void {
+    if (this.#checkpoints.some((one) => one.sequence === sequence)) return;
+    this.#checkpoints.push({ sequence, hash });
+    if (this.#checkpoints.length > checkpointsMax) this.#checkpoints.shift();
   }
 
   #missed(sequence: number): void {

@@ -7,11 +7,13 @@
  * - A document whose text already equals that of its object is not written again.
  * - Objects that could not be stored for lack of space are stored later.
  * - A document of another collection that has such an id is left untouched.
+ * - A node that follows another writes none: it waits until the other's documents are those that it would have written.
  */
 import { createHash } from "node:crypto";
 import { EngineError } from "../../base/errors.ts";
 import { outputDocumentsPerWrite } from "../../base/limits.ts";
 import { checkDocumentId } from "../../base/names.ts";
+import { nextTurn } from "../../base/turns.ts";
 import { bodyTextOf, documentFlags } from "../../documents/document-record.ts";
 import {
   type OutputSink,
@@ -76,7 +78,8 @@ export class ReduceOutputs implements OutputSink {
 
   get isSettled(): boolean {
     const isStored = this.#changed.size === 0 && this.#touched.size === 0;
-    return this.#isClean && isStored && !this.#isStoring;
+    const isClean = this.#isClean || this.#database.isFollowing;
+    return isClean && isStored && !this.#isStoring;
   }
 
   get isStoring(): boolean {
@@ -169,6 +172,10 @@ export class ReduceOutputs implements OutputSink {
   async store(isWhole: boolean): Promise<void> {
     this.#isStoring = true;
     try {
+      if (this.#database.isFollowing) {
+        await this.#compare();
+        return;
+      }
       while (this.#changed.size > 0) await this.#storeSome();
       await this.#storeReferences();
       if (!isWhole || this.#isClean) return;
@@ -176,15 +183,56 @@ export class ReduceOutputs implements OutputSink {
       this.#isClean = true;
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      this.#isResting = true;
-      if (this.#database.hasEnded) return;
-      this.#database.clock.setTimer(retryMs, () => {
-        this.#isResting = false;
-        this.#wake();
-      });
+      this.#rest();
     } finally {
       this.#isStoring = false;
     }
+  }
+
+  #rest(): void {
+    this.#isResting = true;
+    if (this.#database.hasEnded) return;
+    this.#database.clock.setTimer(retryMs, () => {
+      this.#isResting = false;
+      this.#wake();
+    });
+  }
+
+  /** Forgets the changes that the node which leads has stored already. */
+  async #compare(): Promise<void> {
+    let count = 0;
+    for (const [id, text] of [...this.#changed]) {
+      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      if (!(await this.#isAs(id, text, this.#output.collection))) continue;
+      // The index may have changed it again meanwhile.
+      if (this.#changed.get(id) === text) this.#changed.delete(id);
+      this.#refer(id, text);
+    }
+    for (const id of [...this.#touched]) {
+      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      const text = this.#referencesText(id);
+      if (!(await this.#isAs(id, text, referencesCollection(this.#output)))) continue;
+      this.#touched.delete(id);
+      if (text === null) this.#references.delete(id);
+    }
+    if (this.#changed.size > 0 || this.#touched.size > 0) this.#rest();
+  }
+
+  /** Is the document what the node that leads would make it? One of another collection is left as it is. */
+  async #isAs(id: string, text: string | null, collection: string): Promise<boolean> {
+    const { documents, keyspaces } = this.#database.state;
+    const document = documents.find(id);
+    if (document < 0) return text === null;
+    if (text === null) return (documents.flagsOf(document) & artificial) !== artificial;
+    const present = keyspaces.collections.nameOf(documents.collectionOf(document));
+    if (present.toLowerCase() !== collection.toLowerCase()) return true;
+    return (await this.#database.bodyText(id)) === text;
+  }
+
+  /** The document that refers to objects; null: it refers to none, and is deleted. */
+  #referencesText(id: string): string | null {
+    const ReduceOutputs = [...(this.#references.get(id) ?? [])];
+    return ReduceOutputs.length === 0 ? null : JSON.stringify({ ReduceOutputs });
   }
 
   async #storeSome(): Promise<void> {
@@ -230,10 +278,10 @@ export class ReduceOutputs implements OutputSink {
       const some = [...this.#touched].slice(0, outputDocumentsPerWrite);
       await this.#database.write((transaction) => {
         for (const id of some) {
-          const ReduceOutputs = [...(this.#references.get(id) ?? [])];
-          if (ReduceOutputs.length === 0) {
+          const text = this.#referencesText(id);
+          if (text === null) {
             if (artificialBody(transaction, id) !== null) deleteDocument(transaction, id);
-          } else putArtificial(transaction, id, JSON.stringify({ ReduceOutputs }), collection);
+          } else putArtificial(transaction, id, text, collection);
         }
       });
       for (const id of some) {

@@ -222,6 +222,41 @@ test("an index of a follower that is behind sees deletions that the leader has p
   expect(tombstones.count).toBe(0);
 });
 
+test("documents that an index makes are written by the node that leads, and by the next one", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  const definition = {
+    Name: "Totals",
+    Maps: [`map("Things", (one) => ({ kind: one.kind, n: 1 }))`],
+    Reduce:
+      "groupBy((one) => one.kind).aggregate((g) => ({ kind: g.key, n: g.values.reduce((sum, one) => sum + one.n, 0) }))",
+    OutputReduceToCollection: "Totals",
+    PatternForOutputReduceToCollectionReferences: "kinds/{kind}",
+  };
+  const put = (node: ReplicatedNode, id: string, kind: string) =>
+    databaseOf(node).put(id, { kind, "@metadata": { "@collection": "Things" } });
+  await databaseOf(first).queries.administration.deploy([definition], true);
+  for (let n = 0; n < 30; n++) await put(first, `things/${n}`, `kind${n % 3}`);
+  const made = (node: ReplicatedNode) => {
+    const { documents, keyspaces } = databaseOf(node).state;
+    const counts = ["Totals", "Totals/References"].map((name) =>
+      documents.countOfCollection(keyspaces.collections.find(name)),
+    );
+    const index = databaseOf(node).queries.indexes.byName("Totals");
+    return `${counts.join("+")} ${index?.isStale}`;
+  };
+  const soon = { timeout: 15_000, interval: 50 };
+  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("3+3 false");
+  await first.kill();
+  const second = await all.leader();
+  await put(second, "things/new", "kind3");
+  await databaseOf(second).delete("things/0");
+  await expect.poll(() => made(second), soon).toBe("4+4 false");
+  await first.open();
+  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("4+4 false");
+  await all.expectSame();
+});
+
 test("settings of the database take effect on every node, and expiration is done by one", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());

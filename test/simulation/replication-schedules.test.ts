@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { type Spoiling, spoiledReplica } from "../support/spoiled-replica.ts";
+import { findBroken, runSchedules, traceOf } from "./replication-schedules.ts";
+
+test("no schedule of a thousand breaks a promise, and all that can happen does", () => {
+  const report = runSchedules(1, 1000);
+  expect(report.schedules).toBe(1000);
+  expect(report.kept).toBeGreaterThan(5000);
+  expect(report.epochs).toBeGreaterThan(1000);
+  expect(report.voids).toBeGreaterThan(100);
+  expect(report.stopped).toBeGreaterThan(5);
+});
+
+test("a schedule is the same each time", () => {
+  expect(traceOf(7)).toEqual(traceOf(7));
+});
+
+const spoilings: Readonly<Record<string, Spoiling>> = {
+  "goes on behind a void frame in the same epoch": {
+    file: "replica.ts",
+    from: 'if (this.#isFenced || this.#role === "leader") this.#fenceAgain();',
+    to: 'if (this.#role === "leader") { this.#window.rewind(); this.#sent.clear(); this.#pump(); }',
+  },
+  "leads on when another epoch has begun": {
+    file: "replica.ts",
+    from: "const isReplaced = isLeading && !isClaim && frame.type === frameTypes.epoch;",
+    to: "const isReplaced = false; if (isLeading && !isClaim && frame.type === frameTypes.epoch) { this.#chain.position++; this.#window.rewind(); this.#sent.clear(); this.#pump(); return; }",
+  },
+  "serves before the fence": {
+    file: "replica.ts",
+    from: "    this.#claim = this.#epochFrame();\n    this.#appendClaim();\n  }\n\n  /** Its slot",
+    to: "    this.#isFenced = true; this.#serveWhenApplied();\n  }\n\n  /** Its slot",
+  },
+  "serves before its own log has everything": {
+    file: "replica.ts",
+    from: "if (!this.#isFenced || !this.#unapplied.isEmpty) return;",
+    to: "if (!this.#isFenced) return;",
+  },
+  "takes what is stored for committed before what precedes it": {
+    file: "replica.ts",
+    from: 'while (this.#window.frames[0]?.state === "stored") {',
+    to: 'while (this.#window.frames.some(({ state }) => state === "stored")) {',
+  },
+  "takes a refusal for the truth": {
+    file: "replica.ts",
+    from: "    if (isStored) this.#confirmStored();\n    else this.#readNext();",
+    to: '    if (isStored) this.#confirmStored();\n    else if (outcome.kind === "refused") this.#stepDown("lost");\n    else this.#readNext();',
+  },
+  "takes no answer for a refusal": {
+    file: "replica.ts",
+    from: '    this.#stepDown("unknown");\n  }\n\n  /** @param sent',
+    to: '    this.#stepDown("lost");\n  }\n\n  /** @param sent',
+  },
+  "has the same incarnation after each start": {
+    file: "replica.ts",
+    from: "[epochPayload(tag, incarnation)]",
+    to: '[epochPayload(tag, incarnation && "")]',
+  },
+  "keeps the parts of a group when another epoch begins": {
+    file: "chain.ts",
+    from: "        this.#dropParts();\n        return { delivery: null, epoch: readEpoch",
+    to: "        return { delivery: null, epoch: readEpoch",
+  },
+  "passes over what the stream hides": {
+    file: "replica.ts",
+    from: "const frame = sequence === next ? this.#decode(sequence, bytes) : null;",
+    to: "const frame = this.#decode(sequence, bytes);",
+  },
+  "takes a frame that does not follow": {
+    file: "chain.ts",
+    from: '    if (!isLinked) return broken(frame, "does not follow the last valid frame");\n    return this.#onContents',
+    to: "    return this.#onContents",
+  },
+  "takes an epoch that does not follow": {
+    file: "chain.ts",
+    from: '      if (!isLinked) return broken(frame, "does not follow the last valid frame");\n      if',
+    to: "      if",
+  },
+  "takes the frames behind a void one": {
+    file: "chain.ts",
+    from: "if (frame.epoch < this.epoch || this.#voids > 0) {",
+    to: "if (frame.epoch < this.epoch) {",
+  },
+  "takes the frames of an earlier epoch": {
+    file: "chain.ts",
+    from: "if (frame.epoch < this.epoch || this.#voids > 0) {",
+    to: "if (frame.epoch < this.epoch) return isValid; if (this.#voids > 0) {",
+  },
+  "proposes only the rest of a group again": {
+    file: "append-window.ts",
+    from: "    for (const queued of this.#queue) queued.sent = 0;\n    this.#next = 0;",
+    to: "    for (const queued of this.#queue) if (queued.sent === queued.payloads.length) queued.sent = 0;\n    this.#next = 0;",
+  },
+  "makes another frame of what is appended again": {
+    file: "replica.ts",
+    from: '      if (inFlight.state === "doubtful") this.#send(inFlight);\n    }\n  }\n\n  /** The frame at',
+    to: '      if (inFlight.state === "doubtful") { this.#fenceAgain(); return; }\n    }\n  }\n\n  /** The frame at',
+  },
+  "takes damaged bytes": {
+    file: "frame.ts",
+    from: '  if (bytes.readUInt32LE(crcAt) !== crc32(payload)) return null;\n  const own = hash("sha256", bytes.subarray(0, end), "hex");\n  if (own !== bytes.toString("hex", end)) return null;',
+    to: '  const own = bytes.toString("hex", end);',
+  },
+  "does not ask whether the stream still has its last frame": {
+    file: "replica.ts",
+    from: "if (this.#now - this.#verifiedAt >= replicaVerifiedMs) {",
+    to: "if (this.#now < 0) {",
+  },
+  "believes that a frame that differs is the same": {
+    file: "replica.ts",
+    from: "if (frame.hash !== hash) {",
+    to: "if (frame.hash.length !== hash.length) {",
+  },
+  "takes the first frame of another log": {
+    file: "chain.ts",
+    from: "if (isOwn && frame.previous === this.hash && frame.epoch === this.epoch) return isValid;",
+    to: "return isValid;",
+  },
+};
+
+test.for(Object.entries(spoilings))("a replica that %s is found out", async ([, spoiling]) => {
+  const found = findBroken(1, 5000, await spoiledReplica(spoiling));
+  if (process.env["SHOW"]) console.log(found?.seed, String(found?.error).slice(0, 150));
+  expect(found).not.toBeNull();
+});

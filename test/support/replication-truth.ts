@@ -1,0 +1,107 @@
+/**
+ * The stream of simulated schedules, and what its frames mean, found in the plainest way: the twin with which every
+ * replica is compared.
+ */
+import { decodeFrame, type Frame, frameTypes, zeroHash } from "../../engine/replication/frame.ts";
+import type { Mark } from "../../engine/replication/replica-types.ts";
+
+/** A group or a chunk of content: what nodes keep, in order. */
+export interface Kept {
+  readonly id: number;
+  readonly isContent: boolean;
+  readonly mark: Mark;
+}
+
+interface Slot {
+  readonly bytes: Buffer;
+  readonly frame: Frame;
+  readonly isValid: boolean;
+  /** What the stream says up to here: so many are kept. */
+  readonly keptCount: number;
+  readonly epoch: number;
+  readonly hash: string;
+  readonly isSpoiled: boolean;
+  /** The first payload of an incomplete group. */
+  readonly begun: Buffer | null;
+}
+
+export class ReplicationTruth {
+  readonly #seed: readonly Kept[];
+  readonly #slots: Slot[] = [];
+  readonly kept: Kept[];
+  /** Proposals that are in the chain. */
+  readonly ids = new Set<number>();
+  /** The first sequence that is still there. */
+  first = 1;
+
+  /** @param seed what the log had before this generation of the stream */
+  constructor(seed: readonly Kept[]) {
+    this.#seed = seed;
+    this.kept = [...seed];
+  }
+
+  get last(): number {
+    return this.#slots.length;
+  }
+
+  /** The message, also one that was trimmed. */
+  bytesAt(sequence: number): Buffer | undefined {
+    return this.#slots[sequence - 1]?.bytes;
+  }
+
+  frameAt(sequence: number): Frame | undefined {
+    return this.#slots[sequence - 1]?.frame;
+  }
+
+  isValid(sequence: number): boolean {
+    return this.#slots[sequence - 1]?.isValid === true;
+  }
+
+  keptUpTo(sequence: number): number {
+    return this.#slots[sequence - 1]?.keptCount ?? this.#seed.length;
+  }
+
+  /** Stores what comes behind all others. @returns the id of the group or content that is complete now, or null */
+  store(bytes: Buffer): number | null {
+    const frame = decodeFrame(bytes);
+    if (frame === null || frame.sequence !== this.last + 1) throw new Error("a frame is as sent");
+    const before = this.#slots.at(-1);
+    const seed = this.#seed.at(-1)?.mark;
+    const last = {
+      epoch: before?.epoch ?? seed?.epoch ?? 0,
+      hash: before?.hash ?? seed?.hash ?? zeroHash,
+      isSpoiled: before?.isSpoiled === true,
+      begun: before?.begun ?? null,
+    };
+    const { type, epoch, sequence, generation, hash } = frame;
+    const begins = type === frameTypes.epoch && epoch > last.epoch;
+    const goesOn = epoch === last.epoch && frame.previous === last.hash && !last.isSpoiled;
+    const isValid = begins || goesOn;
+    if (!isValid) {
+      const keptCount = this.kept.length;
+      this.#slots.push({ bytes, frame, isValid, keptCount, ...last, isSpoiled: true });
+      return null;
+    }
+    const isContent = type === frameTypes.content;
+    let begun = begins ? null : last.begun;
+    let id: number | null = null;
+    if (type === frameTypes.part) begun ??= frame.payload;
+    if (type === frameTypes.commit || isContent) {
+      id = (begun ?? frame.payload).readUInt32LE(0);
+      this.kept.push({ id, isContent, mark: { generation, sequence, epoch, hash } });
+      this.ids.add(id);
+      begun = null;
+    }
+    const keptCount = this.kept.length;
+    this.#slots.push({ bytes, frame, isValid, keptCount, epoch, hash, isSpoiled: false, begun });
+    return id;
+  }
+
+  /** Loses all behind `last`. */
+  cut(last: number): void {
+    const count = this.keptUpTo(last);
+    for (const { id } of this.kept.splice(count)) this.ids.delete(id);
+    this.#slots.length = last;
+    this.first = Math.min(this.first, last + 1);
+  }
+}

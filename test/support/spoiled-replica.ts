@@ -1,0 +1,47 @@
+/** Copies of the protocol with one line changed: tests of the promises that do not find them prove nothing. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import ts from "typescript";
+import type { MakeReplica } from "../simulation/replication-schedules.ts";
+import { projectRoot } from "./project-root.ts";
+
+export interface Spoiling {
+  /** In engine/replication/. */
+  readonly file: string;
+  /** Text that the file has once, and what it becomes. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** @returns how to make a replica of the spoiled copy */
+export async function spoiledReplica({ file, from, to }: Spoiling): Promise<MakeReplica> {
+  const folder = mkdtempSync(join(tmpdir(), "jackdaw-spoiled-"));
+  try {
+    writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+    const names = readdirSync(join(projectRoot, "engine/replication"));
+    const all = names.map((name) => `replication/${name}`);
+    for (const path of [...all, "base/assert.ts", "base/limits.ts"]) {
+      let text = readFileSync(join(projectRoot, "engine", path), "utf8");
+      if (path === `replication/${file}`) {
+        if (text.split(from).length !== 2) throw new Error(`${file} has this once: ${from}`);
+        text = text.replace(from, to);
+      }
+      const { outputText } = ts.transpileModule(text, {
+        compilerOptions: {
+          module: ts.ModuleKind.ESNext,
+          target: ts.ScriptTarget.ES2022,
+          rewriteRelativeImportExtensions: true,
+        },
+      });
+      mkdirSync(join(folder, path, ".."), { recursive: true });
+      writeFileSync(join(folder, path.replace(/\.ts$/, ".js")), outputText);
+    }
+    const { href } = pathToFileURL(join(folder, "replication/replica.js"));
+    const { Replica } = await import(/* @vite-ignore */ href);
+    return (options, effects) => new Replica(options, effects);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
