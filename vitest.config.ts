@@ -48,8 +48,12 @@ const slow = [
   "test/server/endpoints/large-replies.test.ts",
   "test/server/limits.test.ts",
   "test/simulation/database-crash.test.ts",
+  "test/simulation/database-damage.test.ts",
   "test/simulation/database-model.test.ts",
 ];
+
+/** In both: `npm test` takes samples of what `--mode long` does more of. */
+const sampled = ["test/simulation/operations-faults.test.ts"];
 
 /** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
 const flows = ["test/studio/flows/**/*.test.ts"];
@@ -58,6 +62,7 @@ const flows = ["test/studio/flows/**/*.test.ts"];
 const cluster = [
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",
+  "test/simulation/replicated-kill.test.ts",
 ];
 
 /**
@@ -81,7 +86,7 @@ export default defineConfig(({ mode }) => {
   const isBuilt = isCold || mode === "built" || mode === "dist";
   const files = (paths: readonly string[]) => (isBuilt ? builtOf(paths) : [...paths]);
   const only: Readonly<Record<string, readonly string[]>> = {
-    long: [...long, ...slow],
+    long: [...long, ...slow, ...sampled],
     studio: flows,
     cluster,
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
@@ -113,7 +118,11 @@ export default defineConfig(({ mode }) => {
             include: files(only[mode]),
             exclude: mode === "dist" ? files([...flows, ...cluster]) : [],
           }),
-      env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(isCold ? { COLD: "1" } : {}) },
+      env: {
+        ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}),
+        ...(mode === "long" ? { MORE_FAULTS: "1" } : {}),
+        ...(isCold ? { COLD: "1" } : {}),
+      },
       setupFiles: [
         ...(mode === "dist" ? ["dist/test/support/flush-coverage.js"] : []),
         ...files([`test/support/${setup}.ts`]),

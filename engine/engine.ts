@@ -184,6 +184,7 @@ export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export { checkNodeTag, nodeTagDefault } from "./base/names.ts";
 export { bytesToCheck, type CheckedDatabase, checkDatabase } from "./database/check-database.ts";
+export type { MonitoredFigures } from "./database/monitored-figures.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
 export { ChangeOrigin } from "./documents/change-origin.ts";
@@ -201,6 +202,7 @@ export {
   includedIds,
   parseIncludePath,
 } from "./documents/include-path.ts";
+export type { IndexBatch } from "./indexing/index-batches.ts";
 export { checkStaticIndexName } from "./indexing/static-definition.ts";
 export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
 export type { SeriesBounds } from "./keyspaces/series-page.ts";
@@ -216,6 +218,7 @@ export {
   timeMax,
   timeMin,
 } from "./keyspaces/time-series.ts";
+export type { DiskWrite, DiskWriteKind } from "./log/disk-writes.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type { AnsweringIndex, IndexExplanation, QueryOptions } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
@@ -250,5 +253,6 @@ export type {
   StartedOperation,
 } from "./store/operations.ts";
 export { isInterrupted } from "./store/operations.ts";
+export type { LogFigures } from "./store/store.ts";
 export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

@@ -10,6 +10,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   before: "The newest revision that is not younger than this.",
   binding: "A field that is shown; may be repeated.",
   changeVector: "A revision, by its change vector; may be repeated.",
+  "path of studio-tools": "The folder whose folders are listed; the root of backups when left out.",
   cmpxchg:
     "A path to a field with the key of a compare-exchange value that is included; may be repeated.",
   collection: "The name of a collection.",

@@ -15,6 +15,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/endpoints/live-figures.test.ts": [
+    "server/replies/index-performance.ts",
+    "server/replies/io-metrics.ts",
+  ],
+  "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
@@ -53,6 +58,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",
@@ -317,6 +323,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/spatial/nearest.test.ts": ["engine/spatial/box-tree.ts", "engine/spatial/space.ts"],
   "test/engine/spatial/relations.test.ts": ["engine/spatial/area-locator.ts"],
   "test/engine/spatial/wkt.test.ts": ["engine/spatial/shape.ts"],
+  "test/engine/store/adopted-group.test.ts": ["engine/keyspaces/replication-marks.ts"],
   "test/engine/store/failed-reads.test.ts": [
     "engine/log/failed-read.ts",
     "engine/store/damage-list.ts",

@@ -6,6 +6,7 @@ import type { Report } from "../base/environment.ts";
 import { type MonitoredFigures, monitoredFigures } from "../database/monitored-figures.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import type { DiskWrite } from "../log/disk-writes.ts";
 import type { Operations } from "../store/operations.ts";
 import { Attachments } from "./attachments.ts";
 import { Batches } from "./batches.ts";
@@ -151,6 +152,11 @@ export class Database {
   /** Sizes and counts for monitoring. Cost: O(segments of the log + indexes + subscriptions). */
   figures(): MonitoredFigures {
     return monitoredFigures(this.#database);
+  }
+
+  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  diskWrites(after: number): DiskWrite[] {
+    return this.#database.diskWrites(after);
   }
 
   /** Microseconds since 1970, by the clock of the engine. */

@@ -3,6 +3,7 @@ import { EngineError } from "../base/errors.ts";
 import { WorkBudget } from "../base/work-budget.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
+import type { IndexBatch } from "../indexing/index-batches.ts";
 import type { OpenIndex } from "../indexing/open-index.ts";
 import { lockModes, priorities } from "../indexing/static-definition.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
@@ -108,6 +109,11 @@ export class Indexes {
     return indexDetails(this.#require(name), this.#database.settings);
   }
 
+  /** The last batches of each index, oldest first. */
+  batches(): { readonly name: string; readonly batches: readonly IndexBatch[] }[] {
+    return this.#all().map(({ name, batches }) => ({ name, batches: batches.list }));
+  }
+
   /** The automatic indexes, ordered by name. */
   listAutomatic(): AutomaticIndexInfo[] {
     return automaticIndexes(this.#all());
@@ -154,6 +160,11 @@ export class Indexes {
   fieldNames(name: string): string[] {
     const { index, outputs } = this.#require(name);
     return [...index.columnNames, ...(outputs === null ? ["id()"] : [])];
+  }
+
+  /** The fields that this definition would index, as far as its text tells. @throws EngineError index-compilation, invalid-argument */
+  fieldsOf(definition: JsonObject): string[] {
+    return this.#administration.fieldsOf(definition);
   }
 
   /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */

@@ -1,5 +1,7 @@
 /** The durable values of the server itself, by key: certificates, identity, settings. */
 import type { OpenDatabase } from "../database/open-database.ts";
+import type { DiskWrite } from "../log/disk-writes.ts";
+import type { LogFigures } from "../store/store.ts";
 
 export class SystemValues {
   /** The database that has them: another one after it has stopped. */
@@ -25,6 +27,16 @@ export class SystemValues {
 
   delete(key: string): Promise<void> {
     return this.#change(key, undefined);
+  }
+
+  /** The newest writes to its files after number `after`, oldest first; none of one in memory. */
+  diskWrites(after: number): DiskWrite[] {
+    return this.#database().diskWrites(after);
+  }
+
+  /** Sizes of its log. */
+  logFigures(): LogFigures {
+    return this.#database().logFigures();
   }
 
   async #change(key: string, value: unknown): Promise<void> {

@@ -81,11 +81,11 @@ export async function startUndo(
     { id, startedBy, control, facts: { undoes: operation } },
   );
   const ended = started.ended.then(async (end) => {
-    if (end.error === undefined) {
-      const facts = operations.get(operation)?.facts;
-      // An operation that was forgotten meanwhile has no facts.
-      if (facts !== undefined) await operations.setFacts(operation, { undoneBy: id });
-    }
+    // An operation that was forgotten meanwhile has no facts.
+    const facts = end.error === undefined ? operations.get(operation)?.facts : undefined;
+    // When that cannot be written it may be undone again, which finds nothing to do.
+    if (facts !== undefined)
+      await operations.setFacts(operation, { undoneBy: id }).catch(() => undefined);
     return end;
   });
   return { id, ended };

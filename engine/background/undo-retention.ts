@@ -25,6 +25,7 @@ export class UndoRetention {
   readonly #clock: Clock;
   readonly #task: ConfiguredTask;
   #isClosed = false;
+  #running: Promise<number> | null = null;
 
   constructor(
     store: Store & { readonly operations: Operations },
@@ -49,8 +50,15 @@ export class UndoRetention {
     this.#task.configure();
   }
 
-  /** Forgets what is due now. @returns the number of operations. */
-  async run(): Promise<number> {
+  /** Forgets what is due now; one run at a time. @returns the number of operations. */
+  run(): Promise<number> {
+    this.#running ??= this.#forgetDue().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #forgetDue(): Promise<number> {
     if (this.#store.isFollowing) return 0;
     const known = operationsWithRanges(this.#store.state);
     const newest = this.#clock.nowMicros() - undoDaysMax * microsPerDay;

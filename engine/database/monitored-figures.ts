@@ -13,6 +13,9 @@ export interface MonitoredIndex {
   readonly etagLag: number;
   /** Attempts to map or reduce that have failed. */
   readonly errorCount: number;
+  readonly isReduce: boolean;
+  readonly mapAttempts: number;
+  readonly reduceAttempts: number;
 }
 
 export interface MonitoredFigures extends LogFigures {
@@ -45,6 +48,9 @@ export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
       hasFailed: index.stateAt(nowMicros) === "Error",
       etagLag: index.isStale ? Math.max(0, state.committedEtag - index.lastEtag) : 0,
       errorCount: index instanceof StaticIndex ? errorCountOf(index.errors) : 0,
+      isReduce: index.type.endsWith("MapReduce"),
+      mapAttempts: index.counts().mapAttempts,
+      reduceAttempts: index.counts().reduceAttempts,
     })),
     operationsRunning: operations.list().filter(({ state: { status } }) => status === "running")
       .length,

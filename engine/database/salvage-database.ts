@@ -191,11 +191,10 @@ class Copy {
   }
 
   #addEntry(kind: RecordKind, key: string, value: unknown, etag: number): void {
-    const keyBytes = Buffer.from(key);
-    const text = Buffer.from(JSON.stringify(value));
-    const length = EntryKeyspace.encodedLength(keyBytes.length, text.length);
+    const text = JSON.stringify(value);
+    const length = EntryKeyspace.encodedLength(key, text);
     const at = this.#scratch.reserve(length);
-    EntryKeyspace.encode(this.#scratch.bytes, at, kind, keyBytes, text, etag);
+    EntryKeyspace.encode(this.#scratch.bytes, at, length, kind, key, text, etag);
     sealRecord(this.#scratch.bytes, at);
     this.#scratch.length += length;
   }

@@ -302,9 +302,16 @@ export class IndexSet {
 
   async #advance(index: OpenIndex): Promise<void> {
     const start = this.#host.monotonicMs();
+    const startedAtMicros = this.#host.nowMicros();
+    const before = index.counts();
     const pending = index.index.catchUp(() => this.#host.monotonicMs() - start >= sliceMs);
-    index.indexingMs += this.#host.monotonicMs() - start;
-    index.indexedAtMicros = this.#host.nowMicros();
+    const workMs = this.#host.monotonicMs() - start;
+    const endedAtMicros = this.#host.nowMicros();
+    index.indexingMs += workMs;
+    index.indexedAtMicros = endedAtMicros;
+    const { isStale } = index;
+    const after = index.counts();
+    index.batches.add({ startedAtMicros, endedAtMicros, workMs, before, after, isStale });
     this.#host.indexEvent("BatchCompleted", index.name);
     index.judge();
     if (index.invalidity !== null) {

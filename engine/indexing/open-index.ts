@@ -6,6 +6,7 @@ import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
+import { IndexBatches, type IndexCounts } from "./index-batches.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
 import { IndexReader } from "./index-reader.ts";
@@ -101,6 +102,7 @@ export abstract class OpenIndex {
   /** Whether it was created for a query that is waiting for it. */
   abstract readonly isNew: boolean;
   abstract readonly stored: StoredFields | null;
+  readonly batches = new IndexBatches();
   protected readonly host: IndexHost;
 
   constructor(name: string, host: IndexHost) {
@@ -147,6 +149,22 @@ export abstract class OpenIndex {
       last = Math.max(last, documentEtag, deletionEtag);
     }
     return last;
+  }
+
+  /** As of now. */
+  counts(): IndexCounts {
+    const { counters, store } = this.index;
+    const { mapAttempts, mapErrors } = counters;
+    const { entryCount: entries, liveCount: livingEntries } = store;
+    return {
+      mapAttempts,
+      mapErrors,
+      reduceAttempts: 0,
+      reduceMs: 0,
+      entries,
+      livingEntries,
+      store,
+    };
   }
 
   /** The reduced objects, or null. */

@@ -13,6 +13,7 @@ import type {
   ItemProgress,
   RestoredDocuments,
 } from "./followed-index.ts";
+import type { IndexCounts } from "./index-batches.ts";
 import { allDocuments } from "./index-definition.ts";
 import { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
@@ -55,6 +56,8 @@ class StagedIndex implements FollowedIndex {
   readonly maps: MapStage;
   readonly reduce: StaticReduceStage | null;
   readonly errors = new IndexErrors();
+  /** Milliseconds of reducing. */
+  reduceMs = 0;
   /** Stores reduced objects as documents; null: they are not stored. */
   readonly #sink: OutputSink | null;
   readonly #definition: StaticDefinition;
@@ -254,7 +257,9 @@ class StagedIndex implements FollowedIndex {
   #reduceAll(isTimeUp: () => boolean): boolean {
     if (this.reduce === null || this.reduce.isSettled) return true;
     if (!this.#isReducing) return false;
+    const startMs = this.#host.monotonicMs();
     this.reduce.settle(isTimeUp);
+    this.reduceMs += this.#host.monotonicMs() - startMs;
     if (!this.reduce.isSettled) return false;
     this.#isReducing = false;
     this.#attemptsReduced = this.errors.mapAttempts;
@@ -302,6 +307,11 @@ export class StaticIndex extends OpenIndex {
 
   get errors(): IndexErrors {
     return this.index.errors;
+  }
+
+  override counts(): IndexCounts {
+    const { errors, reduceMs } = this.index;
+    return { ...super.counts(), reduceAttempts: errors.reduceAttempts, reduceMs };
   }
 
   get stored(): StoredFields | null {

@@ -27,7 +27,7 @@ const valueBytes = markBytes - recordHeaderBytes - replicationMarkKey.length;
 /** All values are as long as the longest, in snapshots too: an entry has the length of its record. */
 const codec: ValueCodec<ReplicationMark> = {
   encode(mark) {
-    const value = Buffer.from(JSON.stringify(mark).padEnd(valueBytes));
+    const value = JSON.stringify(mark).padEnd(valueBytes);
     assert(value.length === valueBytes, "there is room for the numbers of a mark");
     return value;
   },
@@ -36,10 +36,17 @@ const codec: ValueCodec<ReplicationMark> = {
 
 /** The record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
-  const key = Buffer.from(replicationMarkKey);
   const value = codec.encode(mark);
   const record = Buffer.alloc(markBytes);
-  EntryKeyspace.encode(record, 0, recordKinds.replicationMark, key, value, 0);
+  EntryKeyspace.encode(
+    record,
+    0,
+    markBytes,
+    recordKinds.replicationMark,
+    replicationMarkKey,
+    value,
+    0,
+  );
   sealRecord(record, 0);
   return record;
 }

@@ -35,7 +35,12 @@ import { diskFull, isDiskFull } from "./health.ts";
 import type { ImagePool } from "./image-pool.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
 import { recordLengthIn } from "./recovery.ts";
-import { encodeSegmentHeader, type Segment, segmentHeaderBytes } from "./segment.ts";
+import {
+  encodeSegmentHeader,
+  type Segment,
+  segmentFileName,
+  segmentHeaderBytes,
+} from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -341,6 +346,7 @@ export class Compactor {
     output.ready = Promise.resolve();
     if (store.disk === null) return;
     await extendAllSums(output, image, throttle);
+    const startMs = clock.monotonicMs();
     output.file = await store.createFile(output, async (file) => {
       for (let at = 0; at < image.length; at += writeBytes) {
         const count = Math.min(writeBytes, image.length - at);
@@ -349,6 +355,14 @@ export class Compactor {
         await throttle.spend(count);
         if ((at + count) % syncBytes === 0) await store.sync(file);
       }
+    });
+    store.writes.add({
+      kind: "rewrite",
+      file: `log/${segmentFileName(output.number)}`,
+      bytes: image.length,
+      fileBytes: output.size,
+      endedAtMicros: clock.nowMicros(),
+      durationMs: clock.monotonicMs() - startMs,
     });
     store.keepOpen(output);
   }

@@ -27,6 +27,7 @@ import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
+import type { DiskWrite } from "./disk-writes.ts";
 import { openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type {
@@ -655,6 +656,10 @@ export class FileLog implements CommitLog {
       unsyncedBytes: this.unsyncedBytes,
       appendedBytes: this.#writer?.appendedBytes ?? 0,
     };
+  }
+
+  diskWrites(after: number): DiskWrite[] {
+    return this.#store.writes.after(after);
   }
 
   pin(): Pin {

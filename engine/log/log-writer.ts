@@ -25,6 +25,7 @@ import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
 import { turnIsOver } from "../base/turns.ts";
+import type { DiskWrite } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
@@ -32,7 +33,7 @@ import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { carriedFrameBytes, type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
-import { type Segment, segmentHeaderBytes } from "./segment.ts";
+import { type Segment, segmentFileName, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
@@ -535,6 +536,12 @@ export class LogWriter {
     const { file, image } = segment;
     assert(file !== null && image !== null, "a prepared segment has a file and an image");
     await this.#repeatClosing(segment);
+    const written = {
+      file: `log/${segmentFileName(segment.number)}`,
+      bytes: end - start,
+      fileBytes: segment.size,
+    };
+    const writeMs = this.#clock.monotonicMs();
     try {
       await file.write(image, start, end - start, start);
     } catch (error) {
@@ -542,7 +549,15 @@ export class LogWriter {
       await this.#wipe(frame);
       throw error;
     }
+    const syncMs = this.#clock.monotonicMs();
+    this.#noteWrite({ ...written, kind: "append", durationMs: syncMs - writeMs });
     await this.#store.sync(file);
+    const durationMs = this.#clock.monotonicMs() - syncMs;
+    this.#noteWrite({ ...written, kind: "sync", durationMs });
+  }
+
+  #noteWrite(write: Omit<DiskWrite, "number" | "endedAtMicros">): void {
+    this.#store.writes.add({ ...write, endedAtMicros: this.#clock.nowMicros() });
   }
 
   /**

@@ -8,6 +8,7 @@
 import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
+import type { DiskWrite } from "./disk-writes.ts";
 import type { PlacedMark } from "./log-carrier.ts";
 import type { LogFollower, LogPoint, LogRange } from "./log-follower.ts";
 import type { Damage, ScrubReport } from "./scrub.ts";
@@ -106,6 +107,8 @@ export interface CommitLog {
     isGiven?: boolean,
     summed?: SummedBytes | null,
   ): Position;
+  /** The newest writes to its files after number `after`, oldest first; none of a log in memory. */
+  diskWrites(after: number): DiskWrite[];
   /** Number of transactions appended since the log was opened. */
   readonly appendedCount: number;
   /** Number of durable ones; transactions become durable in order. */

@@ -14,6 +14,7 @@ import { verifyRecord } from "../base/record.ts";
 import { recordLookups } from "../base/record-lookups.ts";
 import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
+import { DiskWrites } from "./disk-writes.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { poisonedLater } from "./image-pool.ts";
@@ -68,6 +69,8 @@ export class SegmentStore {
   lastSnapshotBytes = 0;
   /** A snapshot is being written that is not listed yet. */
   isSnapshotComing = false;
+  /** The newest writes to its files. */
+  readonly writes = new DiskWrites();
   /** Those who copy the log elsewhere. */
   readonly followers = new Set<LogFollower>();
   /** Called when another segment becomes eligible for compaction. */

@@ -115,10 +115,19 @@ export class Snapshots {
     const folder = `${disk.folder}/snap`;
     const path = `${folder}/${snapshotFileName(number)}`;
     const temporary = `${path}.tmp`;
+    const startMs = this.#clock.monotonicMs();
     try {
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
       const most = Math.max(bytes, store.lastSnapshotBytes);
       store.lastSnapshotBytes = bytes;
+      store.writes.add({
+        kind: "rewrite",
+        file: `snap/${snapshotFileName(number)}`,
+        bytes,
+        fileBytes: bytes,
+        endedAtMicros: this.#clock.nowMicros(),
+        durationMs: this.#clock.monotonicMs() - startMs,
+      });
       await disk.files.rename(temporary, path);
       await store.syncDirectory(folder);
       const old = await this.#list(number, cut.throughNumber, most);

@@ -7,15 +7,16 @@
  * - A document of a collection that was written after the start is not changed: neither a new one, nor one just written
  *   by the operation itself or by another client.
  * - A transaction is durable as a whole; when one fails, the earlier ones remain.
- * - Each transaction writes how far the operation is. One that was interrupted goes on from there, with the documents
- *   that were not written since it began, so that none is changed twice: a collection behind the last document that it had
- *   come to; the results of an index from the beginning, which only repeats what it had left as it was.
+ * - Each transaction writes how far the operation is, and none is begun after one that failed. An operation that was
+ *   interrupted goes on from there, with the documents that were not written since it began, so that none is changed
+ *   twice: a collection behind the last document that it had come to; the results of an index from the beginning, which
+ *   only repeats what it had left as it was.
  */
 
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { nextTurn } from "../base/turns.ts";
-import { allCollections } from "../keyspaces/document-table.ts";
+import { allCollections, type DocumentTable } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
 import { collectionIdNamed } from "../reading/query-rows.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
@@ -312,10 +313,13 @@ class SetOperation {
   readonly #mistakes: DryRunMistake[] = [];
   #mistakeCount = 0;
   readonly #inFlight: Promise<void>[] = [];
+  /** Why the first transaction that failed did. */
+  #failure: { readonly error: unknown } | null = null;
   readonly #reader: RecordReader;
   readonly #newest: RecordTable;
   readonly #place = newPlace();
   readonly #undo: UndoRanges | null;
+  readonly #markKey: string;
   #total = 0;
   /** Documents that were changed or needed no change, and the former: durable, and staged. */
   #durableCount: number;
@@ -346,6 +350,7 @@ class SetOperation {
     this.#sharedUntilMs = database.clock.monotonicMs() + sharedAtStartMs;
     this.#reader = new RecordReader(database);
     this.#undo = run.options.keepsUndo === true ? new UndoRanges(run.id) : null;
+    this.#markKey = markKey(run.id);
     const { mark } = run;
     this.#durableChanged = mark?.Changed ?? 0;
     // What an index finds and was left as it was is come to again.
@@ -371,6 +376,7 @@ class SetOperation {
       for (;;) {
         if (this.#run.control.isPaused && !this.#signal.aborted) {
           await Promise.allSettled(this.#inFlight);
+          this.#checkAborted();
           hold.release();
           await this.#pace.next(visited);
           hold = this.#database.holdCompaction();
@@ -444,7 +450,10 @@ class SetOperation {
           );
         }, options)
         .then(() => this.#settled(slice));
-      written.catch(() => undefined); // awaited below, possibly after another write failed
+      // Awaited below, possibly after another write failed.
+      written.catch((error: unknown) => {
+        this.#failure ??= { error };
+      });
       if (!slice.isDone) await written;
       this.#stagedCount += slice.count;
       this.#stagedChanged += slice.changed;
@@ -482,10 +491,10 @@ class SetOperation {
       Total: Math.max(this.#total, Processed),
       Changed,
       Unchanged: Processed - Changed,
-      Etag: nextEtagOf(transaction, source, batch, slice.end),
+      Etag: nextEtagOf(transaction.state.documents, source, batch, slice.end),
       Taken: (this.#run.mark?.Taken ?? 0) + visited + slice.end,
     };
-    transaction.putEntry(transaction.keyspaces.values, markKey(this.#run.id), mark);
+    transaction.putEntry(transaction.keyspaces.values, this.#markKey, mark);
   }
 
   /** A slice is durable. */
@@ -592,22 +601,27 @@ class SetOperation {
     return Math.max(ready, from + 1);
   }
 
+  /** Nothing is written after a transaction that failed: its mark would say that what was lost is done. */
   #checkAborted(): void {
+    if (this.#failure !== null) throw this.#failure.error;
     if (!this.#signal.aborted) return;
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
 }
 
-/** The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. */
+/**
+ * The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. What is
+ * staged of these documents has greater ones.
+ */
 function nextEtagOf(
-  transaction: Transaction,
+  documents: DocumentTable,
   { nextEtag, etagMax }: NumberSource,
   batch: Uint32Array,
   end: number,
 ): number {
   if (nextEtag === 0) return 0;
   for (let at = end; at < batch.length; at++) {
-    const etag = transaction.etagOf(batch[at] as number); // at < length
+    const etag = documents.etagOf(batch[at] as number); // at < length
     if (etag > 0 && etag <= etagMax) return etag;
   }
   return nextEtag;

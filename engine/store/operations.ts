@@ -303,12 +303,18 @@ export class Operations {
     this.#steer(id, "limited", (control) => control.limit(rate));
   }
 
-  /** Replaces the facts of an ended operation. Resolves when that is durable. */
+  /** Replaces the facts of an ended operation. Resolves when that is durable; when it rejects they are as before. */
   async setFacts(id: number, facts: OperationFigures): Promise<void> {
     const slot = this.#slot(id);
-    slot.info = { ...slot.info, facts };
+    const before = slot.info;
+    slot.info = { ...before, facts };
+    try {
+      await this.#record(slot.info);
+    } catch (error) {
+      slot.info = before;
+      throw error;
+    }
     this.#tell(slot.info);
-    await this.#record(slot.info);
   }
 
   #slot(id: number): Slot {

@@ -33,6 +33,7 @@ import { checkSeries } from "../keyspaces/time-series.ts";
 import type { BlobStore } from "../log/blob-store.ts";
 import { newPlace } from "../log/blocks.ts";
 import type { CompactionReport } from "../log/compaction.ts";
+import type { DiskWrite } from "../log/disk-writes.ts";
 import type {
   CommitLog,
   LogListener,
@@ -872,6 +873,11 @@ export abstract class Store implements LogListener {
       transactions: log.durableCount,
       isDiskFull: this.isDiskFull,
     };
+  }
+
+  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  diskWrites(after: number): DiskWrite[] {
+    return this.#log.diskWrites(after);
   }
 
   /** Sizes of its log. */

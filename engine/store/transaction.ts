@@ -91,6 +91,8 @@ const adoptedBytesMin = 1024 * 1024;
 const slicedGrowthBytes = 2 * 1024 * 1024;
 /** A payload of at least this many bytes is checksummed in slices before it is appended. */
 const summedBytesMin = 1024 * 1024;
+/** Many transactions write a few entries and read none of them back: these are sorted when somebody asks for them. */
+const unsortedEntriesMax = 16;
 /** A large buffer is tight when more than this part of it is used. */
 const tightShare = 3 / 4;
 
@@ -218,6 +220,8 @@ export class Transaction {
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
   #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
+  /** How many of `#entries` are in `#byKey`. */
+  #sortedCount = 0;
   #touched: Set<number> | null = null;
   #revisions: StagedRevision[] | null = null;
   #revisionsOf: Map<number, StagedRevision[]> | null = null;
@@ -509,7 +513,7 @@ export class Transaction {
 
   /** The value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>)?.get(key);
+    const own = this.#ownEntries(keyspace)?.get(key);
     if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
@@ -525,7 +529,7 @@ export class Transaction {
     prefix: string,
     from: string,
   ): Generator<[string, Value]> {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const own = this.#ownEntries(keyspace);
     return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
   }
 
@@ -535,7 +539,7 @@ export class Transaction {
     prefix: string,
     from: string,
   ): Generator<[string, Value]> {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const own = this.#ownEntries(keyspace);
     const cursor = own?.cursor({ upper: from, descending: true });
     return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
   }
@@ -551,17 +555,17 @@ export class Transaction {
     value: Value | undefined,
     etag: number = this.state.lastEtag,
   ): void {
-    const keyBytes = Buffer.from(key);
-    if (keyBytes.length > entryKeyBytesMax) {
+    const keyLength = Buffer.byteLength(key);
+    if (keyLength > entryKeyBytesMax) {
       throw new EngineError(
         "invalid-argument",
-        `A name is too long: it would be stored under a key of ${keyBytes.length} bytes, and ${entryKeyBytesMax} is the most.`,
+        `A name is too long: it would be stored under a key of ${keyLength} bytes, and ${entryKeyBytesMax} is the most.`,
       );
     }
     const text = value === undefined ? undefined : keyspace.codec.encode(value);
-    const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
+    const length = EntryKeyspace.encodedLength(key, text);
     const at = this.scratch.reserve(length);
-    EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
+    EntryKeyspace.encode(this.scratch.bytes, at, length, keyspace.kind, key, text, etag);
     sealRecord(this.scratch.bytes, at);
     this.scratch.length += length;
     const entry = value === undefined ? null : { value, etag, position: 0, length };
@@ -599,16 +603,29 @@ export class Transaction {
   }
 
   #stageEntry(staged: StagedEntry): void {
-    const { keyspace, key, entry } = staged;
     this.#entries ??= [];
     this.#entries.push(staged);
+    if (this.#entries.length - this.#sortedCount >= unsortedEntriesMax) this.#sortEntries();
+  }
+
+  /** The entries of a keyspace that it has staged. */
+  #ownEntries<Value>(keyspace: EntryKeyspace<Value>): OwnEntries | undefined {
+    this.#sortEntries();
+    return this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+  }
+
+  #sortEntries(): void {
+    if (this.#entries === null) return;
     this.#byKey ??= new Map();
-    let own = this.#byKey.get(keyspace);
-    if (own === undefined) {
-      own = new BTree(compareStrings);
-      this.#byKey.set(keyspace, own);
+    for (; this.#sortedCount < this.#entries.length; this.#sortedCount++) {
+      const { keyspace, key, entry } = this.#entries[this.#sortedCount] as StagedEntry; // below its length
+      let own = this.#byKey.get(keyspace);
+      if (own === undefined) {
+        own = new BTree(compareStrings);
+        this.#byKey.set(keyspace, own);
+      }
+      own.set(key, { value: entry?.value });
     }
-    own.set(key, { value: entry?.value });
   }
 
   #needCollection(collectionId: number): void {

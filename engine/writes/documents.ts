@@ -504,7 +504,7 @@ export function storedIdOf(transaction: Transaction, document: number): string {
 
 /**
  * Replaces a document's body with the result of a script, which has no `@metadata`; the rest of its record is kept. Not
- * for documents that keep revisions.
+ * for documents whose collection has a rule for revisions.
  * @throws RecordNotResident, EngineError json-…, too-large
  */
 export function putPrinted(transaction: Transaction, document: number, body: ValuePrinter): void {
@@ -514,7 +514,9 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
   const isStored = body.isStored && body.length <= documentBytesMax;
   const parsed = isStored ? null : state.parser.parse(body.bytes, 0, body.length);
   const etag = transaction.nextEtag();
-  const flags = transaction.flagsOf(document) & keptFlags;
+  const old = transaction.keepsBefore ? copyOfRecord(transaction, document) : null;
+  const kept = transaction.flagsOf(document) & keptFlags;
+  const flags = old === null ? kept : kept | documentFlags.HasRevisions;
   const collectionId = transaction.collectionOf(document);
   const vector = writtenVector(transaction, document, etag);
   fields.setAllButBody(bytes, start);
@@ -530,10 +532,12 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
   sealRecord(scratch.bytes, at);
   const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
   transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
-  if (transaction.isUnwatched) return;
-  const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
-  const id = idOf(bytes, start);
-  transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+  if (!transaction.isUnwatched) {
+    const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
+    const id = idOf(bytes, start);
+    transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+  }
+  if (old !== null) forceRevision(transaction, document, old);
 }
 
 /** Takes body, shape and field offsets from the printer, whose output is already in stored form. */

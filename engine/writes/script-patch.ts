@@ -104,8 +104,7 @@ export class ScriptPatch {
     }
     if (!isToStore(transaction, document, target, etag)) return false;
     const { revisionRules } = transaction.keyspaces;
-    const isVersioned =
-      transaction.keepsBefore || revisionRules.of(transaction.collectionOf(document)) !== null;
+    const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
     if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
       const id = target.id ?? state.documents.lowerIdOf(document);
       putParsed(transaction, id, state.parseText(shownText(target)));

@@ -13,7 +13,7 @@
  *   links either, and never the data folder.
  */
 import { constants } from "node:fs";
-import { access, realpath, stat } from "node:fs/promises";
+import { access, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { invalidArgument } from "../../engine/base/errors.ts";
 import type { BackupPlace } from "./backup-place.ts";
@@ -127,6 +127,24 @@ export async function checkedFolder(path: string, rules: FolderRules): Promise<s
     throw invalidArgument(`The backup folder must not be within the data folder, but is: ${path}`);
   }
   return real;
+}
+
+const foldersMax = 1_000;
+
+/** The paths of the folders in `path`, by name, at most `foldersMax`; none where it may not be used or read. */
+export async function foldersIn(path: string, rules: FolderRules): Promise<string[]> {
+  try {
+    const folder = await checkedFolder(path, rules);
+    const entries = await readdir(folder, { withFileTypes: true });
+    const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    return names
+      .sort()
+      .slice(0, foldersMax)
+      .map((name) => join(folder, name));
+  } catch {
+    // It is asked while the path is being typed.
+    return [];
+  }
 }
 
 /** @throws EngineError invalid-argument when nothing can be written to the existing folder */

@@ -154,6 +154,18 @@ export async function* sampleDump(): AsyncGenerator<Buffer> {
   }
 }
 
+/** The first document of each collection, without its metadata. */
+export async function sampleExamples(): Promise<ReadonlyMap<string, Json>> {
+  const file = await readSampleFile();
+  const examples = new Map<string, Json>();
+  for (const [collection, [first]] of Object.entries(file.collections)) {
+    if (first !== undefined) examples.set(collection, first);
+  }
+  const [row] = file.orders;
+  if (row !== undefined) examples.set("Orders", order(file, row));
+  return examples;
+}
+
 async function* pieces(): AsyncGenerator<Buffer> {
   const file = await readSampleFile();
   yield* section('{"BuildVersion":72051,"Docs":[', documents(file));

@@ -7,10 +7,12 @@ import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
+import { indexPerformance } from "../replies/index-performance.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../replies/index-rows.ts";
 import { timeText } from "../replies/query-reply.ts";
 import type { DatabaseContext, Method, Route } from "../routing/route.ts";
 import type { Access } from "../security/access.ts";
+import { wantedIndexes } from "./live-figures.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 
@@ -133,15 +135,9 @@ async function postHasChanged(exchange: Exchange, { database }: DatabaseContext)
   exchange.replyJson(200, { Changed: database.indexes.hasChanged(body) });
 }
 
-/** GET indexes/performance[?name=…]: empty, since no batch statistics are kept */
+/** GET indexes/performance[?name=…]: the last batches of each index, with what they took in and how long */
 function getPerformance(exchange: Exchange, { database }: DatabaseContext): void {
-  const names = exchange.query.all("name").map((name) => name.toLowerCase());
-  const wanted = database.indexes
-    .names()
-    .filter((name) => names.length === 0 || names.includes(name.toLowerCase()));
-  exchange.replyJson(200, {
-    Results: wanted.map((name) => ({ Name: name, Performance: [] })),
-  });
+  exchange.replyJson(200, { Results: indexPerformance(database, wantedIndexes(exchange)) });
 }
 
 /** GET indexes/total-time[?name=…]: how long indexing took */

@@ -7,13 +7,14 @@ import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { levelNamed } from "../logging/log.ts";
+import { logWatchersMax } from "../logging/log-watch.ts";
 import type { Figures } from "../monitoring/figures.ts";
 import { alive } from "../monitoring/health.ts";
 import { watchersMax } from "../monitoring/traffic-watch.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
 import type { Config } from "../settings/config.ts";
-import type { ArchiveSettings } from "../settings/log-settings.ts";
+import type { ArchiveSettings, LogLevel } from "../settings/log-settings.ts";
 
 const logs = "/admin/logs/configuration";
 const open = { kind: "server", method: "GET", access: "open" } as const;
@@ -55,6 +56,13 @@ export const monitoringRoutes: readonly Route[] = [
     access: "operator",
     connect: watchTraffic,
   },
+  {
+    kind: "websocket",
+    method: "GET",
+    path: "/admin/logs/watch",
+    access: "operator",
+    connect: watchLog,
+  },
 ];
 
 /** Of identities: operators and above. */
@@ -77,6 +85,12 @@ function watchTraffic(socket: WebSocket, exchange: Exchange, { server }: Context
   const name = exchange.query.get("resourceName");
   const isAdded = server.requests.traffic.add(socket, name === "" ? null : (name ?? null));
   if (!isAdded) socket.close(1013, `No more than ${watchersMax} may watch at the same time.`);
+}
+
+/** /admin/logs/watch: the lines of the log as they are written, and one for each request */
+function watchLog(socket: WebSocket, _exchange: Exchange, { server }: Context): void {
+  const isAdded = server.log.watch.add(socket, server.config.nodeTag);
+  if (!isAdded) socket.close(1013, `No more than ${logWatchersMax} may watch at the same time.`);
 }
 
 /** GET /metrics: metrics in Prometheus's format. Of databases, the caller gets those that he may read. */
@@ -184,7 +198,7 @@ function getLogConfiguration(exchange: Exchange, { server }: Context): void {
       ...archivesOf(auditLog.archives),
     },
     MicrosoftLogs: { CurrentMinLevel: "Off", MinLevel: "Off" },
-    AdminLogs: { CurrentMinLevel: minLevel, ...filters },
+    AdminLogs: { CurrentMinLevel: server.log.watch.minLevel, ...filters },
   });
 }
 
@@ -197,26 +211,31 @@ function archivesOf({ aboveBytes, keepMs, countMax, isCompressed }: ArchiveSetti
   };
 }
 
-/** POST `{"Logs":{"MinLevel":"Debug"}}`: takes effect at once, until the next start; 204 */
+/** POST `{"Logs":{"MinLevel":"Debug"},"AdminLogs":{"MinLevel":"Info"}}`: takes effect at once, until the next start; 204 */
 async function postLogConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
   const body = await jsonBody(exchange);
-  const { Logs: sent, MicrosoftLogs: microsoft } = body;
+  const { MicrosoftLogs: microsoft } = body;
   if (microsoft !== undefined && microsoft !== null) {
     throw new EngineError(
       "invalid-operation",
       "There are no Microsoft logs in this server. Set the level of its log with Logs.MinLevel.",
     );
   }
-  const wanted = (sent as { MinLevel?: unknown } | null | undefined)?.MinLevel;
-  if (wanted !== undefined && wanted !== null) {
-    const level = levelNamed(wanted);
-    if (level === undefined) {
-      throw new EngineError(
-        "invalid-format",
-        `Could not convert '${String(wanted)}' to a level of the log: it is one of Trace, Debug, Info, Warn, Error, Fatal, Off`,
-      );
-    }
-    server.log.minLevel = level;
-  }
+  const written = sentLevel(body["Logs"]);
+  const watched = sentLevel(body["AdminLogs"]);
+  if (written !== undefined) server.log.minLevel = written;
+  if (watched !== undefined) server.log.watch.minLevel = watched;
   exchange.reply(204);
+}
+
+/** @throws EngineError invalid-format */
+function sentLevel(sent: unknown): LogLevel | undefined {
+  const wanted = (sent as { MinLevel?: unknown } | null | undefined)?.MinLevel;
+  if (wanted === undefined || wanted === null) return undefined;
+  const level = levelNamed(wanted);
+  if (level !== undefined) return level;
+  throw new EngineError(
+    "invalid-format",
+    `Could not convert '${String(wanted)}' to a level of the log: it is one of Trace, Debug, Info, Warn, Error, Fatal, Off`,
+  );
 }

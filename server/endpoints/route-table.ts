@@ -7,6 +7,7 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
@@ -19,6 +20,7 @@ import { identityRoutes } from "./identities.ts";
 import { indexChangeRoutes } from "./index-changes.ts";
 import { indexRoutes } from "./indexes.ts";
 import { infoPackageRoutes } from "./info-packages.ts";
+import { liveFigureRoutes } from "./live-figures.ts";
 import { monitoringRoutes } from "./monitoring.ts";
 import { multiGetRoutes } from "./multi-get.ts";
 import { operationRoutes } from "./operations.ts";
@@ -33,9 +35,11 @@ import { serverInfoRoutes } from "./server-info.ts";
 import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
+import { storageReportRoutes } from "./storage-reports.ts";
 import { studioRoutes } from "./studio.ts";
 import { studioPageRoutes } from "./studio-page.ts";
 import { studioServerRoutes } from "./studio-server.ts";
+import { studioToolRoutes } from "./studio-tools.ts";
 import { subscriptionRoutes } from "./subscriptions.ts";
 import { taskRoutes } from "./tasks.ts";
 import { timeSeriesRoutes } from "./time-series.ts";
@@ -80,6 +84,10 @@ export const routes: readonly Route[] = [
   ...studioRoutes,
   ...studioPageRoutes,
   ...studioServerRoutes,
+  ...studioToolRoutes,
+  ...liveFigureRoutes,
+  ...clusterDashboardRoutes,
+  ...storageReportRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,

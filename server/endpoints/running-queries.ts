@@ -1,9 +1,13 @@
 /** The queries of a database that run now, ending one, and the texts that are kept parsed: in the shapes of RavenDB 7.2.7. */
+import type { WebSocket } from "ws";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, RunningQueryInfo } from "../../engine/engine.ts";
+import { startFeed } from "../changes/live-feed.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { DatabaseContext, Route } from "../routing/route.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import { hasPermission } from "../security/access.ts";
+import { reportTo } from "./live-figures.ts";
 import { requiredId } from "./operations.ts";
 
 const path = "/databases/:database/debug/queries";
@@ -14,18 +18,48 @@ const pageSizeMax = 2_147_483_647;
 export const runningQueryRoutes: readonly Route[] = [
   { ...shown, path: `${path}/running`, handle: getRunning },
   { ...shown, path: `${path}/cache/list`, handle: getKnown },
+  {
+    kind: "websocket",
+    method: "GET",
+    path: "/debug/queries/running/live",
+    access: "valid-user",
+    connect: watchRunning,
+  },
   { kind: "database", method: "POST", path: `${path}/kill`, access: "write", handle: postKill },
 ];
 
 /** GET debug/queries/running: `{"@metadata",…,"Auto/Users/ByName":[…]}`, by index */
 function getRunning(exchange: Exchange, { database }: DatabaseContext): void {
+  reply(exchange, database, Object.fromEntries(runningRows(database)));
+}
+
+/** /debug/queries/running/live: each second the queries that run in the open databases that the caller may read */
+function watchRunning(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+  const next = () => {
+    const rows = server.databases
+      .opened()
+      .filter(({ name, hasEnded }) => !hasEnded && hasPermission(exchange.identity, name, 1))
+      .flatMap((database) =>
+        [...runningRows(database)].map(([IndexName, RunningQueries]) => ({
+          DatabaseName: database.name,
+          IndexName,
+          RunningQueries,
+        })),
+      );
+    return [JSON.stringify(rows)];
+  };
+  startFeed(socket, { everyMs: 1000, next, report: reportTo(server) });
+}
+
+/** The queries that run, by index. */
+function runningRows(database: Database): Map<string, object[]> {
   const byIndex = new Map<string, object[]>();
   for (const one of database.queries.running()) {
     const rows = byIndex.get(one.indexName) ?? [];
     rows.push(rowOf(one, database));
     byIndex.set(one.indexName, rows);
   }
-  reply(exchange, database, Object.fromEntries(byIndex));
+  return byIndex;
 }
 
 function rowOf(one: RunningQueryInfo, database: Database): object {

@@ -110,7 +110,7 @@ export const serverInfoRoutes: readonly Route[] = [
 ];
 
 const versionParts = interfaceVersion.split(".");
-const build = {
+export const build = {
   BuildVersion: Number(versionParts[3]),
   ProductVersion: versionParts.slice(0, 2).join("."),
   CommitHash: "jackdaw",
@@ -337,6 +337,8 @@ function getMemoryStats(exchange: Exchange, { server }: Context): void {
     External: usage.external,
     ArrayBuffers: usage.arrayBuffers,
     PhysicalMemory: totalmem(),
+    // Files are read, and none is mapped.
+    Mappings: [],
   });
 }
 

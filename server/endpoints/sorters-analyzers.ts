@@ -41,6 +41,7 @@ export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): R
       access: "read",
       handle: listNone,
     },
+    { kind: "server", method: "GET", path: `/${path}`, access: "valid-user", handle: listNone },
     {
       kind: "database",
       method: "PUT",

@@ -39,12 +39,15 @@ const types: Readonly<Record<string, string>> = {
 /** Names that the build made of the content of the file: `main-Bq2k9x_f.js`. */
 const hashedName = /-[\w-]{8}\.\w+$/;
 
-/** What keeps a page to itself. */
-export function pageHeaders(contentPolicy: string): ReplyHeaders {
+/** What keeps a page to itself. `referrer`: whom it tells where a request comes from. */
+export function pageHeaders(
+  contentPolicy: string,
+  referrer: "no-referrer" | "same-origin" = "no-referrer",
+): ReplyHeaders {
   return {
     "content-security-policy": contentPolicy,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": referrer,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
   };

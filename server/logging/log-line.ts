@@ -55,9 +55,13 @@ export function jsonLine({ level, timeMs, message, fields, error }: LogEvent): s
 }
 
 /** Without the last line feed. */
-export function textLine({ level, timeMs, message, fields, error }: LogEvent): string {
-  let line = `${new Date(timeMs).toISOString()} ${labels[level]}`;
-  line += cut(message, messageLengthMax).replace(unsafe, escaped);
+export function textLine(event: LogEvent): string {
+  return `${new Date(event.timeMs).toISOString()} ${labels[event.level]}${messageText(event)}`;
+}
+
+/** The message with the fields and the error: `… event=disk-full`. */
+export function messageText({ message, fields, error }: LogEvent): string {
+  let line = cut(message, messageLengthMax).replace(unsafe, escaped);
   for (const [name, value] of Object.entries(fields ?? {})) {
     if (value !== undefined) line += ` ${name}=${textValue(bounded(value))}`;
   }

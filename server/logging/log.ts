@@ -10,6 +10,7 @@
 import type { Report, ReportEvent } from "../../engine/base/environment.ts";
 import { type LogLevel, logLevels } from "../settings/log-settings.ts";
 import { type LogEvent, type LogFields, levelNumbers } from "./log-line.ts";
+import { LogWatch } from "./log-watch.ts";
 
 /** Where events go. */
 export interface LogSink {
@@ -52,6 +53,8 @@ const engineEvents: Readonly<
 };
 
 export class Log {
+  /** Those who watch it being written. */
+  readonly watch = new LogWatch();
   readonly #sinks: readonly LogSink[];
   readonly #nowMs: () => number;
   readonly #configuredLevel: LogLevel;
@@ -91,9 +94,11 @@ export class Log {
   }
 
   write(level: LogEvent["level"], message: string, fields?: LogFields, error?: unknown): void {
-    if (!this.isOn(level)) return;
+    const isWritten = this.isOn(level);
+    if (!isWritten && !this.watch.isOn(level)) return;
     const event: LogEvent = { level, timeMs: this.#nowMs(), message, fields, error };
-    for (const sink of this.#sinks) sink.write(event);
+    if (isWritten) for (const sink of this.#sinks) sink.write(event);
+    this.watch.tell(event);
   }
 
   info(message: string, fields?: LogFields): void {

@@ -44,6 +44,12 @@ interface Counts {
   bytes: number;
 }
 
+export interface SubjectCounts {
+  readonly requests: number;
+  readonly requestMs: number;
+  readonly writtenBytes: number;
+}
+
 /** What a ring has seen of the counts. */
 type SeenCounts = Pick<Counts, "failed" | "changes" | "bytes">;
 
@@ -172,6 +178,15 @@ export class Figures {
     const at = figureSteps.findIndex(({ ms }) => ms === step);
     // The sample of now is not whole yet.
     return subject?.rings[at]?.read(fromMs, nowMs - step) ?? null;
+  }
+
+  /** Counts since the start of the process; null: the database was not in use. Undefined: of the server. */
+  counts(database: Database | undefined): SubjectCounts | null {
+    const subject =
+      database === undefined ? this.#server : this.#used.get(keyOf(database))?.subject;
+    if (subject === undefined) return null;
+    const { latency, bytes } = subject.counts;
+    return { requests: latency.count, requestMs: latency.totalMs, writtenBytes: bytes };
   }
 
   /** Oldest first; `database` undefined: all. */

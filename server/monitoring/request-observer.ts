@@ -90,9 +90,21 @@ export class RequestObserver {
       this.#tellDeploy(exchange);
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
     if (this.#isWatched) this.#tell(exchange, ms);
+    if (this.#log.watch.isOn("Debug")) this.#tellWatchers(exchange, ms);
     if (this.traffic.isOn) {
       this.traffic.ended(exchange, this.#routes[exchange.routeNumber]?.path ?? "", ms);
     }
+  }
+
+  /** Lines of requests are for those who watch the log, whatever is written to it. */
+  #tellWatchers(exchange: Exchange, ms: number): void {
+    const { method, path } = this.#routes[exchange.routeNumber] ?? exchange;
+    this.#log.watch.tell({
+      level: "Debug",
+      timeMs: Date.now(),
+      message: `${method} ${path} - ${exchange.status} - ${Math.round(ms)} ms`,
+      fields: { database: exchange.databaseName },
+    });
   }
 
   /** A request has failed with this error. */

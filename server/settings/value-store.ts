@@ -1,4 +1,6 @@
 /** Durable values of the server itself (certificates, settings): text by key. Few and small. */
+import type { DiskWrite, LogFigures } from "../../engine/engine.ts";
+
 export interface ValueStore {
   get(key: string): string | undefined;
   /** Resolves when the value is on disk; `get` returns it by then at the latest. */
@@ -6,4 +8,7 @@ export interface ValueStore {
   delete(key: string): Promise<void>;
   /** All entries whose key starts with `prefix`, in key order. */
   entries(prefix: string): Iterable<[string, string]>;
+  /** As of a database. */
+  diskWrites(after: number): DiskWrite[];
+  logFigures(): LogFigures;
 }

@@ -26,7 +26,8 @@ export function readForeignStudio(path: string | undefined): StaticFiles | undef
   if (path === undefined) return undefined;
   try {
     const source = statSync(path).isDirectory() ? folderFiles(path) : zipFiles(readFileSync(path));
-    const files = new StaticFiles(source, pageHeaders(policy));
+    // It exports by posting a form, which without a referrer has no origin, and would be refused.
+    const files = new StaticFiles(source, pageHeaders(policy, "same-origin"));
     if (files.has("index.html")) return files;
     throw new Error("it has no index.html");
   } catch (error) {

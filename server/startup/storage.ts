@@ -11,8 +11,10 @@ import { dirname, resolve } from "node:path";
 import type { Report } from "../../engine/base/environment.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import {
+  type DiskWrite,
   type Engine,
   EngineError,
+  type LogFigures,
   makeFolders,
   nodeEnvironment,
   type Operations,
@@ -111,6 +113,14 @@ class TextValues implements ValueStore {
 
   *entries(prefix: string): Iterable<[string, string]> {
     for (const [key, value] of this.#values.entries(prefix)) yield [key, JSON.stringify(value)];
+  }
+
+  diskWrites(after: number): DiskWrite[] {
+    return this.#values.diskWrites(after);
+  }
+
+  logFigures(): LogFigures {
+    return this.#values.logFigures();
   }
 }
 

@@ -1,2 +1,5 @@
 /** Set by `npm run test:faults`: nothing is sampled then: every call fails, every bit is flipped. */
 export const everyFault = process.env["EVERY_FAULT"] === "1";
+
+/** Set by `npm run test:long`: a larger sample than `npm test` takes. */
+export const moreFaults = process.env["MORE_FAULTS"] === "1";

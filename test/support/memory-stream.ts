@@ -33,10 +33,15 @@ export class MemoryStream {
 
 const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The way of one node to a stream. */
-export class StreamWay implements ReplicatedStream {
-  readonly #stream: MemoryStream;
+/** The way of one node to a stream, which a test can cut. */
+export interface CutWay extends ReplicatedStream {
   /** Nothing passes. */
+  isCut: boolean;
+}
+
+/** To a stream in memory. */
+export class StreamWay implements CutWay {
+  readonly #stream: MemoryStream;
   isCut = false;
   /** Messages arrive, but no answer does. */
   isMute = false;
@@ -109,6 +114,66 @@ export class StreamWay implements ReplicatedStream {
     await soon();
     if (this.isCut) throw unavailable();
     this.#stream.purgeBelow(sequence);
+  }
+}
+
+/** To any stream. */
+export class StreamCutter implements CutWay {
+  readonly #stream: ReplicatedStream;
+  isCut = false;
+
+  constructor(stream: ReplicatedStream) {
+    this.#stream = stream;
+  }
+
+  async append(message: Buffer, expectedLast: number): Promise<AppendOutcome> {
+    const outcome = this.isCut ? null : await this.#stream.append(message, expectedLast);
+    // An answer that comes after the cut is lost, too.
+    if (outcome !== null && !this.isCut) return outcome;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return { kind: "unknown" };
+  }
+
+  async read(sequence: number): Promise<Buffer | null> {
+    if (this.isCut) throw unavailable();
+    return await this.#stream.read(sequence);
+  }
+
+  follow(from: number, listener: StreamListener): { stop(): void } {
+    let isOver = false;
+    const over = (reason: string) => {
+      if (isOver) return;
+      isOver = true;
+      setImmediate(() => listener.interrupted(reason));
+    };
+    if (this.isCut) {
+      over("the way to the stream is cut");
+      return { stop: () => undefined };
+    }
+    const following = this.#stream.follow(from, {
+      message: (sequence, bytes) => {
+        if (isOver) return;
+        if (this.isCut) over("the way to the stream is cut");
+        else listener.message(sequence, bytes);
+      },
+      interrupted: over,
+    });
+    return {
+      stop: () => {
+        isOver = true;
+        following.stop();
+      },
+    };
+  }
+
+  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+    if (this.isCut) throw unavailable();
+    return await this.#stream.bounds();
+  }
+
+  async purgeBelow(sequence: number): Promise<void> {
+    if (this.isCut) throw unavailable();
+    await this.#stream.purgeBelow(sequence);
   }
 }
 

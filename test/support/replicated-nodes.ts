@@ -1,4 +1,4 @@
-/** Nodes of one process, each with its own copy of one database, which a stream in memory replicates. */
+/** Nodes of one process, each with its own copy of one database and its own way to the stream that replicates it. */
 import { rm } from "node:fs/promises";
 import { expect } from "vitest";
 import { DatabaseReplication } from "../../engine/database/database-replication.ts";
@@ -7,15 +7,16 @@ import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { LogRestore } from "../../engine/shipping/log-restore.ts";
 import { Shipment } from "../../engine/shipping/shipment.ts";
 import { expectSameContents } from "./followed-database.ts";
-import { MemoryStream, StreamWay } from "./memory-stream.ts";
+import type { CutWay } from "./memory-stream.ts";
 
 const databaseId = Buffer.from("0123456789abcdef");
 const heartbeatMs = 50;
 
-export class ReplicatedNode {
+export class ReplicatedNode<Way extends CutWay = CutWay> {
   readonly tag: string;
   readonly folder: string;
-  readonly way: StreamWay;
+  readonly way: Way;
+  readonly #standAfterMs: number;
   /** What its replication reported: needs and alarms. */
   readonly told: string[] = [];
   /** Does some other node have frames that the stream has no more? */
@@ -26,10 +27,11 @@ export class ReplicatedNode {
   #isDown = true;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(tag: string, folder: string, stream: MemoryStream) {
+  constructor(tag: string, folder: string, way: Way, standAfterMs: number) {
     this.tag = tag;
     this.folder = folder;
-    this.way = new StreamWay(stream);
+    this.way = way;
+    this.#standAfterMs = standAfterMs;
   }
 
   get replication(): DatabaseReplication | null {
@@ -63,7 +65,7 @@ export class ReplicatedNode {
           stream: this.way,
           generation: 1,
           tag: this.tag,
-          standAfterMs: 300 + 60 * (this.tag.charCodeAt(0) - 65),
+          standAfterMs: this.#standAfterMs,
           isSeed: true,
           watcher,
         },
@@ -119,13 +121,16 @@ export class ReplicatedNode {
 }
 
 /** Some nodes that hear one another. `stop` them. */
-export class ReplicatedNodes {
-  readonly stream = new MemoryStream();
-  readonly nodes: readonly ReplicatedNode[];
+export class ReplicatedNodes<Way extends CutWay = CutWay> {
+  readonly nodes: readonly ReplicatedNode<Way>[];
   readonly #timer: NodeJS.Timeout;
 
-  constructor(folder: string, tags: readonly string[] = ["A", "B", "C"]) {
-    this.nodes = tags.map((tag) => new ReplicatedNode(tag, `${folder}/${tag}`, this.stream));
+  /** `standAfterMs`: of the first node; the others wait a little longer, each. */
+  constructor(folder: string, ways: readonly Way[], standAfterMs: number) {
+    this.nodes = ways.map((way, at) => {
+      const tag = String.fromCharCode(65 + at);
+      return new ReplicatedNode(tag, `${folder}/${tag}`, way, standAfterMs * (1 + at / 5));
+    });
     for (const node of this.nodes) {
       node.source = () => this.nodes.find((one) => one.isLeading)?.database ?? null;
     }
@@ -142,8 +147,8 @@ export class ReplicatedNodes {
   }
 
   /** The only node that leads and can be reached, as soon as there is one. */
-  async leader(): Promise<ReplicatedNode> {
-    let found: ReplicatedNode | undefined;
+  async leader(): Promise<ReplicatedNode<Way>> {
+    let found: ReplicatedNode<Way> | undefined;
     await expect
       .poll(
         () => {
@@ -151,13 +156,13 @@ export class ReplicatedNodes {
           found = leading[0];
           return leading.length;
         },
-        { timeout: 15_000, interval: 20 },
+        { timeout: 45_000, interval: 20 },
       )
       .toBe(1);
-    return found as ReplicatedNode; // there is one
+    return found as ReplicatedNode<Way>; // there is one
   }
 
-  followers(): ReplicatedNode[] {
+  followers(): ReplicatedNode<Way>[] {
     return this.nodes.filter((node) => node.database !== null && !node.isLeading);
   }
 
@@ -170,10 +175,10 @@ export class ReplicatedNodes {
     for (const node of this.nodes) {
       if (node === leader || !node.isUp) continue;
       await expect
-        .poll(() => node.database?.state.committedEtag, { timeout: 15_000, interval: 20 })
+        .poll(() => node.database?.state.committedEtag, { timeout: 30_000, interval: 20 })
         .toBe(database.state.committedEtag);
       await expect
-        .poll(() => node.replication?.mark?.sequence, { timeout: 15_000, interval: 20 })
+        .poll(() => node.replication?.mark?.sequence, { timeout: 30_000, interval: 20 })
         .toBe(leader.replication?.mark?.sequence);
       if (node.database !== null) await expectSameContents(database, node.database);
     }

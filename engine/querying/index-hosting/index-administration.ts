@@ -191,6 +191,12 @@ export class IndexAdministration {
     return !isSame || known.lockMode !== lockMode || known.priority !== priority;
   }
 
+  /** The fields of its entries; none when only running its maps tells. @throws EngineError index-compilation, invalid-argument */
+  fieldsOf(json: JsonObject): string[] {
+    const program = compileIndex(parseStaticDefinition(json), this.#database, this.#clock);
+    return [...(program.fieldNames ?? [])];
+  }
+
   /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
   async delete(name: string): Promise<boolean> {
     const index = this.indexes.byName(name);

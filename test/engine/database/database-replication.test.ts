@@ -5,11 +5,19 @@
 import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { putAttachment } from "../../../engine/writes/attachments.ts";
+import { MemoryStream, StreamWay } from "../../support/memory-stream.ts";
 import { newTestFolder } from "../../support/open-test-database.ts";
 import { type ReplicatedNode, ReplicatedNodes } from "../../support/replicated-nodes.ts";
 
-async function threeNodes(): Promise<ReplicatedNodes> {
-  const all = new ReplicatedNodes(await newTestFolder());
+interface ThreeNodes extends ReplicatedNodes<StreamWay> {
+  readonly stream: MemoryStream;
+}
+
+async function threeNodes(): Promise<ThreeNodes> {
+  const stream = new MemoryStream();
+  const ways = Array.from({ length: 3 }, () => new StreamWay(stream));
+  const nodes = new ReplicatedNodes(await newTestFolder(), ways, 300);
+  const all = Object.assign(nodes, { stream });
   onTestFinished(() => all.stop());
   for (const node of all.nodes) await node.open();
   return all;
@@ -155,7 +163,7 @@ test("indexes are deployed on every node, changed and deleted, and each builds i
 test("a node that was away for too long, or lost its files, begins with those of another", async () => {
   const all = await threeNodes();
   const leader = await all.leader();
-  const [away, wiped] = all.followers() as [ReplicatedNode, ReplicatedNode];
+  const [away, wiped] = all.followers() as unknown as readonly [ReplicatedNode, ReplicatedNode];
   const database = databaseOf(leader);
   for (let n = 0; n < 10; n++) await database.put(`early/${n}`, { n });
   await all.expectSame();
@@ -194,7 +202,7 @@ test("a node that was away for too long, or lost its files, begins with those of
 test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
-  const [behind] = all.followers() as [ReplicatedNode];
+  const [behind] = all.followers() as unknown as readonly [ReplicatedNode];
   const map = { Name: "Things/All", Maps: [`map("Things", (one) => ({ n: one.n }))`] };
   await leader.queries.administration.deploy([map], true);
   for (let n = 0; n < 10; n++) {

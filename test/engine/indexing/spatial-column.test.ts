@@ -11,9 +11,10 @@ import { circleShape } from "../../../engine/spatial/shape.ts";
 import { distanceBetween, globe } from "../../../engine/spatial/space.ts";
 import { parseWkt } from "../../../engine/spatial/wkt.ts";
 import { SeededRandom } from "../../support/random.ts";
+import { seedOfRun } from "../../support/seed.ts";
 
 const budget = new FreeBudget();
-const seed = Date.now() >>> 0;
+const seed = seedOfRun();
 
 interface Placed {
   readonly x: number;
@@ -103,7 +104,7 @@ describe("points of entries", () => {
       }
       if (round % 4 === 3) model.store = model.store.compact(() => false) ?? model.store;
       for (const [x, y, radius] of circles) {
-        const why = `seed ${seed}, round ${round}, ${x} ${y} ${radius}`;
+        const why = `round ${round}, ${x} ${y} ${radius}`;
         const far = (place: Placed) => distanceBetween(globe, x, y, place.x, place.y);
         const all = [...model.documents].filter(([, points]) => points.length > 0);
         const isIn = (points: readonly Placed[]) => points.some((one) => far(one) <= radius + 1e-9);

@@ -11,9 +11,10 @@ import { vectorColumnOf } from "../../../engine/indexing/vector-column.ts";
 import { dimensionsOf, type VectorForm, vectorsOf } from "../../../engine/indexing/vector-form.ts";
 import { addVectorText, checkVectorText } from "../../../engine/indexing/vector-terms.ts";
 import { SeededRandom } from "../../support/random.ts";
+import { seedOfRun } from "../../support/seed.ts";
 
 const budget = new FreeBudget();
-const seed = Date.now() >>> 0;
+const seed = seedOfRun();
 const forms: readonly VectorForm[] = [
   { source: "Single", stored: "Single" },
   { source: "Single", stored: "Int8" },
@@ -92,7 +93,7 @@ function vectorOf(random: SeededRandom, dimensions: number): number[] {
   return Array.from({ length: dimensions }, () => Math.fround(random.below(2001) / 1000 - 1));
 }
 
-describe(`the nearest vectors, seed ${seed}`, () => {
+describe("the nearest vectors", () => {
   it.each(forms)("are those of a comparison one by one: $stored", (form) => {
     const random = new SeededRandom(seed);
     const model = new Model(form);

@@ -45,8 +45,7 @@ test("the bytes of a snapshot are known before it is made", () => {
       .flatMap(({ parts }) => [...parts])
       .reduce((sum, part) => sum + part.length, 0);
   const put = (key: string, value: string | undefined, etag: number) => {
-    const encoded = Buffer.byteLength(JSON.stringify(value ?? ""));
-    const length = EntryKeyspace.encodedLength(Buffer.byteLength(key), encoded);
+    const length = EntryKeyspace.encodedLength(key, JSON.stringify(value ?? ""));
     const entry = { value: value ?? "", etag, position: etag * 8, length };
     keyspace.stage(key, value === undefined ? undefined : entry);
     keyspace.commitStaged(1);

@@ -174,7 +174,8 @@ test("a follower that leads goes on with etags, shapes and collections, and the 
   await next.put("b", { two: 2, "@metadata": { "@collection": "Second" } });
   await next.put("a", { one: 3, "@metadata": { "@collection": "First" } });
   expect(next.state.committedEtag).toBe(leader.state.committedEtag + 2);
-  for (const { payload } of second.groups.slice(before)) await follower.addGroup(payload, () => undefined);
+  for (const { payload } of second.groups.slice(before))
+    await follower.addGroup(payload, () => undefined);
   expect(await follower.get("b")).toMatchObject({ two: 2 });
   expect(await follower.getText("a")).toEqual(await next.getText("a"));
   expect(follower.state.committedEtag).toBe(next.state.committedEtag);

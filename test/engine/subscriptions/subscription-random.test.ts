@@ -13,6 +13,7 @@ import {
   temporaryFolder,
 } from "../../support/open-database.ts";
 import { SeededRandom } from "../../support/random.ts";
+import { seedOfRun } from "../../support/seed.ts";
 
 afterEach(closeDatabases);
 
@@ -156,7 +157,7 @@ async function step(run: Run): Promise<void> {
   else run.close(worker);
 }
 
-const seed = Number(process.env["SEED"] ?? Date.now() % 1e9);
+const seed = seedOfRun();
 test.each([
   [false, seed],
   [true, seed + 1],

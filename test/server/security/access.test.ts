@@ -79,13 +79,15 @@ const specification: Readonly<Record<Access, string>> = {
   read: `
     POST ~/docs ~/queries ~/streams/queries ~/multi_get ~/smuggler/export ~/timeseries/ranges
     POST ~/attachments ~/attachments/bulk ~/indexes/has-changed ~/smuggler/validate-options
-    POST ~/counters
+    POST ~/counters ~/studio/index-fields
     GET HEAD ~/*`,
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
     GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*
-    GET /configuration/studio /license/limits-usage /assistant/settings /server/notification-center/watch
+    GET /configuration/studio /license/limits-usage /license/configuration /license-server/connectivity
+    GET /assistant/settings /assistant/check-consent /assistant/check-usage /analyzers /sorters
+    GET /server/notification-center/watch /cluster-dashboard/watch /debug/queries/running/live /threads-info/watch
     POST /build/version/updates`,
 };
 /** In which order levels are looked up: the lists of higher ones have the fewer stars. */

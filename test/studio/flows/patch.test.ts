@@ -1,19 +1,23 @@
 /** The patch page in a real browser: a patch is tried, tried on all, run, steered, undone, and goes on after a restart. */
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { ChildServer } from "../../support/child-server.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
 
 const studio = studioBrowser({ databases: [{ name: "shop" }] });
 const count = 3000;
 
-beforeEach(async () => {
-  const Commands = Array.from({ length: count }, (_, n) => ({
+/** Commands that store the documents. */
+const orders = () =>
+  Array.from({ length: count }, (_, n) => ({
     Type: "PUT",
     Id: `orders/${n}`,
     Document: { N: n, Freight: `${n},5`, "@metadata": { "@collection": "Orders" } },
   }));
+
+beforeEach(async () => {
   await studio.server.request("/databases/shop/bulk_docs", {
     method: "POST",
-    body: JSON.stringify({ Commands }),
+    body: JSON.stringify({ Commands: orders() }),
   });
 }, 60_000);
 
@@ -162,4 +166,50 @@ test("an operation is undone: what others have changed since is left alone, and 
   await studio.open(`db/shop/patch/${id}`);
   await studio.page.getByText(/Undone by operation \d+/).waitFor();
   expect(await role("button", { name: "Undo…" }).count()).toBe(0);
+});
+
+test("a server that is killed in the middle of a patch goes on from there when it is back", async () => {
+  const server = new ChildServer();
+  onTestFinished(() => server.remove());
+  await server.start();
+  await server.request("/admin/databases?name=shop", "PUT", { DatabaseName: "shop" });
+  await server.request("/databases/shop/bulk_docs", "POST", { Commands: orders() });
+  const text = "from Orders update { this.N += 100000 }";
+  const { OperationId: id } = (await server.request(
+    "/databases/shop/queries?maxOpsPerSec=500",
+    "PATCH",
+    { Query: { Query: text } },
+  )) as { OperationId: number };
+  const context = await studio.browser.newContext({ viewport: { width: 1440, height: 900 } });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  const mistakes: string[] = [];
+  page.on("pageerror", (error) => mistakes.push(error.message));
+  await page.goto(`${server.url}/studio/db/shop/patch/${id}`);
+  const { url } = server;
+  await page.getByRole("progressbar", { name: "Patch Orders" }).waitFor();
+  const patched = async () => {
+    const query = encodeURIComponent("from Orders where N >= 100000");
+    const path = `/databases/shop/queries?query=${query}&pageSize=0&waitForNonStaleResults=true`;
+    return ((await server.request(path)) as { TotalResults: number }).TotalResults;
+  };
+  await expect.poll(patched).toBeGreaterThan(100);
+  await server.kill();
+  await page.getByRole("alert").getByText("Not connected.").waitFor();
+  await server.start();
+  expect(server.url).toBe(url);
+  await page.getByRole("status").getByText("Connected again").waitFor();
+  const half = await patched();
+  expect(half).toBeGreaterThan(100);
+  expect(half).toBeLessThan(count);
+  await page.getByRole("button", { name: "Go on from there" }).click();
+  await page.getByRole("heading", { name: /^Patched 3,000 documents of Orders/ }).waitFor();
+  expect(await patched()).toBe(count);
+  // Once each: none is patched twice.
+  const { Results } = (await server.request(
+    `/databases/shop/queries?query=${encodeURIComponent("from Orders")}&pageSize=${count}`,
+  )) as { Results: { N: number }[] };
+  const numbers = Results.map(({ N }) => N).sort((one, other) => one - other);
+  expect(numbers).toEqual(Array.from({ length: count }, (_, n) => n + 100_000));
+  expect(mistakes).toEqual([]);
 });

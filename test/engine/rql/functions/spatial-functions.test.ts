@@ -3,6 +3,7 @@ import { EngineError } from "../../../../engine/base/errors.ts";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../../support/open-database.ts";
 import { SeededRandom } from "../../../support/random.ts";
+import { seedOfRun } from "../../../support/seed.ts";
 
 afterEach(closeDatabases);
 
@@ -305,8 +306,9 @@ it("an index with the strategy BoundingBox has only the boxes around shapes", as
 });
 
 describe("a page in the order of distances", () => {
+  const seed = seedOfRun();
+
   it("has the rows that the whole order has there", async () => {
-    const seed = Date.now() >>> 0;
     const random = new SeededRandom(seed);
     const database = await openDatabase();
     const documents: Record<string, object> = {};
@@ -322,12 +324,8 @@ describe("a page in the order of distances", () => {
           const whole = await ids(database, text);
           const { outcome } = await query(database, `${text} limit 40, 120`);
           expect(outcome?.totalResults).toBe(whole.length);
-          expect(await ids(database, `${text} limit 0, 120`), `seed ${seed}: ${text}`).toEqual(
-            whole.slice(0, 120),
-          );
-          expect(await ids(database, `${text} limit 40, 20`), `seed ${seed}: ${text}`).toEqual(
-            whole.slice(40, 60),
-          );
+          expect(await ids(database, `${text} limit 0, 120`), text).toEqual(whole.slice(0, 120));
+          expect(await ids(database, `${text} limit 40, 20`), text).toEqual(whole.slice(40, 60));
         }
       }
     }

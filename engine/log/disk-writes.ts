@@ -1,0 +1,42 @@
+/**
+ * The newest writes of one log to its files, with their sizes and times, for those who look for a slow disk.
+ *
+ * Invariants:
+ * - At most `keptWritesMax` are kept. One is a small object, beside a sync that takes a thousand times longer.
+ */
+
+/** `append`: a group commit; `sync`: making it durable; `rewrite`: a compacted segment or a snapshot, at leisure. */
+export type DiskWriteKind = "append" | "sync" | "rewrite";
+
+export interface DiskWrite {
+  /** Counted from 1 since the log was opened. */
+  readonly number: number;
+  readonly kind: DiskWriteKind;
+  /** The name of the file, below the folder of the database. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly fileBytes: number;
+  /** Microseconds since 1970. */
+  readonly endedAtMicros: number;
+  readonly durationMs: number;
+}
+
+const keptWritesMax = 256;
+
+export class DiskWrites {
+  #kept: DiskWrite[] = [];
+  #count = 0;
+
+  add(write: Omit<DiskWrite, "number">): void {
+    this.#count++;
+    this.#kept.push({ number: this.#count, ...write });
+    // Dropped in lots: shifting each time would move all.
+    if (this.#kept.length >= 2 * keptWritesMax) this.#kept = this.#kept.slice(-keptWritesMax);
+  }
+
+  /** Those after number `number`, oldest first; 0: all that are kept. */
+  after(number: number): DiskWrite[] {
+    const kept = this.#kept.slice(-keptWritesMax);
+    return kept.filter((one) => one.number > number);
+  }
+}

@@ -1,0 +1,233 @@
+/** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
+import { EngineError } from "../../engine/base/errors.ts";
+import { foldersIn } from "../backups/backup-folder.ts";
+import { sampleExamples } from "../databases/sample-data.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import { classNameOf, documentClasses, indexClass, singular } from "../replies/csharp-classes.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import { replyMetadata } from "./server-info.ts";
+
+const prefix = "/databases/:database";
+const ofDatabase = { kind: "database", method: "GET", access: "read" } as const;
+const ofServer = { kind: "server", method: "GET", access: "valid-user" } as const;
+const plain = { "content-type": "text/plain" };
+
+export const studioToolRoutes: readonly Route[] = [
+  { ...ofDatabase, path: `${prefix}/docs/class`, handle: getClass },
+  { ...ofDatabase, path: `${prefix}/studio/sample-data/classes`, handle: getSampleClasses },
+  { ...ofDatabase, path: `${prefix}/indexes/c-sharp-index-definition`, handle: getIndexClass },
+  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-fields`, handle: postIndexFields },
+  { ...ofDatabase, path: `${prefix}/indexes/suggest-index-merge`, handle: getMerges },
+  {
+    ...ofDatabase,
+    path: `${prefix}/studio-tasks/indexes/configuration/defaults`,
+    handle: getIndexDefaults,
+  },
+  { ...ofDatabase, path: `${prefix}/studio/license/limits-usage`, handle: getLimitsUsage },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/admin/studio-tasks/folder-path-options`,
+    access: "database-admin",
+    handle: postFolders,
+  },
+  {
+    ...ofServer,
+    method: "POST",
+    path: "/admin/studio-tasks/folder-path-options",
+    access: "operator",
+    handle: postFolders,
+  },
+  { ...ofServer, path: "/license/configuration", handle: getLicenseConfiguration },
+  { ...ofServer, path: "/license-server/connectivity", handle: getLicenseServer },
+  { ...ofServer, path: "/assistant/check-consent", handle: refuseAssistant },
+  { ...ofServer, path: "/assistant/check-usage", handle: refuseAssistant },
+  {
+    ...ofServer,
+    path: "/admin/cluster/observer/decisions",
+    access: "operator",
+    handle: getDecisions,
+  },
+  {
+    ...ofServer,
+    path: "/admin/traffic-watch/configuration",
+    access: "operator",
+    handle: getTrafficLog,
+  },
+  {
+    ...ofServer,
+    method: "POST",
+    path: "/admin/traffic-watch/configuration",
+    access: "operator",
+    handle: postTrafficLog,
+  },
+  {
+    ...ofServer,
+    path: "/admin/event-listener/configuration",
+    access: "operator",
+    handle: getEventListener,
+  },
+];
+
+/** GET docs/class?id=…: a class of C# with the properties of a document; 404 when it does not exist */
+async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const found = database.documents.find(id);
+  if (found?.isLarge === true) {
+    throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
+  }
+  const text = found === null ? null : await database.documents.text(id);
+  if (text === null) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const document = JSON.parse(text.toString()) as JsonObject;
+  const { space, name } = classNameOf((document["@metadata"] ?? {}) as JsonObject);
+  exchange.reply(200, plain, documentClasses(space, new Map([[name, document]])));
+}
+
+/** GET studio/sample-data/classes: classes of C# for the documents of the sample data */
+async function getSampleClasses(exchange: Exchange): Promise<void> {
+  const examples = await sampleExamples();
+  const named = [...examples].map(([name, example]) => [singular(name), example] as const);
+  exchange.reply(200, plain, documentClasses("Orders", new Map(named)));
+}
+
+/** GET indexes/c-sharp-index-definition?name=…: a class of C# that deploys the index; 404 when there is none */
+function getIndexClass(exchange: Exchange, { database }: DatabaseContext): void {
+  const name = exchange.query.required("name");
+  if (!database.indexes.has(name)) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  if (!database.indexes.get(name).isStatic) {
+    throw new EngineError(
+      "invalid-operation",
+      "Can't create C# index definition from auto indexes",
+    );
+  }
+  exchange.reply(200, plain, indexClass(database.indexes.definition(name)));
+}
+
+/** POST studio/index-fields, `{"Map":"…"}`: the fields of its entries; an empty list when it does not compile */
+async function postIndexFields(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const { Map: map, AdditionalSources } = body;
+  const definition = { Name: "Fields", Maps: [map], AdditionalSources };
+  try {
+    exchange.replyJson(200, { Results: database.indexes.fieldsOf(definition) });
+  } catch (error) {
+    // It is asked while the map is being written.
+    if (!(error instanceof EngineError)) throw error;
+    exchange.reply(200, { "content-type": jsonContentType }, "[]");
+  }
+}
+
+/** POST folder-path-options?type=Local&path=…: the folders below a path in which backups may be; none elsewhere */
+async function postFolders(exchange: Exchange, { server }: Context): Promise<void> {
+  const { query } = exchange;
+  const { backupRoot: root } = server.config;
+  const isLocal = (query.get("type") ?? "Local").toLowerCase() === "local";
+  const path = query.get("path") || (root ?? "/");
+  const folders = isLocal ? await foldersIn(path, { root, dataFolder: undefined }) : [];
+  exchange.replyJson(200, { List: folders });
+}
+
+/** GET indexes/suggest-index-merge: no merges are looked for; RavenDB does so with a licence */
+function getMerges(exchange: Exchange): void {
+  exchange.replyJson(200, { Unmergables: {}, Suggestions: [], Errors: [] });
+}
+
+/** GET studio-tasks/indexes/configuration/defaults: how indexes are deployed, and of which engine */
+function getIndexDefaults(exchange: Exchange): void {
+  exchange.replyJson(200, {
+    AutoIndexDeploymentMode: "Parallel",
+    StaticIndexDeploymentMode: "Parallel",
+    StaticIndexingEngineType: "Corax",
+  });
+}
+
+/** GET studio/license/limits-usage: what RavenDB's licences count, of one database */
+function getLimitsUsage(exchange: Exchange, { database }: DatabaseContext): void {
+  const all = database.indexes.names().length;
+  const automatic = database.indexes.listAutomatic().length;
+  exchange.replyJson(200, {
+    NumberOfStaticIndexes: all - automatic,
+    NumberOfAutoIndexes: automatic,
+    // Both are refused (sorters-analyzers.ts).
+    NumberOfCustomSorters: 0,
+    NumberOfAnalyzers: 0,
+    NumberOfSubscriptions: database.subscriptions.list().length,
+  });
+}
+
+/** GET /license/configuration: there is no licence to be renewed or activated */
+function getLicenseConfiguration(exchange: Exchange): void {
+  exchange.replyJson(200, { CanRenew: false, CanActivate: false, CanForceUpdate: false });
+}
+
+/** GET /license-server/connectivity: this server asks nobody */
+function getLicenseServer(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    StatusCode: "BadRequest",
+    Exception: "No license is needed, and no license server is asked.",
+  });
+}
+
+/** GET /assistant/check-consent, check-usage: refused, as there is no assistant */
+function refuseAssistant(): never {
+  throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
+}
+
+/** GET /admin/cluster/observer/decisions: with one node there are none */
+function getDecisions(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    LeaderNode: server.config.nodeTag,
+    Term: 1,
+    Suspended: false,
+    Iteration: 0,
+    ObserverLog: [],
+  });
+}
+
+/** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */
+function getTrafficLog(exchange: Exchange): void {
+  exchange.replyJson(200, {
+    TrafficWatchMode: "Off",
+    Databases: null,
+    StatusCodes: null,
+    MinimumResponseSizeInBytes: 0,
+    MinimumRequestSizeInBytes: 0,
+    MinimumDurationInMs: 0,
+    HttpMethods: null,
+    ChangeTypes: null,
+    CertificateThumbprints: null,
+  });
+}
+
+/** POST /admin/traffic-watch/configuration: 204 for the mode `Off`; no other is supported */
+async function postTrafficLog(exchange: Exchange): Promise<void> {
+  const { TrafficWatchMode: mode } = await jsonBody(exchange);
+  if (mode !== undefined && mode !== "Off") {
+    throw new EngineError(
+      "invalid-operation",
+      "Traffic is not written to a file. Set Logs.Requests to true for a line of the log for each request, or watch it with /admin/traffic-watch.",
+    );
+  }
+  exchange.reply(204);
+}
+
+/** GET /admin/event-listener/configuration: events of .NET's runtime: there are none */
+function getEventListener(exchange: Exchange): void {
+  exchange.replyJson(200, {
+    EventListenerMode: "Off",
+    EventTypes: null,
+    MinimumDurationInMs: 0,
+    AllocationsLoggingIntervalInMs: 5000,
+    AllocationsLoggingCount: 5,
+  });
+}

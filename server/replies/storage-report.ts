@@ -1,0 +1,116 @@
+/**
+ * What takes the room on the disk, in the shape of RavenDB 7.2.7. All of a database is in its log and in the snapshots of
+ * what is known of it: these are the data file here, with collections as tables; there are no journals beside it.
+ */
+import type { Database, LogFigures } from "../../engine/engine.ts";
+import { humaneSize } from "../http/dates.ts";
+import type { JsonObject } from "../http/json-body.ts";
+
+/** The newest snapshot and the one before are taken to be of one size. */
+type Sizes = Pick<LogFigures, "log" | "lastSnapshotBytes">;
+
+/** The short form: sizes only. */
+export function shortReport(sizes: Sizes, tables: number): JsonObject {
+  return {
+    DataFile: dataFile(sizes),
+    Journals: [],
+    TempFiles: [],
+    CountOfTrees: 1,
+    CountOfTables: tables,
+  };
+}
+
+export function longReport(sizes: Sizes, tables: readonly JsonObject[]): JsonObject {
+  return {
+    DataFile: dataFile(sizes),
+    Journals: {
+      LastFlushedJournal: 0,
+      TotalWrittenButUnsyncedBytes: sizes.log.unsyncedBytes,
+      LastFlushedTransaction: 0,
+      Journals: [],
+    },
+    TempBuffers: [],
+    Trees: [tree("Snapshots", sizes.log.snapshots, snapshotBytes(sizes))],
+    Tables: tables,
+    PreAllocatedBuffers: noBuffers,
+    TotalEncryptionBufferSize: "0 Bytes",
+  };
+}
+
+/** The records of a database by collection; what belongs to none is `Other`. Cost: a scan of all documents, in slices. */
+export async function tablesOf(database: Database): Promise<JsonObject[]> {
+  const collections = await database.statistics.collectionDetails();
+  const rows: [name: string, entries: number, bytes: number][] = [];
+  for (const one of collections) {
+    rows.push([`Collection.Documents.${one.name}`, one.documents, one.bytes]);
+    if (one.revisions > 0) {
+      rows.push([`Collection.Revisions.${one.name}`, one.revisions, one.revisionBytes]);
+    }
+    if (one.seriesSegments > 0) {
+      const { seriesSegments, seriesSegmentBytes } = one;
+      rows.push([`Collection.TimeSeries.${one.name}`, seriesSegments, seriesSegmentBytes]);
+    }
+  }
+  const { recordBytes, deadBytes } = database.figures().log;
+  const known = rows.reduce((sum, [, , bytes]) => sum + bytes, 0);
+  rows.push(["Other", 0, Math.max(0, recordBytes - deadBytes - known)]);
+  return rows.map(([name, entries, bytes]) => table(name, entries, bytes));
+}
+
+function dataFile(sizes: Sizes): JsonObject {
+  const { segmentBytes, recordBytes, deadBytes } = sizes.log;
+  const allocated = segmentBytes + snapshotBytes(sizes);
+  const used = Math.max(0, recordBytes - deadBytes) + snapshotBytes(sizes);
+  return {
+    AllocatedSpaceInBytes: allocated,
+    UsedSpaceInBytes: used,
+    FreeSpaceInBytes: Math.max(0, allocated - used),
+  };
+}
+
+function snapshotBytes({ log, lastSnapshotBytes }: Sizes): number {
+  return log.snapshots * lastSnapshotBytes;
+}
+
+function table(name: string, entries: number, bytes: number): JsonObject {
+  return {
+    Structure: [],
+    Indexes: [],
+    PreAllocatedBuffers: noBuffers,
+    Name: name,
+    NumberOfEntries: entries,
+    DataSizeInBytes: bytes,
+    DataSizeHumane: humaneSize(bytes),
+    AllocatedSpaceInBytes: bytes,
+    AllocatedSpaceHumane: humaneSize(bytes),
+    UsedSizeInBytes: bytes,
+    UsedSizeHumane: humaneSize(bytes),
+  };
+}
+
+function tree(name: string, entries: number, bytes: number): JsonObject {
+  return {
+    Type: "None",
+    Name: name,
+    PageCount: 0,
+    NumberOfEntries: entries,
+    BranchPages: 0,
+    LeafPages: 0,
+    OverflowPages: 0,
+    Depth: 0,
+    Density: -1,
+    MultiValues: null,
+    AllocatedSpaceInBytes: bytes,
+    UsedSpaceInBytes: bytes,
+    Streams: null,
+    BalanceHistogram: null,
+  };
+}
+
+const noBuffers = {
+  AllocatedSpaceInBytes: 0,
+  PreAllocatedBuffersSpaceInBytes: 0,
+  NumberOfPreAllocatedPages: 0,
+  AllocationTree: tree("Allocation-Storage", 0, 0),
+  OriginallyAllocatedSpaceInBytes: 0,
+};

@@ -1,0 +1,132 @@
+/** The dashboard's widgets: real figures, of databases that the caller may read, at their intervals. */
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { CertificatePair } from "../../../certs/authority.ts";
+import {
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+  tlsOptions,
+} from "../../support/start-test-server.ts";
+
+interface Told {
+  readonly Id: number;
+  readonly Data: {
+    readonly Type: string;
+    readonly Items?: readonly Readonly<Record<string, unknown>>[];
+    readonly [member: string]: unknown;
+  };
+}
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    databases: [{ name: "shop" }, { name: "hidden" }],
+    flags: ["--RunInMemory=false"],
+  });
+});
+afterAll(stopTestServers);
+
+async function open(pair: CertificatePair = server.admin, query = "?node=A") {
+  const url = `${server.url.replace("https", "wss")}/cluster-dashboard/watch${query}`;
+  const socket = new WebSocket(url, tlsOptions(server.authority, pair));
+  const told: Told[] = [];
+  socket.on("message", (data) => {
+    if (String(data).trim() !== "") told.push(JSON.parse(String(data)) as Told);
+  });
+  await once(socket, "open");
+  const send = (Command: string, Id: number, Type?: string) =>
+    socket.send(JSON.stringify({ Command, Id, Type }));
+  const of = (type: string) => told.filter(({ Data }) => Data.Type === type);
+  return { socket, told, send, of };
+}
+
+const types = [
+  "CpuUsage",
+  "MemoryUsage",
+  "IoStats",
+  "StorageUsage",
+  "DatabaseStorageUsage",
+  "Traffic",
+  "DatabaseTraffic",
+  "Indexing",
+  "DatabaseIndexing",
+  "DatabaseOverview",
+  "OngoingTasks",
+  "ClusterOverview",
+  "DatabasesNotifications",
+  "GcInfo",
+];
+
+test("each widget has figures of this server", { timeout: 20_000 }, async () => {
+  const { socket, told, send, of } = await open();
+  const ask = (path: string, method: string, body: object) =>
+    server.request(path, { method, body: JSON.stringify(body) });
+  const maps = ["map('Notes', (n) => ({ A: n.A }))"];
+  await ask("/databases/shop/admin/indexes", "PUT", { Indexes: [{ Name: "ByA", Maps: maps }] });
+  await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
+  for (const [at, type] of types.entries()) send("watch", at + 1, type);
+  await expect
+    .poll(() => new Set(told.map(({ Data }) => Data.Type)))
+    .toEqual(new Set(["ServerTime", ...types]));
+  expect(told[0]).toMatchObject({ Id: -1 });
+  for (let at = 0; at < 5; at++) {
+    await ask(`/databases/shop/docs?id=notes/${at}`, "PUT", {
+      A: at,
+      "@metadata": { "@collection": "Notes" },
+    });
+  }
+  const shopOf = (type: string) =>
+    of(type).flatMap(({ Data }) => (Data.Items ?? []).filter((one) => one["Database"] === "shop"));
+  const grown = (type: string, member: string) =>
+    shopOf(type).reduce((sum, item) => sum + Number(item[member]), 0);
+  await expect
+    .poll(() => grown("DatabaseTraffic", "DocumentWritesPerSecond"), { timeout: 8_000 })
+    .toBeGreaterThan(0);
+  await expect
+    .poll(() => grown("DatabaseIndexing", "IndexedPerSecond"), { timeout: 8_000 })
+    .toBeGreaterThan(0);
+  await expect
+    .poll(() => shopOf("DatabaseOverview").at(-1), { timeout: 8_000 })
+    .toMatchObject({ DocumentsCount: 5, IndexesCount: 1, Online: true, OngoingTasksCount: 1 });
+  expect(shopOf("OngoingTasks").at(-1)).toMatchObject({ SubscriptionCount: 1, SqlEtlCount: 0 });
+  expect(of("MemoryUsage")[0]?.Data["WorkingSet"]).toBeGreaterThan(1_000_000);
+  expect(of("ClusterOverview")[0]?.Data).toMatchObject({ NodeTag: "A", NodeUrl: server.url });
+  const [disk] = of("StorageUsage")[0]?.Data.Items ?? [];
+  expect(disk?.["TotalCapacity"]).toBeGreaterThan(Number(disk?.["FreeSpace"]));
+  expect(of("CpuUsage").length).toBeGreaterThan(of("Traffic").length);
+  send("unwatch", types.indexOf("CpuUsage") + 1);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const { length } = of("CpuUsage");
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(of("CpuUsage")).toHaveLength(length);
+  socket.close();
+});
+
+test("a caller sees the databases that he may read, and no other", async () => {
+  const reader = await server.client({ permissions: { shop: "Read" } });
+  const { socket, send, of } = await open(reader);
+  send("watch", 1, "DatabaseOverview");
+  send("watch", 2, "DatabasesNotifications");
+  await expect.poll(() => of("DatabasesNotifications").length).toBe(1);
+  const names = of("DatabaseOverview").flatMap(({ Data }) => Data.Items ?? []);
+  expect(names.map((one) => one["Database"])).toEqual(["shop"]);
+  expect(JSON.stringify(of("DatabasesNotifications"))).not.toContain("hidden");
+  socket.close();
+});
+
+test("what is no command ends the socket, and says why", async () => {
+  const closing = async (text: string, query?: string) => {
+    const { socket } = await open(server.admin, query);
+    socket.send(text);
+    const [code, reason] = (await once(socket, "close")) as [number, Buffer];
+    return `${code} ${String(reason)}`;
+  };
+  expect(await closing("no json")).toContain("1008 A command needs an 'Id'");
+  expect(await closing('{"Command":"watch","Id":1,"Type":"toString"}')).toContain(
+    "There is no widget 'toString'",
+  );
+  expect(await closing('{"Command":"sleep","Id":1}')).toContain("'watch' or 'unwatch'");
+  expect(await closing("{}", "")).toContain("node is mandatory");
+});

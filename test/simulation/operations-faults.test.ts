@@ -1,0 +1,354 @@
+/**
+ * Operations by query on a disk that fails: power loss at every file system call of a patch that is paused and limited, of
+ * one whose script writes beside its documents, of a deletion, of undoing both, and of forgetting what was kept; and calls
+ * that fail, or find the disk full.
+ *
+ * After each the database is opened again, and the story is told to its end: an operation that was interrupted goes on,
+ * and what was kept is put back. Then each document was changed exactly once, nothing of others was lost, nothing that was
+ * told as done is undone, and nothing is left behind.
+ *
+ * By default every 23rd call fails, from a different start for each fault; every 5th with `npm run test:long`, and each with
+ * `npm run test:faults`.
+ */
+import { expect, test } from "vitest";
+import { startUndo } from "../../engine/background/undo-operation.ts";
+import { undoDaysMax } from "../../engine/base/limits.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
+import {
+  goOnByQuery,
+  type SetOperationOptions,
+  startDeleteByQuery,
+  startPatchByQuery,
+} from "../../engine/querying/operations-by-query.ts";
+import {
+  isInterrupted,
+  markKey,
+  type OperationEnd,
+  type OperationInfo,
+  type StartedOperation,
+} from "../../engine/store/operations.ts";
+import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
+import { everyFault, moreFaults } from "../support/every-fault.ts";
+import type { SimulatedClock } from "../support/simulated-clock.ts";
+import { databaseFolder, logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
+import type { Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+const step = everyFault ? 1 : moreFaults ? 5 : 23;
+const count = 14;
+const msPerDay = 86_400_000;
+/** Changed by others after a patch has ended, and before it is undone. */
+const changedSince = 2;
+const deletedSince = 3;
+/** Changed by others while the operation is paused, before it has come so far. */
+const changedBefore = count - 1;
+
+interface Story {
+  readonly kind: "patch" | "delete";
+  readonly text: string;
+  readonly keepsUndo: boolean;
+  /** What becomes of the number of a document; undefined: it is deleted. */
+  readonly after: (n: number) => number | undefined;
+  /** Does each document that is changed get a log of its own, whose number grows with each change? */
+  readonly hasLog?: boolean;
+}
+
+const stories: Readonly<Record<string, Story>> = {
+  "a patch of numbers": {
+    kind: "patch",
+    text: "from Numbers update { this.N += 100 }",
+    keepsUndo: false,
+    after: (n) => n + 100,
+  },
+  "a script that leaves some as they are, and writes beside": {
+    kind: "patch",
+    text: "from Numbers update { const id = 'logs/' + this.N; const log = load(id); put(id, { Times: (log ? log.Times : 0) + 1 }); if (this.N % 2) this.N += 100; }",
+    keepsUndo: false,
+    after: (n) => (n % 2 === 1 ? n + 100 : n),
+    hasLog: true,
+  },
+  "a patch that is undone": {
+    kind: "patch",
+    text: "from Numbers update { this.N += 100 }",
+    keepsUndo: true,
+    after: (n) => n + 100,
+  },
+  "a deletion that is undone": {
+    kind: "delete",
+    text: "from Numbers",
+    keepsUndo: true,
+    after: () => undefined,
+  },
+};
+
+/** What was told to somebody: it holds whatever happens afterwards. */
+class Told {
+  isFilled = false;
+  operation: number | null = null;
+  /** Documents of which the operation has told that they were changed. */
+  changed = 0;
+  isChangedBefore = false;
+  hasEnded = false;
+  isChangedSince = false;
+  isDeletedSince = false;
+  isUndone = false;
+}
+
+interface Opened {
+  readonly database: OpenDatabase;
+  readonly clock: SimulatedClock;
+}
+
+const usual: SetOperationOptions = {
+  parametersText: null,
+  allowsStale: false,
+  staleTimeoutMs: 10_000,
+  operationsPerSecondMax: 75,
+  hasDetails: false,
+  liftsLimits: false,
+};
+
+async function open(files: SimulatedFileSystem): Promise<Opened> {
+  const environment = simulatedEnvironment(files);
+  const database = await OpenDatabase.open(environment, "shop", databaseFolder, logOptions());
+  return { database, clock: environment.clock };
+}
+
+const idOf = (n: number) => `numbers/${n}`;
+
+async function put({ database }: Opened, n: number, value: number): Promise<void> {
+  await database.put(idOf(n), { N: value, "@metadata": { "@collection": "Numbers" } });
+}
+
+async function fill({ database }: Opened): Promise<void> {
+  const { putParsed } = await import("../../engine/writes/documents.ts");
+  await database.write((transaction) => {
+    for (let n = 0; n < count; n++) {
+      const text = `{"N":${n},"@metadata":{"@collection":"Numbers"}}`;
+      putParsed(transaction, idOf(n), database.state.parseText(text));
+    }
+  });
+}
+
+/** Lets the time go on until the operation has ended, or stands still where `isThere` says so. */
+async function drive(
+  { clock }: Opened,
+  { ended }: StartedOperation,
+  isThere: () => boolean = () => false,
+): Promise<OperationEnd | null> {
+  let end: OperationEnd | null = null;
+  const known = ended.then((value) => {
+    end = value;
+  });
+  for (let turn = 0; end === null && !isThere(); turn++) {
+    if (turn > 20_000) expect.fail("the operation does not end");
+    clock.advance(10);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (end !== null) await known;
+  return end;
+}
+
+function changedOf({ state, reached }: OperationInfo): number {
+  const figures = state.status === "running" ? state.progress : reached;
+  return Number(figures?.["Changed"] ?? 0);
+}
+
+function start({ database }: Opened, story: Story): Promise<StartedOperation> {
+  const options = { ...usual, keepsUndo: story.keepsUndo };
+  return story.kind === "patch"
+    ? startPatchByQuery(database, story.text, options)
+    : startDeleteByQuery(database, story.text, options);
+}
+
+function operationOf({ database }: Opened, kind: string): OperationInfo | undefined {
+  return database.operations.list().find((info) => info.kind === kind);
+}
+
+async function play(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+  const shop = await open(files);
+  const { operations } = shop.database;
+  operations.listen((info) => {
+    if (/ByQuery$/.test(info.kind)) told.changed = Math.max(told.changed, changedOf(info));
+  });
+  await fill(shop);
+  told.isFilled = true;
+  const started = await start(shop, story);
+  told.operation = started.id;
+  const isHalf = () => changedOf(operations.get(started.id) as OperationInfo) > 1;
+  if ((await drive(shop, started, isHalf)) === null) {
+    operations.pause(started.id);
+    await put(shop, changedBefore, -1);
+    told.isChangedBefore = true;
+    operations.limit(started.id, 150);
+    operations.resume(started.id);
+  }
+  const end = await drive(shop, started);
+  if (end?.info.state.status === "completed") told.hasEnded = true;
+  if (story.keepsUndo) await undoAndForget(shop, started.id, told);
+  await shop.database.close();
+}
+
+async function undoAndForget(shop: Opened, operation: number, told: Told): Promise<void> {
+  await put(shop, changedSince, -2);
+  told.isChangedSince = true;
+  await shop.database.delete(idOf(deletedSince));
+  told.isDeletedSince = true;
+  const undo = await startUndo(shop.database, operation, undefined);
+  shop.database.operations.limit(undo.id, 75);
+  const end = await drive(shop, undo);
+  if (end?.info.state.status === "completed") told.isUndone = true;
+  shop.clock.advance((undoDaysMax + 1) * msPerDay);
+  await shop.database.undoRetention.run();
+}
+
+/** Opens what is there, and tells the story to its end. */
+async function goOn(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+  const shop = await open(files);
+  const { database } = shop;
+  try {
+    database.checkInvariants();
+    const found = await numbersOf(shop);
+    if (told.isFilled) {
+      await checkFound(shop, found, told, story);
+      await tellTheRest(shop, told, story);
+    } else expect([0, count]).toContain(found.size);
+    database.checkInvariants();
+  } finally {
+    await database.close();
+  }
+}
+
+/** What was told holds, and each document is as before or as after. */
+async function checkFound(
+  shop: Opened,
+  found: ReadonlyMap<number, number>,
+  told: Told,
+  story: Story,
+): Promise<void> {
+  const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
+  const info = operationOf(shop, kind);
+  if (told.operation !== null) expect(info?.id).toBe(told.operation);
+  let changed = 0;
+  for (let n = 0; n < count; n++) {
+    const value = found.get(n);
+    const others: (number | undefined)[] = [];
+    if (n === changedBefore) others.push(-1);
+    if (n === changedSince) others.push(-2);
+    if (n === deletedSince) others.push(undefined);
+    if (n === changedBefore && told.isChangedBefore) {
+      expect(value, "what others wrote while it was paused").toBe(-1);
+    } else if (n === changedSince && told.isChangedSince) {
+      expect(value, "what others wrote after it").toBe(-2);
+    } else expect([n, story.after(n), ...others], idOf(n)).toContain(value);
+    if (value === story.after(n) && value !== n && n !== deletedSince) changed++;
+  }
+  if (info === undefined) {
+    expect(changed).toBe(0);
+    return;
+  }
+  const isUndoBegun = operationOf(shop, "UndoOperation") !== undefined;
+  expect(changedOf(info)).toBeGreaterThanOrEqual(told.changed);
+  if (!isUndoBegun && !told.isChangedSince && isInterrupted(info) && story.kind === "patch") {
+    const isPatched = (n: number | undefined, at: number) =>
+      n !== undefined && n === story.after(at) && n !== at;
+    const patched = Array.from({ length: count }, (_, n) => found.get(n)).filter(isPatched).length;
+    const doubtful = found.get(changedSince) === -2 ? 1 : 0;
+    expect(changedOf(info) - patched).toBeLessThanOrEqual(doubtful);
+    expect(changedOf(info) - patched).toBeGreaterThanOrEqual(0);
+  }
+  // What it has done is durable when it says that it has ended; that it has ended may not be.
+  if (told.hasEnded && info.state.status !== "completed") expect(isInterrupted(info)).toBe(true);
+  if (told.hasEnded && !isUndoBegun) checkChanged(found, story);
+}
+
+/** Goes on with what was interrupted, puts back, and forgets: then all is as it would be without a fault. */
+async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void> {
+  const { database } = shop;
+  const { operations } = database;
+  const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
+  const info = operationOf(shop, kind);
+  if (info === undefined) return;
+  if (isInterrupted(info)) {
+    const gone = await goOnByQuery(database, info.id);
+    operations.limit(info.id, null);
+    const end = await drive(shop, gone);
+    expect(end?.info.state.status).toBe("completed");
+  }
+  expect(database.state.keyspaces.values.get(markKey(info.id))).toBeUndefined();
+  const isWhole = operations.get(info.id)?.state.status === "completed";
+  const before = await numbersOf(shop);
+  const isUndone = story.keepsUndo && operationOf(shop, "UndoOperation") !== undefined;
+  if (isWhole && !isUndone) checkChanged(before, story);
+  if (story.hasLog === true && isWhole) {
+    for (const [n, value] of before) {
+      const times = (await database.get(`logs/${n}`)) as { Times: number } | null;
+      const isForeign = value === -1;
+      expect(times?.Times ?? 0, `runs on ${idOf(n)}`).toBe(isForeign ? 0 : 1);
+    }
+  }
+  if (!story.keepsUndo) return;
+  const left = [...before].filter(([, value]) => value < 0);
+  if (operations.get(info.id)?.facts?.["canUndo"] === true) {
+    const undo = await startUndo(database, info.id, undefined);
+    const end = await drive(shop, undo);
+    expect(end?.info.state).toMatchObject({ status: "completed", result: { WithoutRevision: 0 } });
+    const after = await numbersOf(shop);
+    for (let n = 0; n < count; n++) {
+      if (n === deletedSince && !after.has(n)) continue;
+      const foreign = left.find(([one]) => one === n)?.[1];
+      expect(after.get(n), idOf(n)).toBe(foreign ?? n);
+    }
+    if (!told.isDeletedSince && before.has(deletedSince))
+      expect(after.has(deletedSince)).toBe(true);
+  }
+  shop.clock.advance((undoDaysMax + 1) * msPerDay);
+  await database.undoRetention.run();
+  const { revisions, values } = database.state.keyspaces;
+  expect([...values.withPrefix("undo/")]).toEqual([]);
+  const kept = revisions.count - (before.has(deletedSince) ? 0 : 1);
+  expect(kept, "revisions that are kept on").toBeLessThanOrEqual(0);
+}
+
+function checkChanged(found: ReadonlyMap<number, number>, story: Story): void {
+  for (let n = 0; n < count; n++) {
+    const value = found.get(n);
+    if (value !== undefined && value < 0) continue;
+    if (n === deletedSince && value === undefined) continue;
+    expect(value, `${idOf(n)} when it has ended`).toBe(story.after(n));
+  }
+}
+
+async function numbersOf({ database }: Opened): Promise<Map<number, number>> {
+  const found = new Map<number, number>();
+  for (let n = 0; n < count; n++) {
+    const document = (await database.get(idOf(n))) as { N: number } | null;
+    if (document !== null) found.set(n, document.N);
+  }
+  return found;
+}
+
+/** Each says what happens at call `index` when `at` is the call that was chosen. */
+const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
+  "a crash": (index, at) => (index === at ? { kind: "crash" } : undefined),
+  "an error": (index, at) => (index === at ? { kind: "error", code: "EIO" } : undefined),
+  "a full disk, once": (index, at) =>
+    index === at ? { kind: "error", code: "ENOSPC", writtenShare: 0.4 } : undefined,
+  "a full disk from then on": (index, at) =>
+    index >= at ? { kind: "error", code: "ENOSPC" } : undefined,
+};
+
+for (const [name, story] of Object.entries(stories)) {
+  test(`is told to its end whatever call fails: ${name}`, { timeout: 3_600_000 }, async () => {
+    const scenario = (files: SimulatedFileSystem, told: Told) => play(files, told, story);
+    const calls = await countCalls(() => new Told(), scenario);
+    for (const [turn, [fault, faultAt]] of Object.entries(faults).entries()) {
+      for (let at = (3 * turn) % step; at < calls; at += step) {
+        const told = new Told();
+        const files = await playWithFault(scenario, told, (index) => faultAt(index, at));
+        const where = `${fault} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`;
+        await named(where, () => goOn(files.powerLoss(at), told, story));
+        if (fault !== "a crash") await named(where, () => goOn(files.restart(), told, story));
+      }
+    }
+  });
+}
