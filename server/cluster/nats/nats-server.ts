@@ -98,7 +98,9 @@ export class NatsServer {
 
   private constructor(options: ChildOptions) {
     this.#options = options;
-    this.storeFolder = join(options.folder, "store");
+    // One that joins a cluster removes the streams that it had alone.
+    const isAlone = options.configuration.routes.length < 2;
+    this.storeFolder = join(options.folder, isAlone ? "store-alone" : "store");
     this.#configurationPath = join(options.folder, "nats-server.conf");
     this.#pidPath = join(options.folder, "nats-server.pid");
   }

@@ -147,11 +147,14 @@ const levels: Readonly<Record<string, ServerLine["level"]>> = {
 
 /** Said of the passwords in a file that is made anew at each start and that nobody else can read. */
 const needless = "Plaintext passwords detected";
+/** Another node is not there at the moment; it is tried again. */
+const passing = "Error trying to connect to route";
 
 /** A line that nats-server prints, `[1234] [WRN] text`; one of another form counts as an error: a panic, the shell's. */
 export function serverLine(line: string): ServerLine {
   const [, letters = "", text] = /^\[\d+\] (?:[\d/]+ [\d:.]+ )?\[(\w{3})\] (.*)$/.exec(line) ?? [];
   if (text === undefined) return { level: "Error", text: line };
-  const level = text.startsWith(needless) ? "Info" : (levels[letters] ?? "Info");
-  return { level, text };
+  if (text.startsWith(needless)) return { level: "Info", text };
+  if (text.startsWith(passing)) return { level: "Warn", text };
+  return { level: levels[letters] ?? "Info", text };
 }

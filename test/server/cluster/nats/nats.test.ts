@@ -285,6 +285,14 @@ describe("one node", () => {
     expect(leftOver.signalCode ?? leftOver.exitCode).not.toBeNull();
     expect((await (await again.openStream(id))?.read(1))?.toString()).toBe("kept");
     await again.close();
+    // In a cluster it would remove what it had alone.
+    const cluster = (await freePorts(3)).map((one) => `127.0.0.1:${one}`);
+    const joined = await startNats({ ...options, settings: settingsOf(cluster, 0) });
+    await pause(500);
+    await joined.close();
+    const back = await startNats(options);
+    expect((await (await back.openStream(id))?.read(1))?.toString()).toBe("kept");
+    await back.close();
   });
 
   test("says why nats-server cannot be used", async () => {

@@ -107,6 +107,9 @@ test("lines are told by their level, and what is no line of its own is an error"
   expect(serverLine("[12] [FTL] bind: in use").level).toBe("Error");
   expect(serverLine("[12] [INF] Server is ready").level).toBe("Info");
   expect(serverLine("[12] [WRN] Plaintext passwords detected, use nkeys").level).toBe("Info");
+  expect(serverLine("[12] [ERR] Error trying to connect to route (attempt 1): x").level).toBe(
+    "Warn",
+  );
   expect(serverLine("panic: out of memory")).toEqual({
     level: "Error",
     text: "panic: out of memory",
