@@ -69,6 +69,8 @@ export interface ReplicationEnvironment {
 }
 
 const tickMs = 100;
+/** Without a tick for this long, the process has slept: the protocol must know before it hears anything else. */
+const sleptMs = 200;
 /** Of the last frames of a leader that ends. */
 const finishMs = 5_000;
 
@@ -110,6 +112,9 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #appended: Mark | null = null;
   readonly #deliveries: Delivery[] = [];
   #isDelivering = false;
+  /** Resolves when the groups that were delivered so far are durable. */
+  #groupsDurable: Promise<void> = Promise.resolve();
+  #tickedMs = 0;
   #contents: IncomingContents | null = null;
 
   constructor(options: ReplicationOptions, environment: ReplicationEnvironment) {
@@ -140,8 +145,23 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
       },
       this,
     );
-    this.#replica.start(this.#environment.clock.monotonicMs());
+    this.#tickedMs = this.#environment.clock.monotonicMs();
+    this.#replica.start(this.#tickedMs);
     this.#tickLater();
+  }
+
+  /** The protocol, which first learns the time if this process has slept. Null: it takes no part. */
+  get #present(): Replica | null {
+    if (this.#isClosed || this.#replica === null) return null;
+    const nowMs = this.#environment.clock.monotonicMs();
+    if (nowMs - this.#tickedMs > sleptMs) this.#tick(this.#replica, nowMs);
+    // Learning the time may have ended its part.
+    return this.#isClosed ? null : this.#replica;
+  }
+
+  #tick(replica: Replica, nowMs: number): void {
+    this.#tickedMs = nowMs;
+    replica.tick(nowMs);
   }
 
   /** What this node says of itself to the others. */
@@ -167,12 +187,12 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   /** What another node says of itself. */
   heard(heartbeat: Heartbeat): void {
-    if (!this.#isClosed) this.#replica?.heard(heartbeat);
+    this.#present?.heard(heartbeat);
   }
 
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
-    if (!this.#isClosed) this.#replica?.resign();
+    this.#present?.resign();
   }
 
   /**
@@ -210,9 +230,9 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #tickLater(): void {
     const { clock } = this.#environment;
     this.#timer = clock.setTimer(tickMs, () => {
-      if (this.#isClosed) return;
-      this.#replica?.tick(clock.monotonicMs());
-      this.#tickLater();
+      if (this.#isClosed || this.#replica === null) return;
+      this.#tick(this.#replica, clock.monotonicMs());
+      if (!this.#isClosed) this.#tickLater();
     });
   }
 
@@ -240,7 +260,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     const mark = this.#marks.get(record);
     assert(mark !== undefined, "a mark of the log is one that it was given");
     this.#marks.delete(record);
-    if (!this.#isClosed) this.#replica?.durable(mark.sequence);
+    this.#present?.durable(mark.sequence);
   }
 
   #recordOf(mark: Mark): Buffer {
@@ -251,7 +271,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   /** @throws (rejects) EngineError not-leader, outcome-unknown */
   #propose(proposal: Proposal): Promise<Mark> {
-    const token = this.#isClosed ? null : (this.#replica?.propose(proposal) ?? null);
+    const token = this.#present?.propose(proposal) ?? null;
     if (token === null) return Promise.reject(this.#notLeading());
     const settled = deferred<Mark>();
     this.#proposals.set(token, settled);
@@ -286,25 +306,26 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   append(token: number, bytes: Buffer, expectedLast: number): void {
     void this.#options.stream.append(bytes, expectedLast).then((outcome) => {
-      if (!this.#isClosed) this.#replica?.appended(token, outcome);
+      this.#present?.appended(token, outcome);
     });
   }
 
   read(token: number, sequence: number): void {
     const tell = (answer: Buffer | null | "unavailable") => {
-      if (!this.#isClosed) this.#replica?.readDone(token, answer);
+      this.#present?.readDone(token, answer);
     };
     this.#options.stream.read(sequence).then(tell, () => tell("unavailable"));
   }
 
   follow(id: number, from: number): void {
     this.stopFollowing();
+    if (this.#isClosed) return;
     this.#subscription = this.#options.stream.follow(from, {
       message: (sequence, bytes) => {
-        if (!this.#isClosed) this.#replica?.message(id, sequence, bytes);
+        this.#present?.message(id, sequence, bytes);
       },
       interrupted: () => {
-        if (!this.#isClosed) this.#replica?.followInterrupted(id);
+        this.#present?.followInterrupted(id);
       },
     });
   }
@@ -334,8 +355,13 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
       ) {
         if (next.kind === "group") await this.#addGroup(next.pieces, next.mark);
         else {
+          const { sequence } = next.mark;
           await this.#contents?.add(next);
-          if (!this.#isClosed) this.#replica?.durable(next.mark.sequence);
+          // Not before the groups in front of it, which may only be appended.
+          this.#groupsDurable.then(
+            () => this.#present?.durable(sequence),
+            () => undefined,
+          );
         }
       }
     } catch (error) {
@@ -354,7 +380,8 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
         this.#appended = mark;
         resolve();
       };
-      database.addGroup(group, whenAppended).catch((error: unknown) => {
+      this.#groupsDurable = database.addGroup(group, whenAppended);
+      this.#groupsDurable.catch((error: unknown) => {
         reject(error as Error);
         this.#failed(error);
       });
@@ -364,7 +391,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   /** The own log takes nothing more. Its owner opens it again. */
   #failed(error: unknown): void {
     if (this.#isClosed) return;
-    this.#replica?.storeFailed();
+    this.#present?.storeFailed();
     this.#database?.stopFor(error);
   }
 
@@ -386,7 +413,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   needRange(from: number, to: number, previous: string): void {
     const tell = (frames: readonly Buffer[] | null) => {
-      if (!this.#isClosed) this.#replica?.rangeDone(frames);
+      this.#present?.rangeDone(frames);
     };
     this.#options.watcher.fetchRange(from, to, previous).then(tell, () => tell([]));
   }

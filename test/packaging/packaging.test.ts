@@ -133,7 +133,13 @@ describe("the entry point", () => {
 describe("the service", () => {
   test("stops for good with codes that another attempt would not change", () => {
     const listed = /^RestartPreventExitStatus=(.*)$/m.exec(unit)?.[1]?.split(" ").map(Number);
-    const retried = ["unexpected", "port-in-use", "data-folder-locked", "data-folder-lost"];
+    const retried = [
+      "unexpected",
+      "port-in-use",
+      "data-folder-locked",
+      "data-folder-lost",
+      "nats-unusable",
+    ];
     const final = Object.entries(exitCodes).filter(([name]) => !retried.includes(name));
     expect(listed).toEqual(final.map(([, code]) => code).sort((one, other) => one - other));
   });
