@@ -67,6 +67,7 @@ export interface StartOptions {
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { config } = options;
   checkScheme(config);
+  checkCluster(config);
   setScriptLimits(config.scripts);
   // First, so that no certificates are made in a folder that another process owns.
   const storage = await options.openStorage(config);
@@ -319,6 +320,19 @@ async function durableId(values: ValueStore, key: string): Promise<string> {
   const made = randomUUID();
   await values.put(key, JSON.stringify(made));
   return made;
+}
+
+/**
+ * Who asks for copies on several nodes must not believe that there are some.
+ *
+ * @throws StartError setting-invalid
+ */
+function checkCluster({ cluster }: Config): void {
+  if (cluster === undefined) return;
+  throw new StartError(
+    "setting-invalid",
+    "Cluster.Routes and Cluster.Nats.Url are checked, but this version serves single nodes only: leave them out",
+  );
 }
 
 /** @throws StartError certificate-without-tls, unsecured-not-allowed */

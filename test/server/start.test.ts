@@ -505,6 +505,12 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       "unsecured-not-allowed",
       /PublicNetwork/,
     ],
+    [
+      "copies on several nodes, which it does not serve yet",
+      () => [plainUrl, memory, "--Cluster.Nats.Url=nats://127.0.0.1:4222"],
+      "setting-invalid",
+      /serves single nodes only/,
+    ],
   ])("%s", async (_name, args, reason, pattern) => {
     const { code, text } = await failure(args());
     expect(text).toMatch(pattern);
