@@ -5,6 +5,7 @@
  * over the wire (test/support/cold.ts);
  * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
  * `vitest run --mode studio` runs those that need a browser;
+ * `vitest run --mode followed` compares each database of the engine's tests with one that follows it;
  * `vitest run --mode cluster` runs those that need a nats-server (packaging/nats-server.js);
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long;
  * `vitest run --mode dist` runs all that was built but those that need a browser or a nats-server, which is what c8 measures.
@@ -74,6 +75,9 @@ const sharing = ["documents", "indexing", "json", "keyspaces", "rql", "scripting
   (room) => `test/engine/${room}/**/*.test.ts`,
 );
 
+/** Rooms whose tests open databases that another can follow. */
+const followed = ["api", "background", "querying", "smuggler", "store", "subscriptions", "writes"];
+
 /** Files of tests that are there: what was built of others before stays under dist/. */
 const names = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".test.ts"))
@@ -91,6 +95,7 @@ export default defineConfig(({ mode }) => {
     studio: flows,
     cluster,
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
+    followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
     dist: names,
   };
   const setup = isCold ? "cold-databases" : "poisoned-databases";
@@ -117,12 +122,16 @@ export default defineConfig(({ mode }) => {
           }
         : {
             include: files(only[mode]),
-            exclude: mode === "dist" ? files([...flows, ...cluster]) : [],
+            exclude: files([
+              ...(mode === "dist" ? flows : []),
+              ...(mode === "cluster" ? [] : cluster),
+            ]),
           }),
       env: {
         ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}),
         ...(mode === "long" ? { MORE_FAULTS: "1" } : {}),
         ...(isCold ? { COLD: "1" } : {}),
+        ...(mode === "followed" ? { FOLLOWED: "1" } : {}),
       },
       setupFiles: [
         ...(mode === "dist" ? ["dist/test/support/flush-coverage.js"] : []),
