@@ -11,6 +11,9 @@ import type { CutWay } from "./memory-stream.ts";
 
 const databaseId = Buffer.from("0123456789abcdef");
 const heartbeatMs = 50;
+/** Until a leader must have been found, on a busy machine. */
+const leaderMs = 45_000;
+const pollMs = 20;
 
 export class ReplicatedNode<Way extends CutWay = CutWay> {
   readonly tag: string;
@@ -148,18 +151,15 @@ export class ReplicatedNodes<Way extends CutWay = CutWay> {
 
   /** The only node that leads and can be reached, as soon as there is one. */
   async leader(): Promise<ReplicatedNode<Way>> {
-    let found: ReplicatedNode<Way> | undefined;
-    await expect
-      .poll(
-        () => {
-          const leading = this.nodes.filter((node) => node.isLeading && !node.way.isCut);
-          found = leading[0];
-          return leading.length;
-        },
-        { timeout: 45_000, interval: 20 },
-      )
-      .toBe(1);
-    return found as ReplicatedNode<Way>; // there is one
+    // Without vitest, as benches use it too.
+    const endMs = performance.now() + leaderMs;
+    for (;;) {
+      const leading = this.nodes.filter((node) => node.isLeading && !node.way.isCut);
+      const [only] = leading;
+      if (only !== undefined && leading.length === 1) return only;
+      if (performance.now() > endMs) throw new Error(`${leading.length} nodes lead`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
   }
 
   followers(): ReplicatedNode<Way>[] {
