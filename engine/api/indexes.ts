@@ -5,7 +5,13 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
 import type { IndexBatch } from "../indexing/index-batches.ts";
 import type { OpenIndex } from "../indexing/open-index.ts";
-import { lockModes, priorities } from "../indexing/static-definition.ts";
+import {
+  lockModes,
+  parseStaticDefinition,
+  priorities,
+  sourceOfDefinition,
+  typeOfDefinition,
+} from "../indexing/static-definition.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { type Deployer, historiesOf } from "../querying/index-hosting/index-history.ts";
@@ -165,6 +171,12 @@ export class Indexes {
   /** The fields that this definition would index, as far as its text tells. @throws EngineError index-compilation, invalid-argument */
   fieldsOf(definition: JsonObject): string[] {
     return this.#administration.fieldsOf(definition);
+  }
+
+  /** The type and source of an index of this definition, as they are on the wire. @throws EngineError invalid-argument */
+  kindOf(definition: JsonObject): { readonly type: string; readonly source: string } {
+    const parsed = parseStaticDefinition(definition);
+    return { type: typeOfDefinition(parsed), source: sourceOfDefinition(parsed) };
   }
 
   /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */

@@ -19,6 +19,7 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofDatabase, path: `${prefix}/studio/sample-data/classes`, handle: getSampleClasses },
   { ...ofDatabase, path: `${prefix}/indexes/c-sharp-index-definition`, handle: getIndexClass },
   { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-fields`, handle: postIndexFields },
+  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-type`, handle: postIndexType },
   { ...ofDatabase, path: `${prefix}/indexes/suggest-index-merge`, handle: getMerges },
   {
     ...ofDatabase,
@@ -123,6 +124,12 @@ async function postIndexFields(exchange: Exchange, { database }: DatabaseContext
     if (!(error instanceof EngineError)) throw error;
     exchange.reply(200, { "content-type": jsonContentType }, "[]");
   }
+}
+
+/** POST studio/index-type, a definition: the type and source of its index */
+async function postIndexType(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { type, source } = database.indexes.kindOf(await jsonBody(exchange));
+  exchange.replyJson(200, { IndexType: type, IndexSourceType: source });
 }
 
 /** POST folder-path-options?type=Local&path=…: the folders below a path in which backups may be; none elsewhere */

@@ -50,6 +50,29 @@ test("the fields of a map are told while it is written", async () => {
   expect(await fields("from o in docs.Ord")).toEqual([]);
 });
 
+test("the type of an index is told before it is deployed", async () => {
+  const type = (Maps: string[], Reduce?: string) =>
+    client.json("POST studio/index-type", { Name: "a", Maps, Reduce });
+  expect(await type(["from o in docs.Orders select new { o.Company }"])).toEqual({
+    IndexType: "Map",
+    IndexSourceType: "Documents",
+  });
+  const reduce = "groupBy(x => x.a).aggregate(g => ({ a: g.key }))";
+  expect(await type([`map("Orders", o => ({ a: o.A }))`], reduce)).toEqual({
+    IndexType: "JavaScriptMapReduce",
+    IndexSourceType: "Documents",
+  });
+  expect(await type([`timeSeries.map("C", "S", s => ({ a: 1 }))`])).toEqual({
+    IndexType: "JavaScriptMap",
+    IndexSourceType: "TimeSeries",
+  });
+  expect(await type(["nonsense"])).toEqual({
+    IndexType: "JavaScriptMap",
+    IndexSourceType: "Documents",
+  });
+  expect((await client.send("POST studio/index-type", { Maps: [] })).status).toBe(400);
+});
+
 test("what there is not is said to be not there", async () => {
   expect(await client.json("GET indexes/suggest-index-merge")).toEqual({
     Unmergables: {},

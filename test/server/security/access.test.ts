@@ -79,7 +79,7 @@ const specification: Readonly<Record<Access, string>> = {
   read: `
     POST ~/docs ~/queries ~/streams/queries ~/multi_get ~/smuggler/export ~/timeseries/ranges
     POST ~/attachments ~/attachments/bulk ~/indexes/has-changed ~/smuggler/validate-options
-    POST ~/counters ~/studio/index-fields
+    POST ~/counters ~/studio/index-fields ~/studio/index-type
     GET HEAD ~/*`,
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
