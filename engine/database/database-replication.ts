@@ -88,9 +88,13 @@ function deferred<Value>(): Deferred<Value> {
     resolve = onValue;
     reject = onError;
   });
-  // It may be rejected before anybody waits for it.
+  return { promise: silent(promise), resolve, reject };
+}
+
+/** One that may be rejected before anybody waits for it. */
+function silent<Value>(promise: Promise<Value>): Promise<Value> {
   promise.catch(() => undefined);
-  return { promise, resolve, reject };
+  return promise;
 }
 
 export class DatabaseReplication implements LogCarrier, ReplicaEffects {
@@ -203,10 +207,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     await this.#propose({ kind: "barrier" });
   }
 
-  /** Before the log is closed: waits for what was proposed, a few seconds at most, and stops taking part. */
+  /** Before the log is closed: waits until it is durable, a few seconds at most, and stops taking part. */
   async finish(): Promise<void> {
     const { clock } = this.#environment;
-    if (this.#isLeading && this.#database !== null) {
+    if (this.#database !== null) {
       await Promise.race([
         this.#database.flush().catch(() => undefined),
         new Promise<void>((resolve) => clock.setTimer(finishMs, resolve)),
@@ -239,11 +243,14 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   // From the log
 
   sealed(payload: Buffer): void {
+    // Nobody carries it any more: it must not be written here either, whoever made it.
+    if (this.#isClosed) {
+      this.#sealed.push(silent(Promise.reject(this.#notLeading())));
+      return;
+    }
     if (this.#isLeading) {
       const proposed = this.#propose({ kind: "group", pieces: [payload] });
-      const marked = proposed.then((mark) => this.#recordOf(mark));
-      marked.catch(() => undefined);
-      this.#sealed.push(marked);
+      this.#sealed.push(silent(proposed.then((mark) => this.#recordOf(mark))));
       return;
     }
     assert(this.#appended !== null, "a follower's log has groups of others");
@@ -272,7 +279,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   /** @throws (rejects) EngineError not-leader, outcome-unknown */
   #propose(proposal: Proposal): Promise<Mark> {
     const token = this.#present?.propose(proposal) ?? null;
-    if (token === null) return Promise.reject(this.#notLeading());
+    if (token === null) return silent(Promise.reject(this.#notLeading()));
     const settled = deferred<Mark>();
     this.#proposals.set(token, settled);
     return settled.promise;

@@ -4,6 +4,8 @@
  */
 import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { putAttachment } from "../../../engine/writes/attachments.ts";
 import { MemoryStream, StreamWay } from "../../support/memory-stream.ts";
 import { newTestFolder } from "../../support/open-test-database.ts";
@@ -281,6 +283,24 @@ test("settings of the database take effect on every node, and expiration is done
     expect(await databaseOf(node).expiration.run()).toBe(0);
     expect(await databaseOf(node).get("gone")).toBe(null);
   }
+});
+
+test("what a leader had under way when it was ended is not in its files, or in the stream too", async () => {
+  const all = await threeNodes();
+  const leader = await all.leader();
+  const database = databaseOf(leader);
+  await database.put("before", {});
+  // In no frame yet, which would be proposed.
+  const outcome = codeOf(database.put("late", {}));
+  await leader.kill();
+  expect(await outcome).not.toBe("written");
+  const options = { log: { mustExist: true } };
+  const files = await OpenDatabase.open(nodeEnvironment(), "shop", leader.folder, options);
+  expect(await files.get("before")).not.toBe(null);
+  expect(await files.get("late")).toBe(null);
+  await files.abandon();
+  await leader.open();
+  await all.expectSame();
 });
 
 test("copies that were closed go on, whoever comes first", async () => {
