@@ -128,6 +128,13 @@ export {
 } from "./api/patches.ts";
 export { PreparedQuery, Queries, type QueryEntries, type QueryInclude } from "./api/queries.ts";
 export {
+  type ReplicaHeartbeat,
+  type ReplicaRole,
+  Replication,
+  type ReplicationMark,
+  type ReplicationWatcher,
+} from "./api/replication.ts";
+export {
   type RevisionBinPage,
   type RevisionChoice,
   type RevisionDeletion,

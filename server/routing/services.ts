@@ -4,6 +4,8 @@
  */
 import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
+import type { ClusterView } from "../cluster/cluster-view.ts";
+import type { PeerLink } from "../cluster/peer-link.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { StaticFiles } from "../http/static-files.ts";
@@ -57,6 +59,10 @@ export interface ServerServices {
   readonly operations: Operations;
   readonly commandIndex: CommandIndex;
   readonly backups: Backups;
+  /** undefined: a single node. */
+  readonly cluster: ClusterView | undefined;
+  /** The other nodes; undefined: a single node. */
+  readonly peers: PeerLink | undefined;
   readonly certificates: CertificateStore;
   /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;

@@ -84,6 +84,10 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   }
 }
 
+function singleNode(): Pick<ServerServices, "cluster" | "peers" | "startedAt"> {
+  return { cluster: undefined, peers: undefined, startedAt: new Date() };
+}
+
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
 
 async function serve(
@@ -112,6 +116,7 @@ async function serve(
     },
     commandIndex,
     backups,
+    ...singleNode(),
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
@@ -124,7 +129,6 @@ async function serve(
     },
     foreignStudio: readForeignStudio(config.studioPath),
     ...(await durableIds(storage.values)),
-    startedAt: new Date(),
     certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
