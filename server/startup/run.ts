@@ -84,11 +84,15 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     return await serve(options, shown, storage, clustered);
   } catch (error) {
     shown?.close();
-    await clustered?.stop();
-    await storage.close();
-    await clustered?.close();
+    await endStorage(storage, clustered);
     throw error;
   }
+}
+
+async function endStorage(storage: Storage, clustered: ClusterServices | undefined): Promise<void> {
+  await clustered?.stop();
+  await storage.close();
+  await clustered?.close();
 }
 
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
@@ -104,7 +108,7 @@ async function serve(
   const { values } = shared;
   const certificates = new CertificateStore(values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
-  if (certificate !== undefined) await registerOwn(certificates, certificate, clustered?.cluster);
+  await registerOwn(certificates, certificate, clustered?.cluster);
   let address: ServerAddress | undefined;
   const backups = makeBackups(config, storage, shared);
   const { serverId, topologyId } = await durableIds(storage.values);
@@ -177,9 +181,7 @@ async function serve(
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
-      await clustered?.stop();
-      await storage.close();
-      await clustered?.close();
+      await endStorage(storage, clustered);
     },
   };
 }
@@ -345,9 +347,11 @@ function bracketed(host: string): string {
 
 async function registerOwn(
   certificates: CertificateStore,
-  { certificate, admin }: ServerCertificate,
+  shown: ServerCertificate | undefined,
   cluster: ClusterView | undefined,
 ): Promise<void> {
+  if (shown === undefined) return;
+  const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
