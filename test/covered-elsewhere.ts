@@ -20,7 +20,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/peers.ts",
     "server/routing/arrivals.ts",
     "server/routing/barriers.ts",
-    "server/routing/placement.ts",
   ],
   "test/server/endpoints/live-figures.test.ts": [
     "server/replies/index-performance.ts",

@@ -58,7 +58,7 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
   if (wanted !== undefined && wanted !== cluster.tag && members.includes(wanted)) {
     return { tag: wanted };
   }
-  if (role !== null && (role !== "stopped" || wanted === cluster.tag)) return "here";
+  if (role !== null && (role !== "stopped" || need.copies === "here")) return "here";
   const others = members.filter((tag) => tag !== cluster.tag);
   const other =
     leaderTag !== null && leaderTag !== cluster.tag ? leaderTag : heardLast(others, cluster);

@@ -10,7 +10,7 @@ import { type CertificatePair, makeServerCertificate } from "../../../certs/auth
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import type { DatabaseRoute, Route } from "../../../server/routing/route.ts";
-import { FakeNodes, type FakeDatabase } from "../../support/fake-nodes.ts";
+import { type FakeDatabase, FakeNodes } from "../../support/fake-nodes.ts";
 import {
   type Reply,
   type RequestOptions,
