@@ -112,6 +112,8 @@ export class FakeNodes {
         this.changed();
         return Promise.resolve();
       },
+      changeHere: refuse("changeHere"),
+      standFor: () => undefined,
       value: (key) => this.values.get(key),
       values: (prefix) => [...this.values].filter(([key]) => key.startsWith(prefix)),
       onChange: (listener) => {

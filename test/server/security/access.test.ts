@@ -51,7 +51,8 @@ const firstAllowed: Record<Access, Caller> = {
 const specification: Readonly<Record<Access, string>> = {
   open: `
     GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
-  "cluster-node": "",
+  "cluster-node": `
+    POST /cluster/values /cluster/stand`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
     POST /admin/cluster/demote
