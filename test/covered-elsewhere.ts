@@ -15,6 +15,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/routing/passing-on.test.ts": [
+    "server/cluster/node-certificates.ts",
+    "server/cluster/peers.ts",
+    "server/routing/arrivals.ts",
+    "server/routing/barriers.ts",
+  ],
   "test/server/endpoints/live-figures.test.ts": [
     "server/replies/index-performance.ts",
     "server/replies/io-metrics.ts",

@@ -14,10 +14,12 @@ import {
 } from "../databases/database-record.ts";
 import { dateText, humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../http/request-error.ts";
 import { interfaceVersion, noContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
 
 const admin = "/admin/databases";
@@ -26,15 +28,41 @@ export const databaseRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/databases", access: "valid-user", handle: getDatabases },
   { kind: "server", method: "GET", path: "/topology", access: "valid-user", handle: getTopology },
   { kind: "server", method: "GET", path: admin, access: "operator", handle: getRecord },
-  { kind: "server", method: "PUT", path: admin, access: "operator", handle: putDatabase },
+  {
+    kind: "server",
+    method: "PUT",
+    path: admin,
+    access: "operator",
+    copies: (exchange) => (recordIndexOf(exchange) === undefined ? "here" : "leader"),
+    about: "name",
+    handle: putDatabase,
+  },
   { kind: "server", method: "DELETE", path: admin, access: "operator", handle: deleteDatabases },
-  { kind: "server", method: "POST", path: `${admin}/enable`, access: "operator", handle: enable },
-  { kind: "server", method: "POST", path: `${admin}/disable`, access: "operator", handle: disable },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/enable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: enable,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/disable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: disable,
+  },
   {
     kind: "server",
     method: "POST",
     path: `${admin}/set-lock`,
     access: "operator",
+    copies: "leader",
+    about: "name",
     handle: setLock,
   },
   {
@@ -166,6 +194,11 @@ function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void
   exchange.replyJson(200, fullRecord(database));
 }
 
+/** The index that a record must have to be replaced, as text; undefined: a database is to be created. */
+function recordIndexOf(exchange: Exchange): string | undefined {
+  return /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
+}
+
 /** PUT /admin/databases?name&replicationFactor, ETag: creates a database, or replaces its record (numeric ETag) */
 async function putDatabase(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.query.int("replicationFactor", 1);
@@ -179,7 +212,7 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
     );
   }
   checkDatabaseName(name);
-  const expected = /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
+  const expected = recordIndexOf(exchange);
   const index = await server.commandIndex.next();
   let database: Database | undefined;
   if (expected === undefined) {
@@ -265,8 +298,15 @@ async function setDisabled(
   { server }: Context,
   disabled: boolean,
 ): Promise<void> {
-  const names = namesOf(await jsonBody(exchange));
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
   exchange.changedNames = names;
+  const others = await askLeaders(exchange, server, body, names);
+  if (others !== undefined) {
+    const rows = others.flatMap((reply) => JSON.parse(reply.body.toString()).Status as unknown[]);
+    exchange.replyJson(200, { Status: rows });
+    return;
+  }
   const rows: JsonObject[] = [];
   for (const name of names) {
     const database = await server.databases.find(name);
@@ -306,6 +346,10 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }
+  if ((await askLeaders(exchange, server, body, names)) !== undefined) {
+    exchange.reply(204);
+    return;
+  }
   const databases: Database[] = [];
   for (const name of names) {
     const database = await server.databases.find(name);
@@ -316,6 +360,43 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
     await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });
   }
   exchange.reply(204);
+}
+
+/**
+ * In a cluster each database's record is changed by the node that leads it: asks for each of `names` with the parameter
+ * `name`, by which the request finds its way.
+ *
+ * @returns undefined: this is a single node, or such a request. @throws RequestError of the first that failed
+ */
+async function askLeaders(
+  exchange: Exchange,
+  server: ServerServices,
+  body: JsonObject,
+  names: readonly string[],
+): Promise<CapturedReply[] | undefined> {
+  if (server.cluster === undefined || exchange.query.has("name")) return undefined;
+  const replies: CapturedReply[] = [];
+  for (const name of names) {
+    const inner = new InternalExchange(exchange, {
+      method: exchange.method,
+      target: `${exchange.path}?name=${encodeURIComponent(name)}`,
+      body: Buffer.from(JSON.stringify({ ...body, DatabaseNames: [name] })),
+    });
+    await server.dispatch(inner);
+    const reply = await inner.captureReply();
+    if (reply === undefined || reply.status >= 300) throw failureOf(name, reply);
+    replies.push(reply);
+  }
+  return replies;
+}
+
+function failureOf(name: string, reply: CapturedReply | undefined): RequestError {
+  const { Type, Message } = JSON.parse(reply?.body.toString() ?? "{}") as JsonObject;
+  return new RequestError(
+    reply?.status ?? 503,
+    typeof Type === "string" ? Type : "System.InvalidOperationException",
+    typeof Message === "string" ? Message : `Nothing is known of database '${name}'.`,
+  );
 }
 
 async function changeRecord(database: Database, index: number, changes: JsonObject): Promise<void> {

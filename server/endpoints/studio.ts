@@ -56,6 +56,7 @@ export const studioRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/indexes/errors-count`,
     access: "read",
+    copies: "here",
     handle: getErrorCounts,
   },
   {

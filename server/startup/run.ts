@@ -9,6 +9,7 @@ import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import { followNodes } from "../cluster/node-certificates.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -353,6 +354,7 @@ async function registerOwn(
   if (shown === undefined) return;
   const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
+  if (cluster !== undefined) followNodes(cluster, certificates);
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
   if (cluster === undefined) {
