@@ -24,6 +24,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
+  "test/server/endpoints/cluster-databases.test.ts": [
+    "server/endpoints/database-nodes.ts",
+    "server/endpoints/peer-calls.ts",
+  ],
   "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [
@@ -59,7 +63,9 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/time-series/series-parts.ts",
   ],
   "test/engine/database/database-replication.test.ts": [
-    "engine/api/replication.ts","engine/database/incoming-contents.ts"],
+    "engine/api/replication.ts",
+    "engine/database/incoming-contents.ts",
+  ],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",

@@ -84,8 +84,13 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   }
 }
 
-function singleNode(): Pick<ServerServices, "cluster" | "peers" | "startedAt"> {
-  return { cluster: undefined, peers: undefined, startedAt: new Date() };
+function singleNode(): Pick<ServerServices, "cluster" | "peers" | "clusterHistory" | "startedAt"> {
+  return {
+    cluster: undefined,
+    peers: undefined,
+    clusterHistory: undefined,
+    startedAt: new Date(),
+  };
 }
 
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
