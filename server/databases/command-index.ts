@@ -19,6 +19,11 @@ export class CommandIndex {
     this.#last = this.#reserved;
   }
 
+  /** The last that was given out, or that may have been before this start. */
+  get last(): number {
+    return this.#last;
+  }
+
   /** The next index. Resolves once no later start can return it again. */
   async next(): Promise<number> {
     this.#last += 1;
