@@ -14,17 +14,11 @@ import { RequestError } from "../http/request-error.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { askPeer, isForwarded, leaderElsewhere, passOn } from "./peer-calls.ts";
 
-/** Names of all databases, spelled as created: those of this server, and those of the cluster that it has no copy of. */
-export function allNames({ cluster, databases }: ServerServices): readonly string[] {
-  const names = databases.names();
-  if (cluster === undefined) return names;
-  const own = new Set(names.map((name) => name.toLowerCase()));
-  const others = cluster
-    .databases()
-    .map(({ registered }) => registered.name)
-    .filter((name) => !own.has(name.toLowerCase()));
-  if (others.length === 0) return names;
-  return [...names, ...others].sort((one, other) => (one < other ? -1 : 1));
+/** Names for a list: of all databases, or, when another node asks, of those that this one has copies of. */
+export function namesFor(exchange: Exchange, { cluster, databases }: ServerServices): string[] {
+  const names = [...databases.names()];
+  if (!isForwarded(exchange)) return names;
+  return names.filter((name) => cluster?.find(name)?.role !== null);
 }
 
 /**
@@ -143,11 +137,11 @@ export async function deleteCopies(
 /** The node that is to look at the record of a database: null is this one. */
 export function recordElsewhere(
   exchange: Exchange,
-  { cluster, databases }: ServerServices,
+  { cluster }: ServerServices,
   name: string,
 ): string | null {
   const state = cluster?.find(name);
-  if (cluster === undefined || state === undefined || databases.has(name)) return null;
+  if (cluster === undefined || state === undefined || state.role !== null) return null;
   const { registered, leaderTag } = state;
   const tag = leaderTag ?? registered.members.find((one) => isHeard(cluster, one));
   if (tag !== undefined && tag !== cluster.tag && !isForwarded(exchange)) return tag;
@@ -178,7 +172,7 @@ export async function listRows(
   { names, path, describe, outline }: DatabaseList,
 ): Promise<JsonObject[]> {
   const { cluster, databases } = server;
-  const found = await Promise.all(names.map((name) => databases.find(name)));
+  const found = await Promise.all(names.map((name) => ownCopy(databases, name)));
   const missing = names.flatMap((name, position) => {
     const state = found[position] === undefined ? cluster?.find(name) : undefined;
     return state === undefined ? [] : [state];
@@ -195,6 +189,19 @@ export async function listRows(
     const state = cluster.find(name);
     return state === undefined ? [] : [outline(cluster, state)];
   });
+}
+
+/** Undefined: there is none, or it has nothing of the database yet. */
+async function ownCopy(
+  databases: ServerServices["databases"],
+  name: string,
+): Promise<Database | undefined> {
+  try {
+    return await databases.find(name);
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "not-leader") return undefined;
+    throw error;
+  }
 }
 
 /** Rows by the names of databases, of nodes that have a copy; those of nodes that do not answer are missing. */

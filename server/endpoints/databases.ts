@@ -22,12 +22,12 @@ import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
 import {
-  allNames,
   askLeader,
   createElsewhere,
   deleteCopies,
   listRows,
   membersOfNew,
+  namesFor,
   type PeerJson,
   recordElsewhere,
   tagsIn,
@@ -41,7 +41,7 @@ import {
   nodesTopology,
   recordNodes,
 } from "./database-nodes.ts";
-import { askPeer, isForwarded, leaderElsewhere, passOn, replyWith } from "./peer-calls.ts";
+import { askPeer, leaderElsewhere, passOn, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -75,8 +75,7 @@ export const databaseRoutes: readonly Route[] = [
 async function getDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const { query, identity } = exchange;
   const wanted = query.get("name");
-  const known = isForwarded(exchange) ? server.databases.names() : allNames(server);
-  let names = known.filter((name) => hasPermission(identity, name, 1));
+  let names = namesFor(exchange, server).filter((name) => hasPermission(identity, name, 1));
   if (wanted !== undefined) {
     names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
     if (names.length === 0) {

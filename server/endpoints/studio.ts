@@ -19,9 +19,8 @@ import { replyFields, replyPreview } from "../replies/collection-preview.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission } from "../security/access.ts";
-import { allNames, listRows } from "./cluster-databases.ts";
+import { listRows, namesFor } from "./cluster-databases.ts";
 import { clusterNodesTopology, nodesTopology } from "./database-nodes.ts";
-import { isForwarded } from "./peer-calls.ts";
 
 const prefix = "/databases/:database/studio";
 const int32Max = 2_147_483_647;
@@ -201,8 +200,7 @@ function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void
 /** GET /studio-tasks/databases?name&start&pageSize: what a list of databases shows at once */
 async function getDatabases(exchange: Exchange, context: Context): Promise<void> {
   const { server } = context;
-  const all = isForwarded(exchange) ? server.databases.names() : allNames(server);
-  const names = wantedNames(exchange, all);
+  const names = wantedNames(exchange, namesFor(exchange, server));
   if (names === null) return;
   const rows = await listRows(exchange, server, {
     names,

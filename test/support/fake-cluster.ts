@@ -14,7 +14,8 @@ import type {
   ValueChange,
 } from "../../server/cluster/cluster-view.ts";
 import type { PeerLink, PeerReply, PeerRequest } from "../../server/cluster/peer-link.ts";
-import type { ServerServices } from "../../server/routing/services.ts";
+import { databaseKey } from "../../server/cluster/registry.ts";
+import type { DatabaseDirectory, ServerServices } from "../../server/routing/services.ts";
 
 export interface SentRequest extends PeerRequest {
   readonly tag: string;
@@ -50,7 +51,27 @@ export class FakeCluster implements ClusterView, PeerLink {
     this.nodes = tags.map(fakeMember);
     for (const tag of tags) if (tag !== this.tag) this.hear(tag);
     const clusterHistory = new ClusterHistory(this);
-    Object.assign(services, { cluster: this, peers: this, clusterHistory });
+    const databases = this.#directoryOf(services.databases);
+    Object.assign(services, { cluster: this, peers: this, clusterHistory, databases });
+  }
+
+  /** As `ClusterDirectory`: it knows the names of databases without a copy here, too. */
+  #directoryOf(own: DatabaseDirectory | undefined): DatabaseDirectory | undefined {
+    if (own === undefined) return undefined;
+    const names = () => {
+      const registered = [...this.states.values()].map((state) => state.registered.name);
+      return [...new Set([...own.names(), ...registered])].sort();
+    };
+    return {
+      names,
+      has: (name) => this.find(name) !== undefined || own.has(name),
+      find: (name) => (this.find(name)?.role === null ? undefined : own.find(name)),
+      opened: () => own.opened(),
+      troubles: () => own.troubles(),
+      create: (name, record) => own.create(name, record),
+      createFromShipped: (...given) => own.createFromShipped(...given),
+      delete: (name) => own.delete(name),
+    };
   }
 
   /** A node says something: how far its copies are, by the ids of databases. */
@@ -84,7 +105,7 @@ export class FakeCluster implements ClusterView, PeerLink {
       trouble: null,
       ...more,
     });
-    this.kept.set(`databases/${name.toLowerCase()}`, JSON.stringify(registered));
+    this.kept.set(databaseKey(name), JSON.stringify(registered));
     for (const member of members) {
       const known = this.sightings.get(member)?.databases ?? new Map();
       const applied = [...known].map(([id, copy]) => [id, copy.applied] as const);
@@ -137,10 +158,19 @@ export class FakeCluster implements ClusterView, PeerLink {
   }
 
   #adopt(key: string, value: string | null): void {
-    const name = /^databases\/(.+)$/.exec(key)?.[1];
+    const name = /^cluster\/databases\/(.+)$/.exec(key)?.[1];
     const state = name === undefined ? undefined : this.states.get(name);
     if (name === undefined || state === undefined || value === null) return;
     this.states.set(name, { ...state, registered: JSON.parse(value) as ClusterDatabase });
+  }
+
+  async changeHere(changes: readonly ValueChange[]): Promise<number> {
+    await this.change(changes);
+    return this.index;
+  }
+
+  standFor(name: string): void {
+    this.calls.push(`standFor ${name}`);
   }
 
   value(key: string): string | undefined {
@@ -200,7 +230,7 @@ export class FakeCluster implements ClusterView, PeerLink {
 
   async deleteDatabase(name: string): Promise<boolean> {
     this.calls.push(`deleteDatabase ${name}`);
-    this.kept.delete(`databases/${name.toLowerCase()}`);
+    this.kept.delete(databaseKey(name));
     const wasThere = this.states.delete(name.toLowerCase());
     await this.#services.databases.delete(name);
     return wasThere;
@@ -220,6 +250,10 @@ export class FakeCluster implements ClusterView, PeerLink {
   async waitForCopies(name: string, count: number, timeoutMs: number): Promise<number> {
     this.calls.push(`waitForCopies ${name} ${count} ${timeoutMs}`);
     return Math.min(this.copies, count);
+  }
+
+  async upgrade(): Promise<never> {
+    throw new EngineError("node-unreachable", "There are no sockets between these nodes.");
   }
 
   async send(tag: string, request: PeerRequest): Promise<PeerReply> {
