@@ -30,6 +30,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
+  "test/server/endpoints/cluster-databases.test.ts": [
+    "server/endpoints/database-nodes.ts",
+    "server/endpoints/peer-calls.ts",
+  ],
   "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [

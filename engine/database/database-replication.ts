@@ -130,6 +130,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#environment = environment;
   }
 
+  /** Of this node. */
+  get tag(): string {
+    return this.#options.tag;
+  }
+
   /** What all copies of the database share. */
   get identity(): Pick<ReplicationOptions, "databaseId" | "originTag"> {
     return this.#options;

@@ -8,6 +8,7 @@ import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
+import { clusterNodeRoutes } from "./cluster-nodes.ts";
 import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
@@ -56,6 +57,7 @@ export const routes: readonly Route[] = [
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,
+  ...clusterNodeRoutes,
   ...documentRoutes,
   ...documentStreamRoutes,
   ...multiGetRoutes,

@@ -4,6 +4,7 @@
  */
 import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
+import type { ClusterHistory } from "../cluster/cluster-history.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import type { PeerLink } from "../cluster/peer-link.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
@@ -63,6 +64,8 @@ export interface ServerServices {
   readonly cluster: ClusterView | undefined;
   /** The other nodes; undefined: a single node. */
   readonly peers: PeerLink | undefined;
+  /** What was seen of the cluster lately; undefined: a single node. */
+  readonly clusterHistory: ClusterHistory | undefined;
   readonly certificates: CertificateStore;
   /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;

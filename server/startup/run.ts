@@ -96,6 +96,16 @@ async function endStorage(storage: Storage, clustered: ClusterServices | undefin
   await clustered?.close();
 }
 
+function nodesOf(
+  clustered: ClusterServices | undefined,
+): Pick<ServerServices, "cluster" | "peers" | "clusterHistory"> {
+  return {
+    cluster: clustered?.cluster,
+    peers: clustered?.peers,
+    clusterHistory: clustered?.history,
+  };
+}
+
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
 
 async function serve(
@@ -128,8 +138,7 @@ async function serve(
     },
     commandIndex: shared.commandIndex,
     backups,
-    cluster: clustered?.cluster,
-    peers: clustered?.peers,
+    ...nodesOf(clustered),
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
