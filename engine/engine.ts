@@ -83,7 +83,7 @@ export {
   type DocumentCounterOperations,
 } from "./api/counters.ts";
 export { Database, type Guest } from "./api/database.ts";
-export { Databases, type ShippedDatabase } from "./api/databases.ts";
+export { Databases, type OldContent, type ShippedDatabase } from "./api/databases.ts";
 export {
   Documents,
   DocumentsView,

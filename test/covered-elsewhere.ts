@@ -24,6 +24,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
+  "test/server/cluster/copy-fetch.test.ts": [
+    "server/cluster/open-copies.ts",
+    "server/endpoints/cluster-copies.ts",
+  ],
+  "test/simulation/catalog-crash.test.ts": ["engine/database/folder-swap.ts"],
   "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [

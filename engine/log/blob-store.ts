@@ -195,6 +195,16 @@ export class BlobStore {
     }
   }
 
+  /** All bytes of a blob. @throws (while iterating) as `open`, and `read` of what that returns */
+  async *bytes(hash: string): AsyncGenerator<Buffer> {
+    const reader = await this.open(hash);
+    try {
+      yield* reader.read(0, reader.size);
+    } finally {
+      await reader.close();
+    }
+  }
+
   /** Removes unreferenced files: uploads and removals that a crash interrupted. Call before serving. */
   async sweep(): Promise<void> {
     this.#isSwept = true;

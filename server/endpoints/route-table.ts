@@ -7,6 +7,7 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
@@ -51,6 +52,7 @@ export const routes: readonly Route[] = [
   ...serverInfoRoutes,
   ...serverConfigurationRoutes,
   ...certificateRoutes,
+  ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,

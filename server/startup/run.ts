@@ -84,8 +84,8 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   }
 }
 
-function singleNode(): Pick<ServerServices, "cluster" | "peers" | "startedAt"> {
-  return { cluster: undefined, peers: undefined, startedAt: new Date() };
+function singleNode(): Pick<ServerServices, "cluster" | "peers" | "copies" | "startedAt"> {
+  return { cluster: undefined, peers: undefined, copies: undefined, startedAt: new Date() };
 }
 
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
