@@ -25,6 +25,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/nats/stream-follower.ts",
   ],
   "test/server/cluster/copy-fetch.test.ts": [
+    "engine/api/replaced-files.ts",
     "server/cluster/open-copies.ts",
     "server/endpoints/cluster-copies.ts",
   ],
@@ -63,10 +64,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/engine/database/database-replication.test.ts": [
-    "engine/api/replication.ts",
-    "engine/database/incoming-contents.ts",
-  ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",

@@ -3,9 +3,9 @@ import { randomInt } from "node:crypto";
 import { assert } from "../base/assert.ts";
 import type { DatabaseCatalog } from "../database/database-catalog.ts";
 import type { JsonObject } from "../json/json-object.ts";
-import { BlobStore, hashOfContentName } from "../log/blob-store.ts";
 import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
+import { type AddFiles, replaceFiles } from "./replaced-files.ts";
 
 /** A database made of shipped files. */
 export interface ShippedDatabase {
@@ -16,12 +16,6 @@ export interface ShippedDatabase {
   /** Contents of attachments that are not among the files: they were damaged in the database that was shipped. */
   readonly missingContents: number;
 }
-
-/**
- * The bytes of a content that the old files of a database have, by its name. @throws (while iterating) EngineError
- * record-damaged when they have it not, or damaged; read-failed
- */
-export type OldContent = (name: string) => AsyncGenerator<Buffer>;
 
 export class Databases {
   readonly #catalog: DatabaseCatalog;
@@ -103,27 +97,14 @@ export class Databases {
     return { database: Database.of(made), restored, etag, missingContents };
   }
 
-  /**
-   * Replaces the files of a database by shipped ones: those of another node, which are the same database. A crash or a
-   * failure leaves the old ones or the new. The old ones serve until all of the new ones are there.
-   * @throws EngineError database-missing, not-supported for databases in memory, backup-damaged, and what `add` throws
-   */
-  async replaceFiles(
-    name: string,
-    add: (restore: LogRestore, old: OldContent) => Promise<void>,
-  ): Promise<Database> {
-    const replaced = await this.#catalog.replaceFiles(name, async (environment, folder, old) => {
-      const contents = new BlobStore(environment, `${old}/blobs`);
-      const restore = new LogRestore(environment, folder, Number.POSITIVE_INFINITY);
-      try {
-        await add(restore, (content) => contents.bytes(hashOfContentName(content)));
-        await restore.finish();
-      } catch (error) {
-        await restore.abandon();
-        throw error;
-      }
-    });
-    return Database.of(replaced);
+  /** Makes a copy of a database that other nodes have, or will have; see `DatabaseCatalog.createCopy`. */
+  async createCopy(name: string): Promise<Database> {
+    return Database.of(await this.#catalog.createCopy(name));
+  }
+
+  /** See `replaceFiles`. */
+  async replaceFiles(name: string, add: AddFiles): Promise<Database> {
+    return Database.of(await replaceFiles(this.#catalog, name, add));
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */
