@@ -93,7 +93,7 @@ export class Databases {
       },
     });
     assert(restored !== null, "the files of a database are written before it is opened");
-    const missingContents = await made.blobs.countMissing();
+    const missingContents = (await made.blobs.findMissing()).length;
     return { database: Database.of(made), restored, etag, missingContents };
   }
 
