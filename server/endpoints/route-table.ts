@@ -7,6 +7,7 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { clusterNodeRoutes } from "./cluster-nodes.ts";
 import { clusterValueRoutes } from "./cluster-values.ts";
@@ -54,6 +55,7 @@ export const routes: readonly Route[] = [
   ...serverConfigurationRoutes,
   ...clusterValueRoutes,
   ...certificateRoutes,
+  ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,

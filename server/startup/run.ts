@@ -98,11 +98,12 @@ async function endStorage(storage: Storage, clustered: ClusterServices | undefin
 
 function nodesOf(
   clustered: ClusterServices | undefined,
-): Pick<ServerServices, "cluster" | "peers" | "clusterHistory"> {
+): Pick<ServerServices, "cluster" | "peers" | "clusterHistory" | "copies"> {
   return {
     cluster: clustered?.cluster,
     peers: clustered?.peers,
     clusterHistory: clustered?.history,
+    copies: clustered?.copies,
   };
 }
 
