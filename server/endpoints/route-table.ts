@@ -8,6 +8,7 @@ import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
+import { clusterStatusRoutes } from "./cluster-status.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
@@ -60,6 +61,7 @@ export const routes: readonly Route[] = [
   ...statisticsRoutes,
   ...changeRoutes,
   ...monitoringRoutes,
+  ...clusterStatusRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,

@@ -8,6 +8,7 @@ import { setWorkLimits } from "../../engine/base/work-budget.ts";
 import { nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
+import type { ClusterView } from "../cluster/cluster-view.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -30,6 +31,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
@@ -105,8 +107,9 @@ async function serve(
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const connections = () => connectionsOf(server, tcpServer);
-  const look = { connections, shownCertificate, certificates, backups };
-  const monitoring = makeMonitoring({ config, routes, storage, log, audit, requests, ...look });
+  const view = () => services.cluster;
+  const parts = { config, routes, storage, log, audit, requests, backups, view };
+  const monitoring = makeMonitoring({ ...parts, connections, shownCertificate, certificates });
   const services: ServerServices = {
     config,
     values: storage.values,
@@ -144,7 +147,7 @@ async function serve(
   };
   try {
     await backups.start();
-    await monitoring.listen(config.monitoring.url);
+    await monitoring.start(config.monitoring.url);
     address = await listen(server, tcpServer, config, certificate);
   } catch (error) {
     await close(0);
@@ -218,18 +221,21 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly shownCertificate: ShownCertificate | undefined;
   readonly certificates: CertificateStore;
   readonly backups: Backups;
+  readonly view: () => ClusterView | undefined;
 }
 
 function makeMonitoring(monitored: Monitored): Monitoring {
   const { config, routes, storage, log, audit, requests } = monitored;
   const { connections, shownCertificate, certificates, backups } = monitored;
+  const cluster = new ClusterMonitoring(monitored.view, log);
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
   const troubles = () => storage.databases.troubles();
+  const clusterTrouble = () => cluster.notReady();
   return new Monitoring({
     routes,
     requests,
-    health: new Health({ dataFolder, opened, troubles }, log),
+    health: new Health({ dataFolder, opened, troubles, clusterTrouble }, log),
     databasesMax: config.monitoring.databasesMax,
     databaseCount: () => storage.databases.names().length,
     opened,
@@ -242,6 +248,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
     operations: () => storage.operations,
+    cluster,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });
