@@ -106,10 +106,12 @@ async function serve(
   const backups = makeBackups(config, storage, commandIndex);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
-  const connections = () => connectionsOf(server, tcpServer);
-  const view = () => services.cluster;
-  const parts = { config, routes, storage, log, audit, requests, backups, view };
-  const monitoring = makeMonitoring({ ...parts, connections, shownCertificate, certificates });
+  const seen = {
+    connections: () => connectionsOf(server, tcpServer),
+    view: () => services.cluster,
+  };
+  const parts = { config, routes, storage, log, audit, requests, backups, certificates };
+  const monitoring = makeMonitoring({ ...parts, ...seen, shownCertificate });
   const services: ServerServices = {
     config,
     values: storage.values,

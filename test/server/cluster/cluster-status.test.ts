@@ -1,7 +1,7 @@
 /** The state of a cluster as one node sees it: who is heard, how far each copy is. */
 import { expect, test } from "vitest";
 import { clusterStatus, isHeard } from "../../../server/cluster/cluster-status.ts";
-import { fakeCluster, fakeDatabase, fakeMember, fakeSighting } from "../../support/fake-cluster.ts";
+import { fakeCluster, fakeDatabase, fakeMember, fakeSighting } from "../../support/seen-cluster.ts";
 
 const leads = (applied: number) => ({ role: "leader", epoch: 4, applied }) as const;
 const follows = (applied: number) => ({ role: "follower", epoch: 4, applied }) as const;

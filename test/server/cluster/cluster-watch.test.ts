@@ -9,7 +9,7 @@ import {
   fakeDatabase,
   fakeMember,
   fakeSighting,
-} from "../../support/fake-cluster.ts";
+} from "../../support/seen-cluster.ts";
 
 function watched(cluster: FakeCluster) {
   const events: LogEvent[] = [];

@@ -7,7 +7,7 @@ import {
   fakeDatabase,
   fakeMember,
   fakeSighting,
-} from "../../support/fake-cluster.ts";
+} from "../../support/seen-cluster.ts";
 import {
   startTestServer,
   stopTestServers,

@@ -1,12 +1,12 @@
 /** The metrics and the readiness of a node of a cluster, which is a fake one; a single node has none of these metrics. */
 import { afterAll, expect, test } from "vitest";
+import { parsePrometheus } from "../../support/prometheus-text.ts";
 import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
   fakeSighting,
-} from "../../support/fake-cluster.ts";
-import { parsePrometheus } from "../../support/prometheus-text.ts";
+} from "../../support/seen-cluster.ts";
 import {
   noCertificate,
   startTestServer,
