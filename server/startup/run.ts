@@ -141,8 +141,7 @@ async function serve(
   const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
   const tcpServer = new TcpServer(services, logError);
   const close = async (timeoutMs: number) => {
-    backups.close();
-    tcpServer.close();
+    for (const one of [backups, tcpServer]) one.close();
     await server.close(timeoutMs);
     monitoring.close();
     await audit.close();
