@@ -226,6 +226,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#present?.stand();
   }
 
+  /** Leaves leading to others, until it is told otherwise. */
+  abstain(isAbstaining: boolean): void {
+    this.#present?.abstain(isAbstaining);
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#present?.resign();

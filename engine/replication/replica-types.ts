@@ -139,6 +139,8 @@ export interface ReplicaInputs {
   propose(proposal: Proposal): number | null;
   /** Try to lead, although another node does, as soon as this one has all that it has. */
   stand(): void;
+  /** Never try to lead, from now on or until it may again: this node is no member any more. */
+  abstain(isAbstaining: boolean): void;
   /** Stop leading: what is under way is settled at once. Another node gets the time to stand. */
   resign(): void;
   /** The own log failed: nothing more is delivered. */

@@ -88,6 +88,8 @@ export class Replica implements ReplicaInputs {
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
+  /** Does it leave leading to others for good? */
+  #isAbstaining = false;
   /** Until when it tries to lead although another node does. */
   #askedUntil = 0;
   /** What other nodes say that they have applied. */
@@ -452,10 +454,16 @@ export class Replica implements ReplicaInputs {
   }
 
   #mayStand(): boolean {
+    if (this.#isAbstaining) return false;
     if ((this.#now < this.#standAt && !this.#isAsked) || this.#claim !== null) return false;
     if (this.#chain.position === 0) return false;
     if (this.#isPaused || this.#isAskingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
+  }
+
+  abstain(isAbstaining: boolean): void {
+    this.#isAbstaining = isAbstaining;
+    if (isAbstaining) this.resign();
   }
 
   get #isAsked(): boolean {

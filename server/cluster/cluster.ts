@@ -55,6 +55,8 @@ const standSpreadMs = 2000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
+/** How often a change is made again because the registry has changed. */
+const triesMax = 10;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
@@ -270,45 +272,64 @@ export class Cluster implements ClusterView {
     ]);
   }
 
-  async removeMember(tag: string): Promise<void> {
-    const { members, databases } = this.#known;
-    const member = members.get(tag);
-    if (member === undefined) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    const changes: ValueChange[] = [
-      { key: memberKey(tag), expected: JSON.stringify(member), value: null },
-      { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
-    ];
-    for (const registered of databases.values()) {
-      if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
-    }
-    await this.change(changes);
+  removeMember(tag: string): Promise<void> {
+    return this.#changeAsOf(({ members, databases }) => {
+      const member = members.get(tag);
+      if (member === undefined) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      const changes: ValueChange[] = [
+        { key: memberKey(tag), expected: JSON.stringify(member), value: null },
+        { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
+      ];
+      for (const registered of databases.values()) {
+        if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
+      }
+      return changes;
+    });
   }
 
-  async addCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!this.#known.members.has(tag)) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    if (registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has a copy of '${registered.name}'.`,
-      );
-    }
-    await this.change([this.#withMembers(registered, [...registered.members, tag])]);
+  addCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(({ members }) => {
+      const registered = this.#registered(name);
+      if (!members.has(tag)) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      if (registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has a copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withMembers(registered, [...registered.members, tag])];
+    });
   }
 
-  async removeCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has no copy of '${registered.name}'.`,
-      );
+  removeCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(() => {
+      const registered = this.#registered(name);
+      if (!registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has no copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withoutCopy(registered, tag)];
+    });
+  }
+
+  /** Makes changes of what is registered, again if that has changed meanwhile. @throws what `make` throws */
+  async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
+    for (let left = triesMax; ; left--) {
+      try {
+        await this.change(make(this.#known));
+        return;
+      } catch (error) {
+        const isStale = error instanceof EngineError && error.code === "concurrency";
+        if (!isStale || left === 0) throw error;
+      }
+      await pause(retryMs);
     }
-    await this.change([this.#withoutCopy(registered, tag)]);
   }
 
   async createDatabase(
@@ -642,6 +663,7 @@ export class Cluster implements ClusterView {
     while (this.#isStale && !this.#isStopped) {
       this.#isStale = false;
       const registry = this.#known;
+      this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
       for (const registered of registry.databases.values()) await this.#begin(registered);
     }

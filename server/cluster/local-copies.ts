@@ -99,6 +99,10 @@ export class LocalCopies {
         await this.#attempt(copy.name, () => this.#remove(copy));
       }
     }
+    if (registry.removed.has(this.#options.tag)) {
+      await this.#closeAll();
+      return;
+    }
     for (const registered of registry.databases.values()) {
       if (!registered.members.includes(this.#options.tag)) continue;
       await this.#attempt(registered.name, () => this.#make(registered));
@@ -109,6 +113,15 @@ export class LocalCopies {
   #wasTaken({ members }: ClusterDatabase, registry: Registry): boolean {
     const { tag } = this.#options;
     return registry.members.has(tag) && !members.includes(tag);
+  }
+
+  /** A node that left the cluster takes no part in anything, and keeps its files. */
+  async #closeAll(): Promise<void> {
+    const databases = this.#options.databases();
+    for (const { name } of [...this.#all()]) {
+      if (databases.peek(name) === undefined) continue;
+      await this.#attempt(name, () => databases.unload(name));
+    }
   }
 
   async #attempt(name: string, work: () => Promise<void>): Promise<void> {

@@ -146,6 +146,18 @@ test("a copy is taken away from a node, and given to it again with all that is i
   expect(await nameOn(other, "copied", "a")).toBe("x");
 });
 
+test("a write and a query come to any node, and are done by the one that leads", async () => {
+  await create("A", "anywhere");
+  for (const tag of nodes.tags) {
+    expect((await put(tag, "anywhere", `users/${tag}`, { Name: tag })).status).toBe(201);
+    const reply = await nodes.at(tag).request("/databases/anywhere/queries", {
+      method: "POST",
+      body: JSON.stringify({ Query: `from Users where Name = "${tag}" and In${tag} = null` }),
+    });
+    expect(reply).toMatchObject({ status: 200, json: { NodeTag: tag } });
+  }
+});
+
 test("a node that is removed stays away until it is added", async () => {
   const leader = nodes.cluster("A").leaderTag as string;
   const gone = nodes.tags.find((tag) => tag !== leader) as string;
@@ -160,6 +172,10 @@ test("a node that is removed stays away until it is added", async () => {
     expect(registered.members).not.toContain(gone);
   }
   expect(nodes.cluster(leader).members()).toHaveLength(2);
+  // It takes no part in anything, and keeps its files.
+  const { databases } = nodes.at(gone).running.services;
+  await nodes.until(() => databases.opened().length === 0);
+  expect(nodes.cluster(leader).databases().length).toBeGreaterThan(0);
   await nodes.cluster(leader).addMember(gone);
   await nodes.complete(3);
   await expect(nodes.cluster(leader).addMember("Q")).rejects.toMatchObject({
