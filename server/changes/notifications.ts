@@ -135,6 +135,7 @@ const titles: Readonly<Record<string, string>> = {
   DatabaseRestore: "Database Restore",
   DatabaseCompact: "Database Compaction",
   BulkInsert: "Bulk Insert",
+  CertificateGeneration: "Certificate generation",
 };
 
 /** `changed`: collections with the newest change vectors of their documents. */

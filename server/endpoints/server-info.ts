@@ -8,6 +8,7 @@ import { interfaceVersion } from "../http/response.ts";
 import { type Context, databasePrefix, type Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import { usedCertificates } from "./certificates.ts";
 
 /** The longest delay that `getDelayed` grants. */
 const delayMsMax = 60_000;
@@ -315,14 +316,16 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** GET /admin/stats: when the server was started, its number of databases and of certificates */
+/** GET /admin/stats: when the server was started, its number of databases and of certificates, and when these were used */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
+  const used = usedCertificates(server).map((one) => [one.Thumbprint, one.LastUsed]);
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     UpTime: timeSpanText(Date.now() - server.startedAt.getTime()),
     StartUpTime: dateText(server.startedAt),
     Databases: server.databases.names().length,
     Certificates: server.certificates.list().length,
+    LastRequestTimePerCertificate: Object.fromEntries(used),
   });
 }
 

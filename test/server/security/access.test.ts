@@ -52,6 +52,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
+    GET /admin/certificates/mode
     POST /admin/cluster/demote
     PUT DELETE /admin/cluster/node
     POST /admin/console /admin/certificates/replace-cluster-cert`,
