@@ -313,8 +313,22 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
     MaxMemory: 0,
     MaxCores: cpus().length,
     MaxClusterSize: 1,
+    ...features,
   });
 }
+
+/** What RavenDB's Studio offers only where the licence has it, and this server has. */
+const features = {
+  HasPeriodicBackup: true,
+  HasCloudBackups: true,
+  HasEncryptedBackups: true,
+  HasClientConfiguration: true,
+  HasReadOnlyCertificates: true,
+  HasConcurrentDataSubscriptions: true,
+  HasRevisionsInSubscriptions: true,
+  HasTimeSeriesRollupsAndRetention: true,
+  CanSetupDefaultRevisionsConfiguration: true,
+} as const;
 
 /** GET /admin/stats: when the server was started, its number of databases and of certificates, and when these were used */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
