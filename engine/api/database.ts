@@ -19,6 +19,7 @@ import { Identities } from "./identities.ts";
 import { Indexes } from "./indexes.ts";
 import { Patches } from "./patches.ts";
 import { Queries } from "./queries.ts";
+import { Replication } from "./replication.ts";
 import { Revisions } from "./revisions.ts";
 import { SetOperations } from "./set-operations.ts";
 import { Shipping } from "./shipping.ts";
@@ -54,6 +55,8 @@ export class Database {
   readonly operations: Operations;
   readonly patches: Patches;
   readonly queries: Queries;
+  /** Null: this is the only copy. */
+  readonly replication: Replication | null;
   readonly revisions: Revisions;
   readonly setOperations: SetOperations;
   readonly shipping: Shipping;
@@ -79,6 +82,7 @@ export class Database {
     this.operations = database.operations;
     this.patches = new Patches(database);
     this.queries = new Queries(database);
+    this.replication = database.replication === null ? null : new Replication(database.replication);
     this.revisions = new Revisions(database);
     this.setOperations = new SetOperations(database);
     this.shipping = new Shipping(database);
@@ -119,14 +123,19 @@ export class Database {
     return this.#database.changeVector;
   }
 
+  /** 32 hexadecimal digits: the same for all copies of a database. */
+  get id(): string {
+    return this.#database.databaseId.toString("hex");
+  }
+
   /** 22 characters: identifies the database in change vectors. */
   get databaseId(): string {
     return this.#database.state.origin.hash;
   }
 
-  /** The tag of this node: `A` unless set. */
+  /** The tag of this node: `A` unless set. Of a database with several copies, change vectors have the tag of another. */
   get nodeTag(): string {
-    return this.#database.state.origin.nodeTag;
+    return this.#database.replication?.tag ?? this.#database.state.origin.nodeTag;
   }
 
   /** `A-<database id>`: the key of this database's part in the values of counters and incremental time series. */

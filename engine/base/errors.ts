@@ -54,6 +54,7 @@ export type ErrorCode =
   | "not-leader" // another node writes this database, or none does at the moment
   | "outcome-unknown" // a write may have been kept or not: the node stopped leading before it knew
   | "stream-unavailable" // the stream that replicates the log does not answer
+  | "node-unreachable" // another node of the cluster does not answer, or is not the one that was registered
   // work
   | "work-limit" // the request exceeds its limit of work or memory; the message names the setting
   | "memory-full" // the memory for work is in use by other requests

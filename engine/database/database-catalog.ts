@@ -4,6 +4,7 @@
  *   <folder>/<name>/            a database
  *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
  *   <folder>/.deleted-<hex>/    one being deleted; likewise
+ *   <folder>/.replaced-…/        the old files of one that was given new ones: see folder-swap.ts
  *
  * Invariants:
  * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
@@ -17,6 +18,7 @@
  *   that, and opens it again.
  */
 
+import { assert } from "../base/assert.ts";
 import { checkDatabaseName } from "../base/database-name.ts";
 import type { Environment, ReportEvent, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -25,6 +27,7 @@ import type { JsonObject } from "../json/json-object.ts";
 import { isOfCluster } from "../log/health.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
+import { nameOfReplaced, settleSwap, swapFolders } from "./folder-swap.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
 import { Reopenings } from "./reopenings.ts";
 
@@ -119,6 +122,10 @@ export class DatabaseCatalog {
     const { files } = environment;
     await makeDurableDirectory(files, folder);
     for (const name of await files.list(folder)) {
+      const replaced = nameOfReplaced(name);
+      if (replaced !== null) await settleSwap(files, folder, replaced);
+    }
+    for (const name of await files.list(folder)) {
       if (name.startsWith(creatingPrefix) || name.startsWith(deletedPrefix)) {
         await files.removeTree(`${folder}/${name}`);
       } else if (!name.startsWith(".")) {
@@ -143,6 +150,11 @@ export class DatabaseCatalog {
   /** Databases that are open now. */
   opened(): OpenDatabase[] {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
+  }
+
+  /** The database of that name if it is open now; this does not keep it open. */
+  peek(name: string): OpenDatabase | undefined {
+    return this.#slots.get(name.toLowerCase())?.database;
   }
 
   /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
@@ -175,10 +187,14 @@ export class DatabaseCatalog {
    * @throws EngineError database-name-invalid, database-exists
    */
   async create(name: string, record: NewRecord, found?: FoundFiles): Promise<OpenDatabase> {
-    checkDatabaseName(name);
     if (found !== undefined && this.#folder === null) {
       throw new EngineError("not-supported", "Databases in memory cannot be made of files.");
     }
+    return await this.#create(name, () => this.#make(name, record, found));
+  }
+
+  async #create(name: string, make: () => Promise<OpenDatabase>): Promise<OpenDatabase> {
+    checkDatabaseName(name);
     const key = name.toLowerCase();
     for (;;) {
       this.#assertOpen();
@@ -193,7 +209,7 @@ export class DatabaseCatalog {
     this.#slots.set(key, slot);
     return await this.#inTurn(slot, async () => {
       try {
-        slot.database = this.#kept(slot, await this.#make(name, record, found));
+        slot.database = this.#kept(slot, await make());
         return slot.database;
       } catch (error) {
         this.#forget(slot);
@@ -202,12 +218,62 @@ export class DatabaseCatalog {
     });
   }
 
+  /**
+   * Makes a copy of a database that other nodes have, or will have: empty, with what `DatabaseOptions.replicate` says of
+   * this name. What is in it comes from the stream. Durable when it resolves.
+   * @throws EngineError database-name-invalid, database-exists
+   */
+  createCopy(name: string): Promise<OpenDatabase> {
+    return this.#create(name, () => this.#makeCopy(name));
+  }
+
   /** Deletes a database with all its files. @returns false when it does not exist. */
   async delete(name: string): Promise<boolean> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return false;
     slot.isLeaving = true;
     return await this.#inTurn(slot, () => this.#remove(slot));
+  }
+
+  /**
+   * Replaces all files of a database by those that `write` makes, and opens it: a crash, or a failure, leaves the old ones
+   * or the new. It serves the old ones until the new ones are complete; requests in progress then fail.
+   * @param write gets the folder to fill, which does not exist, and that of the old files
+   * @throws EngineError database-missing, not-supported in memory, and what `write` throws
+   */
+  async replaceFiles(
+    name: string,
+    write: (environment: Environment, folder: string, old: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined || slot.isLeaving) throw missing(name);
+    const folder = this.#folder;
+    if (folder === null) {
+      throw new EngineError("not-supported", "A database in memory has no files to replace.");
+    }
+    this.#assertOpen();
+    const { files } = this.#environment;
+    const making = this.#newFolder();
+    try {
+      await write(this.#environment, making, `${folder}/${slot.name}`);
+      return await this.#inTurn(slot, async () => {
+        if (slot.isGone) throw missing(name);
+        this.#assertOpen();
+        const { database } = slot;
+        slot.database = undefined;
+        await database
+          ?.abandon()
+          .catch((cause: unknown) => this.#report(`Database '${name}' did not end well`, cause));
+        await swapFolders(this.#environment, folder, slot.name, making);
+        slot.stopCause = undefined;
+        const opened = await this.#open(slot);
+        assert(opened !== undefined, "a database that was not deleted is opened");
+        return opened;
+      });
+    } catch (error) {
+      await files.removeTree(making).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Closes a database until its next use. Nobody may be using it. */
@@ -422,18 +488,48 @@ export class DatabaseCatalog {
       await database.changeSettings(change);
       return database;
     }
-    const { files } = this.#environment;
-    const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
-    let database: OpenDatabase | null = null;
-    try {
+    return await this.#makeFolder(folder, name, async (making) => {
       await found?.write(this.#environment, making);
-      database = await OpenDatabase.open(this.#environment, name, making, this.#options);
-      await found?.opened(database);
-      await database.changeSettings(change);
+      const database = await OpenDatabase.open(this.#environment, name, making, this.#options);
+      try {
+        await found?.opened(database);
+        await database.changeSettings(change);
+      } catch (error) {
+        await database.abandon().catch(() => undefined);
+        throw error;
+      }
       await database.close();
+    });
+  }
+
+  async #makeCopy(name: string): Promise<OpenDatabase> {
+    const folder = this.#folder;
+    const identity = this.#options.replicate?.(name)?.identity;
+    assert(identity !== undefined, "a copy is of a database that is replicated");
+    if (folder === null) {
+      return await OpenDatabase.open(this.#environment, name, null, this.#options);
+    }
+    return await this.#makeFolder(folder, name, async (making) => {
+      const { replicate: _, ...options } = this.#options;
+      const log = { ...options.log, databaseId: Buffer.from(identity.databaseId, "hex") };
+      // Nothing is written to it: all that a copy has comes from the stream.
+      const empty = await OpenDatabase.open(this.#environment, name, making, { ...options, log });
+      await empty.abandon();
+    });
+  }
+
+  /** Makes the folder of a database by `make`, and opens it. */
+  async #makeFolder(
+    folder: string,
+    name: string,
+    make: (making: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
+    const { files } = this.#environment;
+    const making = this.#newFolder();
+    try {
+      await make(making);
       await files.rename(making, `${folder}/${name}`);
     } catch (error) {
-      await database?.abandon().catch(() => undefined);
       await files.removeTree(making).catch(() => undefined);
       throw error;
     }
@@ -447,12 +543,18 @@ export class DatabaseCatalog {
     }
   }
 
+  /** A path for files that are written and are not those of a database yet. */
+  #newFolder(): string {
+    return `${this.#folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
+  }
+
   async #removeFolder(slot: Slot): Promise<void> {
     if (this.#folder === null) {
       this.#forget(slot);
       return;
     }
     const { files } = this.#environment;
+    await settleSwap(files, this.#folder, slot.name);
     const trash = `${this.#folder}/${deletedPrefix}${this.#environment.random(8).toString("hex")}`;
     await files.rename(`${this.#folder}/${slot.name}`, trash);
     this.#forget(slot);
@@ -464,6 +566,10 @@ export class DatabaseCatalog {
   #assertOpen(): void {
     if (this.#isClosed) throw new EngineError("database-stopped", "The server is stopping.");
   }
+}
+
+function missing(name: string): EngineError {
+  return new EngineError("database-missing", `Database '${name}' does not exist.`);
 }
 
 function seconds(ms: number): number {

@@ -7,7 +7,11 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
+import { clusterNodeRoutes } from "./cluster-nodes.ts";
+import { clusterStatusRoutes } from "./cluster-status.ts";
+import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
@@ -50,16 +54,20 @@ export const routes: readonly Route[] = [
   ...welcomeRoutes,
   ...serverInfoRoutes,
   ...serverConfigurationRoutes,
+  ...clusterValueRoutes,
   ...certificateRoutes,
+  ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,
+  ...clusterNodeRoutes,
   ...documentRoutes,
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
   ...changeRoutes,
   ...monitoringRoutes,
+  ...clusterStatusRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,

@@ -83,6 +83,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "not-leader": { status: 503, type: `${client}.Cluster.NoLeaderException` },
   "outcome-unknown": { status: 503, type: `${client}.Cluster.NoLeaderException` },
   "stream-unavailable": { status: 503, type: `${client}.Cluster.NoLeaderException` },
+  "node-unreachable": { status: 503, type: `${client}.Cluster.NodeIsPassiveException` },
 
   "work-limit": { status: 400, type: `${client}.RavenException` },
   "memory-full": { status: 503, type: `${client}.ServerLoadFailureException` },

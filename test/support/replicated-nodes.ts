@@ -26,6 +26,8 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
   hasFrames = false;
   /** Where it takes the files of the database from when its own are not enough. */
   source: () => OpenDatabase | null = () => null;
+  /** Contents of attachments that other nodes have; null: each says that it has it not. */
+  fetchContent: (name: string) => AsyncIterable<Buffer> | null = () => null;
   database: OpenDatabase | null = null;
   #isDown = true;
   #turn: Promise<void> = Promise.resolve();
@@ -65,16 +67,19 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     const replicate = () =>
       new DatabaseReplication(
         {
+          databaseId: databaseId.toString("hex"),
+          originTag: "A",
           stream: this.way,
           generation: 1,
           tag: this.tag,
           standAfterMs: this.#standAfterMs,
           isSeed: true,
           watcher,
+          fetchContent: async (name) => await this.fetchContent(name),
         },
         { ...environment, report: (text) => void this.told.push(text) },
       );
-    const options = { replicate, nodeTag: "A", log: { databaseId } };
+    const options = { replicate };
     const database = await OpenDatabase.open(environment, "shop", this.folder, options);
     database.whenStopped = () => {
       this.#turn = this.#turn.then(() => this.#openAgain(database));

@@ -26,8 +26,8 @@ const callers = [
   "writer",
   "database-admin",
   "operator",
-  "cluster-node",
   "cluster-admin",
+  "cluster-node",
 ] as const;
 type Caller = (typeof callers)[number];
 
@@ -39,7 +39,8 @@ const firstAllowed: Record<Access, Caller> = {
   write: "writer",
   "database-admin": "database-admin",
   operator: "operator",
-  "cluster-admin": "cluster-node",
+  "cluster-admin": "cluster-admin",
+  "cluster-node": "cluster-node",
 };
 
 /**
@@ -50,11 +51,14 @@ const firstAllowed: Record<Access, Caller> = {
 const specification: Readonly<Record<Access, string>> = {
   open: `
     GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
+  "cluster-node": `
+    POST /cluster/values /cluster/stand`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
     GET /admin/certificates/mode
     POST /admin/cluster/demote
     PUT DELETE /admin/cluster/node
+    GET DELETE /cluster/copies/*
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
     GET PUT POST DELETE /admin/*
@@ -83,7 +87,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST ~/counters ~/studio/index-fields ~/studio/index-type
     GET HEAD ~/*`,
   "valid-user": `
-    GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
+    GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info /cluster/status
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
     GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*
     GET /configuration/studio /license/limits-usage /license/configuration /license-server/connectivity
@@ -94,6 +98,7 @@ const specification: Readonly<Record<Access, string>> = {
 /** In which order levels are looked up: the lists of higher ones have the fewer stars. */
 const levels = [
   "open",
+  "cluster-node",
   "cluster-admin",
   "operator",
   "database-admin",

@@ -1,0 +1,61 @@
+/** One copy of a database that several nodes have: what it knows of its part, and what it can be asked for. */
+import type { DatabaseReplication, ReplicationWatcher } from "../database/database-replication.ts";
+import type { ReplicationMark } from "../keyspaces/replication-marks.ts";
+import type { Heartbeat, ReplicaRole } from "../replication/replica-types.ts";
+
+export type { Heartbeat as ReplicaHeartbeat, ReplicaRole, ReplicationMark, ReplicationWatcher };
+
+export class Replication {
+  readonly #replication: DatabaseReplication;
+
+  constructor(replication: DatabaseReplication) {
+    this.#replication = replication;
+  }
+
+  get role(): ReplicaRole {
+    return this.#replication.role;
+  }
+
+  /** The tag of the node that leads; null: not known. */
+  get leaderTag(): string | null {
+    return this.#replication.leaderTag;
+  }
+
+  /** How far this copy's log is one of the stream; null: it has nothing of it. */
+  get mark(): ReplicationMark | null {
+    return this.#replication.mark;
+  }
+
+  /** Contents of attachments that are missing on this node, as far as it knows: they are being fetched. */
+  get missingContents(): number {
+    return this.#replication.missingContents;
+  }
+
+  /** What this node says of itself to the others. */
+  get heartbeat(): Heartbeat {
+    return this.#replication.heartbeat;
+  }
+
+  /** What another node says of itself. */
+  heard(heartbeat: Heartbeat): void {
+    this.#replication.heard(heartbeat);
+  }
+
+  /** Tries to lead in place of the node that does, whose open writes then fail as not written. */
+  stand(): void {
+    this.#replication.stand();
+  }
+
+  /** Lets another node lead. What is under way fails with an unknown outcome. */
+  resign(): void {
+    this.#replication.resign();
+  }
+
+  /**
+   * Resolves when it is certain that this node led after the call: whatever any node acknowledged before is then visible
+   * here. @throws EngineError not-leader, outcome-unknown
+   */
+  confirm(): Promise<void> {
+    return this.#replication.confirm();
+  }
+}
