@@ -10,7 +10,7 @@ import { OpenDatabase } from "../engine/database/open-database.ts";
 import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
 import { StreamCutter } from "../test/support/memory-stream.ts";
-import { NatsCluster, natsServerPath } from "../test/support/nats-cluster.ts";
+import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
 import { ReplicatedNodes } from "../test/support/replicated-nodes.ts";
 import { type BenchSize, interleaved, percentile, ratio } from "./harness.ts";
 
@@ -25,7 +25,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     lines.push(line);
     console.log(line);
   };
-  if (!hasServer()) {
+  if (!hasNatsServer()) {
     print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
     return lines;
   }
@@ -97,15 +97,6 @@ async function threeNodes(cluster: NatsCluster, folder: string) {
   const nodes = new ReplicatedNodes(folder, ways, 3_000);
   for (const node of nodes.nodes) await node.open();
   return nodes;
-}
-
-function hasServer(): boolean {
-  try {
-    natsServerPath();
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const filler = "x".repeat(documentBytes);

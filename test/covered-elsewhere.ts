@@ -90,10 +90,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
   ],
-  "test/engine/database/database-replication.test.ts": [
-    "engine/database/incoming-contents.ts",
-    "engine/database/missing-contents.ts",
-  ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",

@@ -25,7 +25,7 @@ import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
 import { turnIsOver } from "../base/turns.ts";
-import type { DiskWrite } from "./disk-writes.ts";
+import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
@@ -536,11 +536,6 @@ export class LogWriter {
     const { file, image } = segment;
     assert(file !== null && image !== null, "a prepared segment has a file and an image");
     await this.#repeatClosing(segment);
-    const written = {
-      file: `log/${segmentFileName(segment.number)}`,
-      bytes: end - start,
-      fileBytes: segment.size,
-    };
     const writeMs = this.#clock.monotonicMs();
     try {
       await file.write(image, start, end - start, start);
@@ -550,14 +545,15 @@ export class LogWriter {
       throw error;
     }
     const syncMs = this.#clock.monotonicMs();
-    this.#noteWrite({ ...written, kind: "append", durationMs: syncMs - writeMs });
+    this.#noteWrite("append", frame, syncMs - writeMs);
     await this.#store.sync(file);
-    const durationMs = this.#clock.monotonicMs() - syncMs;
-    this.#noteWrite({ ...written, kind: "sync", durationMs });
+    this.#noteWrite("sync", frame, this.#clock.monotonicMs() - syncMs);
   }
 
-  #noteWrite(write: Omit<DiskWrite, "number" | "endedAtMicros">): void {
-    this.#store.writes.add({ ...write, endedAtMicros: this.#clock.nowMicros() });
+  #noteWrite(kind: DiskWriteKind, { segment, start, end }: Frame, durationMs: number): void {
+    const file = `log/${segmentFileName(segment.number)}`;
+    const endedAtMicros = this.#clock.nowMicros();
+    this.#store.writes.add(kind, file, end - start, segment.size, endedAtMicros, durationMs);
   }
 
   /**
