@@ -106,8 +106,6 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #timer: Timer | null = null;
   #isLeading = false;
   #isClosed = false;
-  /** Frames of the own log that were sealed, and are not asked for yet. */
-  readonly #sealed: Promise<Buffer>[] = [];
   /** What was proposed and is not settled, by token. */
   readonly #proposals = new Map<number, Deferred<Mark>>();
   /** The marks of frames that the own log has not made durable yet, by their records. */
@@ -242,25 +240,19 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   // From the log
 
-  sealed(payload: Buffer): void {
-    // Nobody carries it any more: it must not be written here either, whoever made it.
-    if (this.#isClosed) {
-      this.#sealed.push(silent(Promise.reject(this.#notLeading())));
-      return;
-    }
-    if (this.#isLeading) {
-      const proposed = this.#propose({ kind: "group", pieces: [payload] });
-      this.#sealed.push(silent(proposed.then((mark) => this.#recordOf(mark))));
-      return;
-    }
-    assert(this.#appended !== null, "a follower's log has groups of others");
-    this.#sealed.push(Promise.resolve(this.#recordOf(this.#appended)));
+  get isSending(): boolean {
+    return this.#isLeading;
   }
 
-  carried(): Promise<Buffer> {
-    const oldest = this.#sealed.shift();
-    assert(oldest !== undefined, "only a frame that was sealed is carried");
-    return oldest;
+  carry(payload: Buffer): Promise<Buffer> {
+    // Nobody carries it any more: it must not be written here either, whoever made it.
+    if (this.#isClosed) return silent(Promise.reject(this.#notLeading()));
+    if (this.#isLeading) {
+      const proposed = this.#propose({ kind: "group", pieces: [payload] });
+      return silent(proposed.then((mark) => this.#recordOf(mark)));
+    }
+    assert(this.#appended !== null, "a follower's log has groups of others");
+    return Promise.resolve(this.#recordOf(this.#appended));
   }
 
   durable(record: Buffer): void {

@@ -201,10 +201,9 @@ export class Replica implements ReplicaInputs {
       this.#appendAgain();
     }
     if (this.#followAt !== null && this.#now >= this.#followAt) this.#follow();
-    if (this.#now >= this.#probeAt || this.#mayStand()) this.#probe();
-    if (this.#role === "follower") {
-      this.#watchForMore();
-    }
+    const isDue = this.#now >= this.#probeAt;
+    if (isDue || (this.#role === "follower" && this.#mayStand())) this.#probe();
+    if (this.#role === "follower") this.#watchForMore();
     if (this.#role === "leader" && this.#isStalled()) {
       this.#effects.alarm(
         `the stream took nothing for ${replicaStallMs} ms: this node stops leading`,
