@@ -14,6 +14,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { contentChunkBytesMax, framesInFlightMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
 import {
   markRecord,
   type ReplicationMark,
@@ -309,6 +310,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     });
   }
 
+  later(): void {
+    setImmediate(() => this.#present?.goOn());
+  }
+
   read(token: number, sequence: number): void {
     const tell = (answer: Buffer | null | "unavailable") => {
       this.#present?.readDone(token, answer);
@@ -373,7 +378,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     const database = this.#database;
     if (database === null || this.#isClosed) return;
     const [first, ...others] = pieces;
-    const group = others.length === 0 && first !== undefined ? first : Buffer.concat(pieces);
+    const group = others.length === 0 && first !== undefined ? first : await joined(pieces);
     await new Promise<void>((resolve, reject) => {
       const whenAppended = () => {
         this.#appended = mark;
@@ -448,4 +453,15 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
       `This node stopped leading database '${this.#name}' before it knew what became of the write: it may have been kept or not. Read it before you write it again.`,
     );
   }
+}
+
+/** The pieces in one buffer, copied in slices. */
+async function joined(pieces: readonly Buffer[]): Promise<Buffer> {
+  const group = Buffer.allocUnsafe(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    at += piece.copy(group, at);
+    await turnIsOver();
+  }
+  return group;
 }
