@@ -19,7 +19,7 @@ export const carriedFrameBytes = 1024 * 1024;
 /** From this size on a frame is worth a message of its own: eight of them keep the servers of a stream busy. */
 export const largeFrameBytes = 128 * 1024;
 /** Smaller frames under way at a time: those who write while one is under way need not wait for its answer. */
-export const smallFramesMax = 2;
+export const smallFramesMax = 4;
 
 export class CarriedFrames {
   readonly #carrier: LogCarrier;
