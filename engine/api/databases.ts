@@ -37,6 +37,12 @@ export class Databases {
     return this.#catalog.opened().map((database) => Database.of(database));
   }
 
+  /** The database of that name if it is open now; this does not keep it open. */
+  peek(name: string): Database | undefined {
+    const found = this.#catalog.peek(name);
+    return found === undefined ? undefined : Database.of(found);
+  }
+
   /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
   troubles(): Map<string, Error> {
     return this.#catalog.troubles();
@@ -94,6 +100,11 @@ export class Databases {
     assert(restored !== null, "the files of a database are written before it is opened");
     const missingContents = await made.blobs.countMissing();
     return { database: Database.of(made), restored, etag, missingContents };
+  }
+
+  /** Makes a copy of a database that other nodes have, or will have; see `DatabaseCatalog.createCopy`. */
+  async createCopy(name: string): Promise<Database> {
+    return Database.of(await this.#catalog.createCopy(name));
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */

@@ -1,0 +1,648 @@
+/**
+ * One node of a cluster: its part in the values that all nodes share, the heartbeats, and the copies of databases that it
+ * has. What the rest of the server sees of it is a `ClusterView`.
+ *
+ *     const cluster = new Cluster({ config, log });
+ *     const storage = await openStorage(config, cluster.replication);   // databases know which are copies
+ *     await cluster.open({ nats, databases, shared, values });
+ *     cluster.serve({ peers, member });                                 // when it listens
+ *     await cluster.stop(); await storage.close(); await cluster.close();
+ *
+ * Invariants:
+ * - What the nodes agree on changes only through `change`, on the node that leads the shared values.
+ * - A heartbeat of a node is heard by the replication of a database only if that node has a copy.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { checkDatabaseName } from "../../engine/base/database-name.ts";
+import {
+  type Database,
+  type Databases,
+  EngineError,
+  type FolderReplication,
+  type ReplicatedStream,
+  type ReplicationWatcher,
+  type SharedValues,
+} from "../../engine/engine.ts";
+import type { Log } from "../logging/log.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import type {
+  ClusterDatabase,
+  ClusterMember,
+  ClusterView,
+  NodeSighting,
+  ReplicaSighting,
+  ReplicaState,
+  ValueChange,
+} from "./cluster-view.ts";
+import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
+import { LazyStream } from "./lazy-stream.ts";
+import { LocalCopies } from "./local-copies.ts";
+import type { Nats } from "./nats/nats.ts";
+import { encodeStatus, heartbeatOf } from "./node-status.ts";
+import type { PeerLink } from "./peer-link.ts";
+import { Registrar } from "./registrar.ts";
+import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
+import { SharedChanges } from "./shared-changes.ts";
+import { Sightings } from "./sightings.ts";
+
+/** Of the shared values, in every cluster. 32 hexadecimal digits, as of any database. */
+export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
+const sharedGeneration = 1;
+/** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */
+const standAfterMs = 3000;
+const standSpreadMs = 2000;
+const tickMs = 500;
+const creationMs = 30_000;
+const retryMs = 100;
+const transferMs = 10_000;
+
+export interface ClusterOptions {
+  readonly tag: string;
+  readonly version: string;
+  readonly log: Log;
+}
+
+/** What it is made of once the data folder is open. */
+export interface ClusterParts {
+  readonly nats: Nats;
+  readonly databases: Databases;
+  readonly shared: SharedValues;
+  /** Of this node alone. */
+  readonly values: ValueStore;
+}
+
+/** What it is once it can be reached. */
+export interface ClusterService {
+  readonly peers: PeerLink;
+  readonly member: () => ClusterMember;
+}
+
+export class Cluster implements ClusterView {
+  readonly #options: ClusterOptions;
+  readonly #copies: LocalCopies;
+  readonly #patienceMs = standAfterMs + Math.random() * standSpreadMs;
+  readonly #nats: Promise<Nats>;
+  #natsFound: (nats: Nats) => void = () => undefined;
+  #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
+  #service: ClusterService | null = null;
+  #heartbeats: Heartbeats | null = null;
+  readonly #listeners = new Set<() => void>();
+  #registry: Registry | null = null;
+  readonly #sightings = new Sightings();
+  readonly #registrar = new Registrar({
+    change: (changes) => this.changeHere(changes),
+    removeStream: (id, generation) =>
+      this.#opened.nats.removeStream({ databaseId: id, generation }),
+  });
+  #timer: NodeJS.Timeout | null = null;
+  #isReconciling = false;
+  #isStale = true;
+  #isStopped = false;
+  #isTelling = false;
+  #duties: Promise<void> | null = null;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    this.#nats = new Promise((resolve) => {
+      this.#natsFound = resolve;
+    });
+    this.#copies = new LocalCopies({
+      tag: options.tag,
+      standAfterMs: this.#patienceMs,
+      databases: () => this.#opened.databases,
+      values: () => this.#opened.values,
+      stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
+      watcher: (copy) => this.#watcherOf(copy.name),
+    });
+  }
+
+  /** Which databases of the data folder are copies. */
+  get replication(): FolderReplication {
+    return {
+      of: (name) => this.#copies.replicationOf(name),
+      cluster: {
+        databaseId: sharedValuesId,
+        originTag: this.tag,
+        stream: this.#streamOf(sharedValuesId, sharedGeneration, true),
+        generation: sharedGeneration,
+        tag: this.tag,
+        standAfterMs: this.#patienceMs,
+        // The first to append to an empty stream begins it.
+        isSeed: true,
+        watcher: this.#watcherOf("the cluster's values"),
+      },
+    };
+  }
+
+  /** Opens this node's copy of the shared values. @throws EngineError database-damaged */
+  async open(parts: ClusterParts): Promise<void> {
+    const { shared, nats } = parts;
+    const changes = new SharedChanges({
+      tag: this.tag,
+      shared,
+      leaderTag: () => this.leaderTag,
+      isStopped: () => this.#isStopped,
+    });
+    this.#parts = { ...parts, changes };
+    this.#natsFound(nats);
+    await shared.open();
+    shared.onCommit(() => this.#changed());
+  }
+
+  /** Begins to take part: it says that it is there, and makes its copies. */
+  serve(service: ClusterService): void {
+    this.#service = service;
+    this.#opened.changes.peers = service.peers;
+    this.#heartbeats = this.#opened.nats.heartbeats(
+      () => this.#status(),
+      (tag, status) => this.#heard(tag, status),
+    );
+    this.#timer = setInterval(() => this.#tick(), tickMs).unref();
+    this.#tick();
+  }
+
+  /** Makes and removes copies no more. Before the databases are closed. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
+  }
+
+  /** Says a last time how far it is, and leaves. After the databases were closed. */
+  async close(): Promise<void> {
+    this.#heartbeats?.beat();
+    this.#heartbeats?.stop();
+    await this.#parts?.nats.close();
+  }
+
+  // ClusterView
+
+  get tag(): string {
+    return this.#options.tag;
+  }
+
+  get topologyId(): string | null {
+    return this.#known.topologyId;
+  }
+
+  get index(): number {
+    return this.#opened.shared.index;
+  }
+
+  get leaderTag(): string | null {
+    return leaderOf(this.#opened.shared.replication, this.tag);
+  }
+
+  get epoch(): number {
+    return this.#opened.shared.replication.heartbeat.epoch;
+  }
+
+  get nats(): Nats {
+    return this.#opened.nats;
+  }
+
+  members(): readonly ClusterMember[] {
+    return [...this.#known.members.values()];
+  }
+
+  sighting(tag: string): NodeSighting | undefined {
+    return this.#sightings.of(tag);
+  }
+
+  strangers(): readonly ClusterMember[] {
+    const { members } = this.#known;
+    return this.#sightings.present().filter(({ tag }) => !members.has(tag));
+  }
+
+  find(name: string): ReplicaState | undefined {
+    const registered = this.#known.databases.get(name.toLowerCase());
+    return registered === undefined ? undefined : this.#stateOf(registered);
+  }
+
+  databases(): readonly ReplicaState[] {
+    return [...this.#known.databases.values()].map((one) => this.#stateOf(one));
+  }
+
+  value(key: string): string | undefined {
+    const value = this.#opened.shared.get(key);
+    return value === undefined ? undefined : JSON.stringify(value);
+  }
+
+  *values(prefix: string): Iterable<readonly [string, string]> {
+    for (const [key, value] of this.#opened.shared.entries(prefix)) {
+      yield [key, JSON.stringify(value)];
+    }
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  change(changes: readonly ValueChange[]): Promise<void> {
+    return this.#opened.changes.change(changes);
+  }
+
+  changeHere(changes: readonly ValueChange[]): Promise<number> {
+    return this.#opened.changes.changeHere(changes);
+  }
+
+  async addMember(tag: string): Promise<void> {
+    const member = this.#sightings.present().find((one) => one.tag === tag);
+    if (this.#known.members.has(tag)) {
+      throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
+    }
+    if (member === undefined) {
+      throw new EngineError(
+        "invalid-argument",
+        `No node ${tag} is heard. Start it with --Cluster.NodeTag=${tag} and the same servers of NATS as this one.`,
+      );
+    }
+    await this.change([
+      { key: removedKey(tag), value: null },
+      { key: memberKey(tag), expected: null, value: JSON.stringify(member) },
+    ]);
+  }
+
+  async removeMember(tag: string): Promise<void> {
+    const { members, databases } = this.#known;
+    const member = members.get(tag);
+    if (member === undefined) {
+      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+    }
+    const changes: ValueChange[] = [
+      { key: memberKey(tag), expected: JSON.stringify(member), value: null },
+      { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
+    ];
+    for (const registered of databases.values()) {
+      if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
+    }
+    await this.change(changes);
+  }
+
+  async addCopy(name: string, tag: string): Promise<void> {
+    const registered = this.#registered(name);
+    if (!this.#known.members.has(tag)) {
+      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+    }
+    if (registered.members.includes(tag)) {
+      throw new EngineError(
+        "invalid-operation",
+        `The node ${tag} has a copy of '${registered.name}'.`,
+      );
+    }
+    await this.change([this.#withMembers(registered, [...registered.members, tag])]);
+  }
+
+  async removeCopy(name: string, tag: string): Promise<void> {
+    const registered = this.#registered(name);
+    if (!registered.members.includes(tag)) {
+      throw new EngineError(
+        "invalid-operation",
+        `The node ${tag} has no copy of '${registered.name}'.`,
+      );
+    }
+    await this.change([this.#withoutCopy(registered, tag)]);
+  }
+
+  async createDatabase(
+    name: string,
+    record: Readonly<Record<string, unknown>>,
+    members: readonly string[],
+  ): Promise<Database> {
+    checkDatabaseName(name);
+    const { databases, nats } = this.#opened;
+    if (this.find(name) !== undefined || databases.has(name)) {
+      throw new EngineError("database-exists", `Database '${name}' already exists!`);
+    }
+    const id = randomBytes(16).toString("hex");
+    const registered: ClusterDatabase = {
+      name,
+      id,
+      generation: 1,
+      members,
+      originTag: this.tag,
+      isSeeded: false,
+      initialRecord: record,
+      index: this.index + 1,
+    };
+    await nats.createStream({ databaseId: id, generation: 1 });
+    try {
+      await this.change([
+        { key: databaseKey(name), expected: null, value: JSON.stringify(registered) },
+      ]);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
+      await nats.removeStream({ databaseId: id, generation: 1 });
+      throw new EngineError("database-exists", `Database '${name}' already exists!`);
+    }
+    return await this.#whenReady(registered);
+  }
+
+  async deleteDatabase(name: string): Promise<boolean> {
+    const state = this.find(name);
+    if (state === undefined) return false;
+    const { registered } = state;
+    const { id, generation } = registered;
+    await this.change([
+      { key: databaseKey(name), expected: JSON.stringify(registered), value: null },
+      { key: deletedKey(id), value: JSON.stringify({ name: registered.name, generation }) },
+    ]);
+    await this.#reconciled(() => !this.#opened.databases.has(name) || !this.#copies.has(name));
+    return true;
+  }
+
+  async transfer(name: string, tag: string): Promise<void> {
+    const { registered, leaderTag } = this.#stateOf(this.#registered(name));
+    if (!registered.members.includes(tag)) {
+      throw new EngineError("invalid-operation", `The node ${tag} has no copy of '${name}'.`);
+    }
+    if (leaderTag === tag) return;
+    if (tag === this.tag) this.standFor(registered.name);
+    else await this.#opened.changes.askToStand(tag, registered.name);
+    const isDone = () => this.find(name)?.leaderTag === tag;
+    if (await this.#reconciled(isDone, transferMs)) return;
+    throw new EngineError(
+      "timeout",
+      `The node ${tag} does not lead '${registered.name}' after ${transferMs} ms: is it behind, or not heard?`,
+    );
+  }
+
+  standFor(name: string): void {
+    this.#copies.opened(name)?.replication?.stand();
+  }
+
+  async waitForCopies(name: string, count: number, timeoutMs: number): Promise<number> {
+    const { registered } = this.#stateOf(this.#registered(name));
+    const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
+    const others = registered.members.filter((tag) => tag !== this.tag);
+    const untilMs = performance.now() + timeoutMs;
+    for (;;) {
+      const have = others.filter(
+        (tag) => this.#sightings.appliedBy(tag, registered.id) >= wanted,
+      ).length;
+      if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
+      await pause(Math.min(retryMs / 4, Math.max(1, untilMs - performance.now())));
+    }
+  }
+
+  // Databases
+
+  /** Are the files of this name, if there are any, a copy of a database of the cluster? */
+  isCopy(name: string): boolean {
+    return this.#copies.has(name);
+  }
+
+  #stateOf(registered: ClusterDatabase): ReplicaState {
+    const { name, members, index } = registered;
+    const hasCopy = members.includes(this.tag);
+    const replication = hasCopy ? this.#copies.opened(name)?.replication : undefined;
+    const own = replication?.heartbeat;
+    const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
+    return {
+      registered,
+      role: hasCopy ? (own?.role ?? "stopped") : null,
+      epoch,
+      leaderTag:
+        replication !== null && replication !== undefined
+          ? leaderOf(replication, this.tag)
+          : this.#sightings.leaderOf(registered.id, members),
+      applied: own?.applied ?? 0,
+      topologyEtag: index + epoch,
+      trouble: this.#copies.trouble(name),
+    };
+  }
+
+  /** @throws EngineError database-missing */
+  #registered(name: string): ClusterDatabase {
+    const found = this.#known.databases.get(name.toLowerCase());
+    if (found === undefined) {
+      throw new EngineError("database-missing", `Database '${name}' does not exist.`);
+    }
+    return found;
+  }
+
+  #withMembers(registered: ClusterDatabase, members: readonly string[]): ValueChange {
+    const changed: ClusterDatabase = {
+      ...registered,
+      members,
+      index: Math.max(registered.index, this.index) + 1,
+    };
+    return {
+      key: databaseKey(registered.name),
+      expected: JSON.stringify(registered),
+      value: JSON.stringify(changed),
+    };
+  }
+
+  /** @throws EngineError invalid-operation */
+  #withoutCopy(registered: ClusterDatabase, tag: string): ValueChange {
+    const members = registered.members.filter((one) => one !== tag);
+    const { leaderTag, epoch } = this.#stateOf(registered);
+    if (members.length === 0 || (leaderTag === null && epoch === 0)) {
+      throw new EngineError(
+        "invalid-operation",
+        `The node ${tag} has the only copy of '${registered.name}': delete the database, or add a copy elsewhere first.`,
+      );
+    }
+    return this.#withMembers(registered, members);
+  }
+
+  /** Waits for a database that was just registered. */
+  async #whenReady(registered: ClusterDatabase): Promise<Database> {
+    const { name, id } = registered;
+    const ready = () => {
+      const database = this.#copies.opened(name);
+      return database !== undefined && hasRecord(database);
+    };
+    if (!(await this.#reconciled(ready))) {
+      throw new EngineError(
+        "stream-unavailable",
+        `Database '${name}' is registered, but is not ready yet: ${this.#copies.trouble(name) ?? "no node leads it"}.`,
+      );
+    }
+    const database = await this.#opened.databases.find(name);
+    if (database === undefined || this.find(name)?.registered.id !== id) {
+      throw new EngineError("database-missing", `Database '${name}' was deleted meanwhile.`);
+    }
+    return database;
+  }
+
+  /** Waits until it is as wanted. @returns false: it is not, after `withinMs` */
+  async #reconciled(isWanted: () => boolean, withinMs = creationMs): Promise<boolean> {
+    const untilMs = performance.now() + withinMs;
+    while (!isWanted()) {
+      if (performance.now() > untilMs || this.#isStopped) return false;
+      this.#reconcileSoon();
+      await pause(retryMs / 10);
+    }
+    return true;
+  }
+
+  // Taking part
+
+  get #opened() {
+    if (this.#parts === null) throw new Error("the cluster is not open yet");
+    return this.#parts;
+  }
+
+  /** What is registered, as of now. */
+  get #known(): Registry {
+    this.#registry ??= new Registry(this.#opened.shared);
+    return this.#registry;
+  }
+
+  /** Something is different from before. Listeners are told once for all changes of a turn. */
+  #changed(): void {
+    this.#registry = null;
+    this.#isStale = true;
+    if (this.#isTelling || this.#isStopped) return;
+    this.#isTelling = true;
+    setImmediate(() => {
+      this.#isTelling = false;
+      for (const listener of this.#listeners) listener();
+      this.#reconcileSoon();
+    });
+  }
+
+  #streamOf(id: string, generation: number, mayMake: boolean): ReplicatedStream {
+    const stream = { databaseId: id, generation };
+    return new LazyStream(async () => {
+      const nats = await this.#nats;
+      const found = await nats.openStream(stream);
+      if (found !== null) return found;
+      if (mayMake && !this.#isKnownElsewhere(id)) return await nats.createStream(stream);
+      throw new EngineError(
+        "stream-unavailable",
+        `NATS has no stream of generation ${generation} of the database ${id} any more.`,
+      );
+    });
+  }
+
+  /** Has any node something of this database? Then its stream is not new, and must not be begun again. */
+  #isKnownElsewhere(id: string): boolean {
+    if (id === sharedValuesId && this.#parts !== null && this.index > 0) return true;
+    return this.#sightings.isKnown(id);
+  }
+
+  #watcherOf(name: string): ReplicationWatcher {
+    const { log } = this.#options;
+    return {
+      roleChanged: (role, epoch, leaderTag) => {
+        this.#copies.setTrouble(name, null);
+        if (role === "leader") log.info(`This node leads ${name} in epoch ${epoch}`);
+        else if (leaderTag !== null) log.info(`Node ${leaderTag} leads ${name} in epoch ${epoch}`);
+        this.#changed();
+        setImmediate(() => this.#heartbeats?.beat());
+      },
+      needSnapshot: (reason) => {
+        this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
+        this.#changed();
+      },
+      blocked: (reason) => {
+        this.#copies.setTrouble(name, `it is blocked: ${reason}`);
+        this.#changed();
+      },
+      // Own logs keep no frames: what the stream has no more comes with the files of another node.
+      fetchRange: () => Promise.resolve(null),
+    };
+  }
+
+  #status(): NodeStatus {
+    const { member } = this.#serving;
+    const databases = new Map<string, ReplicaSighting>();
+    databases.set(sharedValuesId, this.#opened.shared.replication.heartbeat);
+    for (const { id, name, members } of this.#known.databases.values()) {
+      if (!members.includes(this.tag)) continue;
+      const heartbeat = this.#copies.opened(name)?.replication?.heartbeat;
+      if (heartbeat !== undefined) databases.set(id, heartbeat);
+    }
+    return encodeStatus({ member: member(), version: this.#options.version, databases });
+  }
+
+  get #serving(): ClusterService {
+    if (this.#service === null) throw new Error("the cluster does not serve yet");
+    return this.#service;
+  }
+
+  #heard(tag: string, sent: NodeStatus): void {
+    const status = this.#sightings.hear(tag, sent);
+    if (status === null) return;
+    const shared = status.databases.get(sharedValuesId);
+    if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
+    for (const { id, name, members } of this.#known.databases.values()) {
+      const sighting = status.databases.get(id);
+      if (sighting === undefined || !members.includes(tag)) continue;
+      this.#copies.opened(name)?.replication?.heard(heartbeatOf(tag, sighting));
+    }
+  }
+
+  #tick(): void {
+    this.#isStale = true;
+    this.#reconcileSoon();
+    if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
+    const present = [this.#serving.member(), ...this.#sightings.present()];
+    this.#duties = this.#registrar
+      .work(this.#known, present)
+      .catch((error: unknown) => {
+        // Another node leads, or it is tried again in the next turn.
+        if (!(error instanceof EngineError)) this.#options.log.report("The registry failed", error);
+      })
+      .finally(() => {
+        this.#duties = null;
+      });
+  }
+
+  #reconcileSoon(): void {
+    if (this.#isReconciling || !this.#isStale || this.#isStopped || this.#service === null) return;
+    this.#isReconciling = true;
+    void this.#reconcile().finally(() => {
+      this.#isReconciling = false;
+    });
+  }
+
+  async #reconcile(): Promise<void> {
+    while (this.#isStale && !this.#isStopped) {
+      this.#isStale = false;
+      const registry = this.#known;
+      await this.#copies.reconcile(registry);
+      for (const registered of registry.databases.values()) await this.#begin(registered);
+    }
+  }
+
+  /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */
+  async #begin(registered: ClusterDatabase): Promise<void> {
+    const { name, initialRecord, isSeeded } = registered;
+    const database = this.#copies.opened(name);
+    if (database?.replication?.role !== "leader") return;
+    try {
+      if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
+      if (isSeeded) return;
+      await this.change([
+        {
+          key: databaseKey(name),
+          expected: JSON.stringify(registered),
+          value: JSON.stringify({ ...registered, isSeeded: true }),
+        },
+      ]);
+    } catch (error) {
+      // The next leader does it, or this node in the next turn.
+      if (!(error instanceof EngineError)) throw error;
+    }
+  }
+}
+
+/** Does it have the record that its creator gave it? */
+export function hasRecord(database: Database): boolean {
+  return Object.keys(database.settings).length > 0;
+}
+
+function leaderOf(
+  { role, leaderTag }: { readonly role: string; readonly leaderTag: string | null },
+  own: string,
+): string | null {
+  if (role === "leader") return own;
+  // One that lost its place, or has not been fenced yet.
+  return leaderTag === own ? null : leaderTag;
+}
