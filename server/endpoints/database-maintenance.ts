@@ -18,14 +18,17 @@ function route(method: "PUT" | "POST", path: string, handle: Handle): Route {
   return { kind: "server", method, path, access: "operator", handle };
 }
 
+/** Those that change the record of the database with the name in the query. */
+const ofLeader = { copies: "leader", about: "name" } as const;
+
 type Handle = (exchange: Exchange, context: Context) => Promise<void>;
 
 export const databaseMaintenanceRoutes: readonly Route[] = [
   route("POST", `${admin}/reorder`, reorder),
   route("POST", `${admin}/promote`, promote),
   route("PUT", `${admin}/node`, addNode),
-  route("POST", `${admin}/unused-ids`, setUnusedIds),
-  route("POST", "/admin/replication/conflicts/solver", setConflictSolver),
+  { ...route("POST", `${admin}/unused-ids`, setUnusedIds), ...ofLeader },
+  { ...route("POST", "/admin/replication/conflicts/solver", setConflictSolver), ...ofLeader },
   route("POST", "/admin/compact", compact),
 ];
 

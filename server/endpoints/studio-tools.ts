@@ -18,8 +18,20 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofDatabase, path: `${prefix}/docs/class`, handle: getClass },
   { ...ofDatabase, path: `${prefix}/studio/sample-data/classes`, handle: getSampleClasses },
   { ...ofDatabase, path: `${prefix}/indexes/c-sharp-index-definition`, handle: getIndexClass },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-fields`, handle: postIndexFields },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-type`, handle: postIndexType },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-fields`,
+    copies: "any",
+    handle: postIndexFields,
+  },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-type`,
+    copies: "any",
+    handle: postIndexType,
+  },
   { ...ofDatabase, path: `${prefix}/indexes/suggest-index-merge`, handle: getMerges },
   {
     ...ofDatabase,
@@ -45,12 +57,6 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofServer, path: "/license-server/connectivity", handle: getLicenseServer },
   { ...ofServer, path: "/assistant/check-consent", handle: refuseAssistant },
   { ...ofServer, path: "/assistant/check-usage", handle: refuseAssistant },
-  {
-    ...ofServer,
-    path: "/admin/cluster/observer/decisions",
-    access: "operator",
-    handle: getDecisions,
-  },
   {
     ...ofServer,
     path: "/admin/traffic-watch/configuration",
@@ -187,18 +193,6 @@ function getLicenseServer(exchange: Exchange, { server }: Context): void {
 /** GET /assistant/check-consent, check-usage: refused, as there is no assistant */
 function refuseAssistant(): never {
   throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
-}
-
-/** GET /admin/cluster/observer/decisions: with one node there are none */
-function getDecisions(exchange: Exchange, { server }: Context): void {
-  exchange.replyJson(200, {
-    "@metadata": replyMetadata(server),
-    LeaderNode: server.config.nodeTag,
-    Term: 1,
-    Suspended: false,
-    Iteration: 0,
-    ObserverLog: [],
-  });
 }
 
 /** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */

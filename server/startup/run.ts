@@ -9,6 +9,7 @@ import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import { followNodes } from "../cluster/node-certificates.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -95,6 +96,17 @@ async function endStorage(storage: Storage, clustered: ClusterServices | undefin
   await clustered?.close();
 }
 
+function nodesOf(
+  clustered: ClusterServices | undefined,
+): Pick<ServerServices, "cluster" | "peers" | "clusterHistory" | "copies"> {
+  return {
+    cluster: clustered?.cluster,
+    peers: clustered?.peers,
+    clusterHistory: clustered?.history,
+    copies: clustered?.copies,
+  };
+}
+
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
 
 async function serve(
@@ -127,8 +139,7 @@ async function serve(
     },
     commandIndex: shared.commandIndex,
     backups,
-    cluster: clustered?.cluster,
-    peers: clustered?.peers,
+    ...nodesOf(clustered),
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
@@ -353,6 +364,7 @@ async function registerOwn(
   if (shown === undefined) return;
   const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
+  if (cluster !== undefined) followNodes(cluster, certificates);
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
   if (cluster === undefined) {
