@@ -217,8 +217,7 @@ export class BlobStore {
     if (chunks !== undefined) return new MemoryReader(chunks);
     if (this.#folder === null) throw missing(hash);
     const path = this.#pathOf(hash);
-    const openFile = () =>
-      triedRead(path, null, () => this.#environment.files.open(path, "read"));
+    const openFile = () => triedRead(path, null, () => this.#environment.files.open(path, "read"));
     let file = await openFile();
     if (file === null && this.fetchMissing !== null && this.isReferred(hash)) {
       await this.fetchMissing(hash);

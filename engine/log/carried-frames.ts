@@ -11,7 +11,7 @@ import { framesInFlightMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
 import type { Health } from "./health.ts";
 import type { LateCopies } from "./late-copies.ts";
-import { type LogCarrier, markBytes } from "./log-carrier.ts";
+import type { LogCarrier } from "./log-carrier.ts";
 import type { Segment } from "./segment.ts";
 
 /** A frame has at most so many bytes, unless one transaction has more: it fits into one message. */
@@ -24,7 +24,7 @@ export const smallFramesMax = 4;
 export class CarriedFrames {
   readonly #carrier: LogCarrier;
   readonly #health: Health;
-  /** Called when one was carried. */
+  /** Called when one was carried, or never will be. */
   readonly #whenCarried: () => void;
   #underWay = 0;
   /** Frames whose bytes are being completed; those behind them wait. */
@@ -52,14 +52,13 @@ export class CarriedFrames {
   carry(segment: Segment, from: number, to: number): Promise<Buffer> {
     this.#underWay++;
     const carried = this.#whenFilled(segment, from, to);
-    carried.then(
-      (record) => {
-        assert(record.length === markBytes, "there is room for a mark");
-        this.#underWay--;
-        this.#whenCarried();
-      },
-      () => this.#underWay--,
-    );
+    const settled = () => {
+      this.#underWay--;
+    };
+    carried
+      .then(settled, settled)
+      .then(() => this.#whenCarried())
+      .catch((error: unknown) => this.#health.stop(error));
     return carried;
   }
 

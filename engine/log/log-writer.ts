@@ -525,6 +525,7 @@ export class LogWriter {
   /** Puts its mark at the end of a frame. */
   #addMark(frame: Frame, record: Buffer): void {
     this.#store.health.check();
+    assert(record.length === markBytes, "there is room for a mark");
     const { segment, end } = frame;
     assert(segment.image !== null, "a segment that is written to is in memory");
     const at = end - markBytes;
