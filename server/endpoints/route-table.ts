@@ -10,6 +10,7 @@ import { changeRoutes } from "./changes.ts";
 import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { clusterNodeRoutes } from "./cluster-nodes.ts";
+import { clusterStatusRoutes } from "./cluster-status.ts";
 import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
@@ -66,6 +67,7 @@ export const routes: readonly Route[] = [
   ...statisticsRoutes,
   ...changeRoutes,
   ...monitoringRoutes,
+  ...clusterStatusRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,
