@@ -172,6 +172,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/document-numbers.ts",
     "engine/keyspaces/document-view.ts",
   ],
+  "test/engine/log/carried-frames.test.ts": ["engine/log/log-carrier.ts"],
   "test/engine/log/compaction.test.ts": [
     "engine/log/frame-reader.ts",
     "engine/log/recovery.ts",

@@ -93,6 +93,8 @@ export interface ReplicaEffects {
   append(token: number, bytes: Buffer, expectedLast: number): void;
   /** Read from the stream's leader, and answer by `readDone`. */
   read(token: number, sequence: number): void;
+  /** Call `goOn` in a later turn: there is more to append than one turn may take. */
+  later(): void;
   /** Follow the stream from the sequence `from`, which replaces what was followed before. */
   follow(id: number, from: number): void;
   stopFollowing(): void;
@@ -125,6 +127,8 @@ export interface ReplicaInputs {
   message(id: number, sequence: number, bytes: Buffer): void;
   followInterrupted(id: number): void;
   appended(token: number, outcome: AppendOutcome): void;
+  /** After `later`. */
+  goOn(): void;
   /** Null: the stream's leader says that it has none. */
   readDone(token: number, answer: Buffer | null | "unavailable"): void;
   /**
