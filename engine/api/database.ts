@@ -130,6 +130,11 @@ export class Database {
 
   /** The tag of this node: `A` unless set. */
   get nodeTag(): string {
+    return this.replication?.nodeTag ?? this.originTag;
+  }
+
+  /** The tag in its change vectors: of the node that created it, whichever nodes have copies now. */
+  get originTag(): string {
     return this.#database.state.origin.nodeTag;
   }
 

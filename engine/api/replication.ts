@@ -12,6 +12,11 @@ export class Replication {
     this.#replication = replication;
   }
 
+  /** Of this node. */
+  get nodeTag(): string {
+    return this.#replication.nodeTag;
+  }
+
   get role(): ReplicaRole {
     return this.#replication.role;
   }

@@ -185,6 +185,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     return { tag, role: replica.role, epoch: replica.epoch, applied: replica.applied };
   }
 
+  /** Of this node. */
+  get nodeTag(): string {
+    return this.#options.tag;
+  }
+
   get role(): ReplicaRole {
     return this.#isClosed ? "stopped" : (this.#replica?.role ?? "follower");
   }
