@@ -12,11 +12,6 @@ export class Replication {
     this.#replication = replication;
   }
 
-  /** Of this node. */
-  get nodeTag(): string {
-    return this.#replication.nodeTag;
-  }
-
   get role(): ReplicaRole {
     return this.#replication.role;
   }
@@ -29,6 +24,11 @@ export class Replication {
   /** How far this copy's log is one of the stream; null: it has nothing of it. */
   get mark(): ReplicationMark | null {
     return this.#replication.mark;
+  }
+
+  /** Contents of attachments that are missing on this node, as far as it knows: they are being fetched. */
+  get missingContents(): number {
+    return this.#replication.missingContents;
   }
 
   /** What this node says of itself to the others. */

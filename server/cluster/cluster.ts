@@ -55,6 +55,8 @@ const standSpreadMs = 2000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
+/** The least between two heartbeats. */
+const beatMs = 20;
 const transferMs = 10_000;
 
 export interface ClusterOptions {
@@ -100,6 +102,9 @@ export class Cluster implements ClusterView {
   #isStale = true;
   #isStopped = false;
   #isTelling = false;
+  /** How many wait for copies of what they wrote. */
+  #waiting = 0;
+  #beatMs = 0;
   #duties: Promise<void> | null = null;
 
   constructor(options: ClusterOptions) {
@@ -378,12 +383,25 @@ export class Cluster implements ClusterView {
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
+    this.#waiting++;
+    try {
+      return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #haveCopies(
+    others: readonly string[],
+    id: string,
+    { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
+  ): Promise<number> {
     for (;;) {
-      const have = others.filter(
-        (tag) => this.#sightings.appliedBy(tag, registered.id) >= wanted,
-      ).length;
+      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
       if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
-      await pause(Math.min(retryMs / 4, Math.max(1, untilMs - performance.now())));
+      // Those who hear this say at once how far they are.
+      this.#beat();
+      await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
     }
   }
 
@@ -392,6 +410,14 @@ export class Cluster implements ClusterView {
   /** Are the files of this name, if there are any, a copy of a database of the cluster? */
   isCopy(name: string): boolean {
     return this.#copies.has(name);
+  }
+
+  /** The copy of this node of the database of that id; undefined: it has none that is open. */
+  openedById(id: string): Database | undefined {
+    for (const registered of this.#known.databases.values()) {
+      if (registered.id === id) return this.#copies.opened(registered.name);
+    }
+    return undefined;
   }
 
   #stateOf(registered: ClusterDatabase): ReplicaState {
@@ -558,7 +584,16 @@ export class Cluster implements ClusterView {
       const heartbeat = this.#copies.opened(name)?.replication?.heartbeat;
       if (heartbeat !== undefined) databases.set(id, heartbeat);
     }
-    return encodeStatus({ member: member(), version: this.#options.version, databases });
+    const { version } = this.#options;
+    return encodeStatus({ member: member(), version, databases, isWaiting: this.#waiting > 0 });
+  }
+
+  /** Says now how far this node is, instead of within half a second. */
+  #beat(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#beatMs < beatMs) return;
+    this.#beatMs = nowMs;
+    this.#heartbeats?.beat();
   }
 
   get #serving(): ClusterService {
@@ -569,6 +604,7 @@ export class Cluster implements ClusterView {
   #heard(tag: string, sent: NodeStatus): void {
     const status = this.#sightings.hear(tag, sent);
     if (status === null) return;
+    if (status.isWaiting) this.#beat();
     const shared = status.databases.get(sharedValuesId);
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const { id, name, members } of this.#known.databases.values()) {

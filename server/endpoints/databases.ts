@@ -4,6 +4,7 @@
 
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { type Database, EngineError } from "../../engine/engine.ts";
+import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import {
   databaseTopology,
   fullRecord,
@@ -21,6 +22,27 @@ import { interfaceVersion, noContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import {
+  askLeader,
+  createElsewhere,
+  deleteCopies,
+  listRows,
+  membersOfNew,
+  namesFor,
+  type PeerJson,
+  recordElsewhere,
+  tagsIn,
+} from "./cluster-databases.ts";
+import {
+  addressesOf,
+  clientTopology,
+  clusterNodesTopology,
+  copyCount,
+  createdNodes,
+  nodesTopology,
+  recordNodes,
+} from "./database-nodes.ts";
+import { askPeer, leaderElsewhere, passOn, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -80,7 +102,7 @@ export const databaseRoutes: readonly Route[] = [
 async function getDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const { query, identity } = exchange;
   const wanted = query.get("name");
-  let names = server.databases.names().filter((name) => hasPermission(identity, name, 1));
+  let names = namesFor(exchange, server).filter((name) => hasPermission(identity, name, 1));
   if (wanted !== undefined) {
     names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
     if (names.length === 0) {
@@ -97,14 +119,13 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
     exchange.replyJson(200, { Databases: names });
     return;
   }
-  const databases = await Promise.all(names.map((name) => server.databases.find(name)));
-  const rows = databases.flatMap((database) =>
-    database === undefined ? [] : describe(database, server.address.url),
-  );
+  const describe = (database: Database) => rowOf(server, database);
+  const list = { names, path: "/databases", describe, outline: outlineOf };
+  const rows = await listRows(exchange, server, list);
   exchange.replyJson(200, { Databases: rows });
 }
 
-function describe(database: Database, url: string): JsonObject {
+function rowOf(server: ServerServices, database: Database): JsonObject {
   const record = recordOf(database);
   const bytes = database.sizeBytes;
   return {
@@ -127,23 +148,36 @@ function describe(database: Database, url: string): JsonObject {
     HasRefreshConfiguration: record["Refresh"] !== undefined,
     HasDataArchivalConfiguration: false,
     IndexesCount: database.indexes.definitionCount,
-    NodesTopology: nodesOf(database, url),
-    ReplicationFactor: 1,
+    NodesTopology: nodesTopology(server, database, server.address.url),
+    ReplicationFactor: copyCount(server, database.name),
     DynamicNodesDistribution: false,
     DeletionInProgress: {},
     Environment: "None",
   };
 }
 
-/** The nodes of a database in lists of databases: this one. */
-export function nodesOf({ nodeTag }: Database, url: string): JsonObject {
+/** As `rowOf`, of a database that none of its nodes tells of. */
+function outlineOf(cluster: ClusterView, state: ReplicaState): JsonObject {
+  const { name, initialRecord, members } = state.registered;
   return {
-    Members: [{ NodeTag: nodeTag, NodeUrl: url, ResponsibleNode: null }],
-    Promotables: [],
-    Rehabs: [],
-    Status: { [nodeTag]: { LastStatus: "Ok", LastError: null } },
-    PriorityOrder: [],
+    Name: name,
+    TotalSize: null,
+    TempBuffersSize: null,
+    Alerts: null,
+    PerformanceHints: null,
+    IndexingErrors: null,
+    TasksErrors: null,
+    DocumentsCount: null,
+    IndexingStatus: null,
+    Disabled: initialRecord["Disabled"] === true,
+    LockMode: initialRecord["LockMode"] ?? "Unlock",
+    IsAdmin: true,
+    IsEncrypted: false,
+    NodesTopology: clusterNodesTopology(cluster, state),
+    ReplicationFactor: members.length,
     DynamicNodesDistribution: false,
+    DeletionInProgress: {},
+    Environment: "None",
   };
 }
 
@@ -152,6 +186,12 @@ async function getTopology(exchange: Exchange, { server }: Context): Promise<voi
   const name = exchange.query.required("name");
   if (!hasPermission(exchange.identity, name, 1)) {
     throw forbidden(refusalMessage(exchange.identity, undefined, name));
+  }
+  const { cluster } = server;
+  const state = cluster?.find(name);
+  if (cluster !== undefined && state !== undefined) {
+    exchange.replyJson(200, clientTopology(cluster, state));
+    return;
   }
   const database = await server.databases.find(name);
   if (database === undefined) {
@@ -184,14 +224,19 @@ function replyMissing(exchange: Exchange, status: number, name: string): void {
 /** GET /admin/databases?name: the record */
 async function getRecord(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
+  const elsewhere = recordElsewhere(exchange, server, name);
+  if (elsewhere !== null) {
+    await passOn(exchange, server, elsewhere);
+    return;
+  }
   const database = await server.databases.find(name);
   if (database === undefined) replyMissing(exchange, 404, name);
-  else exchange.replyJson(200, fullRecord(database));
+  else exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
 }
 
 /** GET admin/record: the record of the database */
-function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void {
-  exchange.replyJson(200, fullRecord(database));
+function getAdminRecord(exchange: Exchange, { database, server }: DatabaseContext): void {
+  exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
 }
 
 /** The index that a record must have to be replaced, as text; undefined: a database is to be created. */
@@ -213,24 +258,65 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
   }
   checkDatabaseName(name);
   const expected = recordIndexOf(exchange);
-  const index = await server.commandIndex.next();
-  let database: Database | undefined;
-  if (expected === undefined) {
-    const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
-    database = await server.databases.create(name, kept);
-  } else {
-    database = await server.databases.find(name);
-    if (database === undefined) throw databaseMissing(name);
-    await replaceRecord(database, sent, Number(expected), index);
-  }
+  const made =
+    expected === undefined
+      ? await createDatabase(exchange, server, name, sent)
+      : await replaceDatabase(exchange, server, name, sent, Number(expected));
+  if (made === null) return; // another node has replied
+  const { database, index } = made;
   await server.backups.periodic.recordChanged(database);
   exchange.replyJson(201, {
     RaftCommandIndex: index,
     Name: database.name,
-    Topology: databaseTopology(database, false),
-    NodesAddedTo: [exchange.baseUrl],
+    Topology: databaseTopology(database, false, createdNodes(server, database)),
+    NodesAddedTo: addressesOf(server, database) ?? [exchange.baseUrl],
     ShardsDefined: false,
   });
+}
+
+interface Made {
+  readonly database: Database;
+  readonly index: number;
+}
+
+async function createDatabase(
+  exchange: Exchange,
+  server: ServerServices,
+  name: string,
+  sent: JsonObject,
+): Promise<Made | null> {
+  const { cluster } = server;
+  const members = cluster === undefined ? [] : membersOfNew(cluster, exchange, sent);
+  if (cluster !== undefined && !members.includes(cluster.tag)) {
+    await createElsewhere(exchange, server, sent, members);
+    return null;
+  }
+  const index = await server.commandIndex.next();
+  const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
+  const database =
+    cluster === undefined
+      ? await server.databases.create(name, kept)
+      : await cluster.createDatabase(name, kept, members);
+  return { database, index };
+}
+
+async function replaceDatabase(
+  exchange: Exchange,
+  server: ServerServices,
+  name: string,
+  sent: JsonObject,
+  expected: number,
+): Promise<Made | null> {
+  const leader = leaderElsewhere(exchange, server.cluster, name);
+  if (leader !== null) {
+    await passOn(exchange, server, leader, sent);
+    return null;
+  }
+  const index = await server.commandIndex.next();
+  const database = await server.databases.find(name);
+  if (database === undefined) throw databaseMissing(name);
+  await replaceRecord(database, sent, expected, index);
+  return { database, index };
 }
 
 async function replaceRecord(
@@ -252,28 +338,18 @@ async function replaceRecord(
   });
 }
 
-/** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}`: deletes databases and their files */
+/** DELETE /admin/databases `{"DatabaseNames":[…],"FromNodes":["A"]}`: deletes databases and their files, or copies of them */
 async function deleteDatabases(exchange: Exchange, { server }: Context): Promise<void> {
-  const names = namesOf(await jsonBody(exchange));
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
   exchange.changedNames = names;
+  if (server.cluster !== undefined) {
+    await deleteFromNodes(exchange, server, names, body);
+    return;
+  }
   let deleted = false;
   const found = await Promise.all(names.map((name) => server.databases.find(name)));
-  for (const database of found) {
-    if (database === undefined) continue;
-    const { LockMode: lock, DatabaseState: state } = recordOf(database);
-    if (state === restoringState) {
-      throw new EngineError(
-        "invalid-operation",
-        `Can't delete database '${database.name}' while the restore process is in progress. In order to delete the database, you need cancel the restore task first`,
-      );
-    }
-    if (lock === "PreventDeletesError") {
-      throw new EngineError(
-        "invalid-operation",
-        `Database '${database.name}' cannot be deleted because of the set lock mode ('PreventDeletesError'). Please consider changing the lock mode before deleting the database.`,
-      );
-    }
-  }
+  for (const database of found) if (database !== undefined) checkDeletable(database);
   for (const database of found) {
     if (database === undefined) continue;
     if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
@@ -281,6 +357,65 @@ async function deleteDatabases(exchange: Exchange, { server }: Context): Promise
   }
   const index = deleted ? await server.commandIndex.next() : -1;
   exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [] });
+}
+
+/** @throws EngineError invalid-operation */
+function checkDeletable(database: Database): void {
+  const { LockMode: lock, DatabaseState: state } = recordOf(database);
+  if (state === restoringState) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't delete database '${database.name}' while the restore process is in progress. In order to delete the database, you need cancel the restore task first`,
+    );
+  }
+  if (lock === "PreventDeletesError") {
+    throw new EngineError(
+      "invalid-operation",
+      `Database '${database.name}' cannot be deleted because of the set lock mode ('PreventDeletesError'). Please consider changing the lock mode before deleting the database.`,
+    );
+  }
+}
+
+/** Each by a node that has a copy, because the record says whether it may be deleted. */
+async function deleteFromNodes(
+  exchange: Exchange,
+  server: ServerServices,
+  names: readonly string[],
+  body: JsonObject,
+): Promise<void> {
+  let index = -1;
+  const pending = new Set<string>();
+  for (const name of names) {
+    const elsewhere = recordElsewhere(exchange, server, name);
+    if (elsewhere !== null) {
+      const { method, target } = exchange;
+      const asked = { ...body, DatabaseNames: [name] };
+      const answer = await askPeer(exchange, server, elsewhere, { method, target, body: asked });
+      if (answer.status !== 200) {
+        replyWith(exchange, answer);
+        return;
+      }
+      const told = JSON.parse(answer.body.toString()) as DeletionReply;
+      index = Math.max(index, told.RaftCommandIndex);
+      for (const tag of told.PendingDeletes) pending.add(tag);
+      continue;
+    }
+    const database = await server.databases.find(name);
+    if (database !== undefined) {
+      checkDeletable(database);
+      if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
+    }
+    const unconfirmed = await deleteCopies(server, name, tagsIn(body["FromNodes"]));
+    if (unconfirmed === null) continue;
+    index = await server.commandIndex.next();
+    for (const tag of unconfirmed) pending.add(tag);
+  }
+  exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [...pending] });
+}
+
+interface DeletionReply {
+  readonly RaftCommandIndex: number;
+  readonly PendingDeletes: readonly string[];
 }
 
 /** POST /admin/databases/enable `{"DatabaseNames":[…]}`: databases that were disabled serve again */
@@ -309,6 +444,11 @@ async function setDisabled(
   }
   const rows: JsonObject[] = [];
   for (const name of names) {
+    const told = await askLeader(exchange, server, name, { DatabaseNames: [name] });
+    if (told !== null) {
+      rows.push(statusRow(name, told));
+      continue;
+    }
     const database = await server.databases.find(name);
     if (database === undefined) {
       rows.push({ Name: name, Success: false, Reason: "database not found" });
@@ -323,6 +463,13 @@ async function setDisabled(
     });
   }
   exchange.replyJson(200, { Status: rows });
+}
+
+/** The row of a database that another node has changed, or has not. */
+function statusRow(name: string, { status, json }: PeerJson): JsonObject {
+  const [row] = (json["Status"] ?? []) as JsonObject[];
+  if (status === 200 && row !== undefined) return row;
+  return { Name: name, Success: false, Reason: json["Message"] ?? `status ${status}` };
 }
 
 const lockModes: ReadonlySet<string> = new Set([
@@ -352,9 +499,16 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   }
   const databases: Database[] = [];
   for (const name of names) {
+    if (leaderElsewhere(exchange, server.cluster, name) !== null) continue;
     const database = await server.databases.find(name);
     if (database === undefined) throw databaseMissing(name);
     databases.push(database);
+  }
+  for (const name of names) {
+    const told = await askLeader(exchange, server, name, { DatabaseNames: [name], Mode: mode });
+    if (told === null || told.status < 300) continue;
+    exchange.replyJson(told.status, told.json);
+    return;
   }
   for (const database of databases) {
     await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });

@@ -59,12 +59,6 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofServer, path: "/assistant/check-usage", handle: refuseAssistant },
   {
     ...ofServer,
-    path: "/admin/cluster/observer/decisions",
-    access: "operator",
-    handle: getDecisions,
-  },
-  {
-    ...ofServer,
     path: "/admin/traffic-watch/configuration",
     access: "operator",
     handle: getTrafficLog,
@@ -199,18 +193,6 @@ function getLicenseServer(exchange: Exchange, { server }: Context): void {
 /** GET /assistant/check-consent, check-usage: refused, as there is no assistant */
 function refuseAssistant(): never {
   throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
-}
-
-/** GET /admin/cluster/observer/decisions: with one node there are none */
-function getDecisions(exchange: Exchange, { server }: Context): void {
-  exchange.replyJson(200, {
-    "@metadata": replyMetadata(server),
-    LeaderNode: server.config.nodeTag,
-    Term: 1,
-    Suspended: false,
-    Iteration: 0,
-    ObserverLog: [],
-  });
 }
 
 /** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */

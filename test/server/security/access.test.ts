@@ -57,6 +57,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET POST /admin/configuration/settings
     POST /admin/cluster/demote
     PUT DELETE /admin/cluster/node
+    GET DELETE /cluster/copies/*
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
     GET PUT POST DELETE /admin/*
