@@ -1,10 +1,6 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
 import { EngineError } from "../../engine/base/errors.ts";
-import type {
-  CompareExchangeResult,
-  CompareExchangeValue,
-  Database,
-} from "../../engine/engine.ts";
+import type { CompareExchangeResult, CompareExchangeValue, Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
