@@ -52,7 +52,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
-    POST /admin/cluster/demote
+    POST /admin/cluster/demote /admin/cluster/promote
     PUT DELETE /admin/cluster/node
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
