@@ -13,7 +13,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { databaseMissing, RequestError } from "../http/request-error.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer, isForwarded, leaderElsewhere, passOn } from "./peer-calls.ts";
+import { askPeer, isForwarded, passOn } from "./peer-calls.ts";
 
 /** Names for a list: of all databases, or, when another node asks, of those that this one has copies of. */
 export function namesFor(exchange: Exchange, { cluster, databases }: ServerServices): string[] {
@@ -366,23 +366,4 @@ async function listOf(
     if (error instanceof EngineError && error.code === "node-unreachable") return [];
     throw error;
   }
-}
-
-export interface PeerJson {
-  readonly status: number;
-  readonly json: JsonObject;
-}
-
-/** The record of a database changes where it is led. @returns the reply of another node; null: do it here */
-export async function askLeader(
-  exchange: Exchange,
-  server: ServerServices,
-  name: string,
-  body: JsonObject,
-): Promise<PeerJson | null> {
-  const tag = leaderElsewhere(exchange, server.cluster, name);
-  if (tag === null) return null;
-  const { method, target } = exchange;
-  const { status, body: text } = await askPeer(exchange, server, tag, { method, target, body });
-  return { status, json: text.length === 0 ? {} : (JSON.parse(text.toString()) as JsonObject) };
 }

@@ -10,7 +10,7 @@ const path = "/databases/:database/cmpxchg";
 const int32Max = 2_147_483_647;
 
 export const compareExchangeRoutes: readonly Route[] = [
-  { kind: "database", method: "GET", path, access: "read", handle: getValues },
+  { kind: "database", method: "GET", path, access: "read", copies: "confirmed", handle: getValues },
   { kind: "database", method: "PUT", path, access: "write", handle: putValue },
   { kind: "database", method: "DELETE", path, access: "write", handle: deleteValue },
 ];

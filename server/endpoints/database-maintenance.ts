@@ -23,7 +23,7 @@ import {
   tagsOfTopology,
 } from "./cluster-databases.ts";
 import { recordNodes } from "./database-nodes.ts";
-import { leaderElsewhere, passOn } from "./peer-calls.ts";
+import { passOn } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -31,16 +31,21 @@ function route(method: "PUT" | "POST", path: string, handle: Handle): Route {
   return { kind: "server", method, path, access: "operator", handle };
 }
 
+/** Those that change the record of the database with the name in the query. */
+/** By a node that has a copy, because the reply tells what is in it. */
+const ofCopy = { copies: "any", about: "name" } as const;
+const ofLeader = { copies: "leader", about: "name" } as const;
+
 type Handle = (exchange: Exchange, context: Context) => Promise<void>;
 
 export const databaseMaintenanceRoutes: readonly Route[] = [
   route("POST", `${admin}/reorder`, reorder),
   route("POST", `${admin}/promote`, promote),
-  route("PUT", `${admin}/node`, addNode),
+  { ...route("PUT", `${admin}/node`, addNode), ...ofCopy },
   route("POST", `${admin}/topology/modify`, modifyTopology),
   route("POST", `${admin}/dynamic-node-distribution`, distribute),
-  route("POST", `${admin}/unused-ids`, setUnusedIds),
-  route("POST", "/admin/replication/conflicts/solver", setConflictSolver),
+  { ...route("POST", `${admin}/unused-ids`, setUnusedIds), ...ofLeader },
+  { ...route("POST", "/admin/replication/conflicts/solver", setConflictSolver), ...ofLeader },
   route("POST", "/admin/compact", compact),
 ];
 
@@ -84,11 +89,6 @@ async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   if (cluster === undefined || state === undefined) {
     const database = await named(exchange, server);
     throw new EngineError("invalid-operation", refusalOf(database, node ?? null));
-  }
-  const elsewhere = recordElsewhere(exchange, server, name);
-  if (elsewhere !== null) {
-    await passOn(exchange, server, elsewhere);
-    return;
   }
   const before = new Set(state.registered.members);
   await addCopyTo(cluster, state, node);
@@ -143,7 +143,6 @@ async function distribute(exchange: Exchange, { server }: Context): Promise<void
 
 /** POST /admin/databases/unused-ids?name `{"DatabaseIds":[…]}`: 204 */
 async function setUnusedIds(exchange: Exchange, { server }: Context): Promise<void> {
-  if (await isPassedToLeader(exchange, server)) return;
   const database = await named(exchange, server);
   const { DatabaseIds } = await jsonBody(exchange);
   const ids = Array.isArray(DatabaseIds) ? DatabaseIds.map(String) : [];
@@ -158,7 +157,6 @@ async function setUnusedIds(exchange: Exchange, { server }: Context): Promise<vo
 
 /** POST /admin/replication/conflicts/solver?name `{"ResolveToLatest","ResolveByCollection"}`: 201, stored */
 async function setConflictSolver(exchange: Exchange, { server }: Context): Promise<void> {
-  if (await isPassedToLeader(exchange, server)) return;
   const database = await named(exchange, server);
   const sent = await jsonBody(exchange);
   const solver = {
@@ -214,14 +212,6 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
 
 function megabytes(bytes: number): number {
   return Math.round(bytes / 1024 / 1024);
-}
-
-/** Has another node, which leads the database, answered the request? */
-async function isPassedToLeader(exchange: Exchange, server: ServerServices): Promise<boolean> {
-  const leader = leaderElsewhere(exchange, server.cluster, exchange.query.required("name"));
-  if (leader === null) return false;
-  await passOn(exchange, server, leader, await jsonBody(exchange));
-  return true;
 }
 
 /** The database named by the parameter `name`. @throws RequestError when it does not exist */

@@ -15,6 +15,7 @@ import {
 } from "../databases/database-record.ts";
 import { dateText, humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../http/request-error.ts";
 import { interfaceVersion, noContentType } from "../http/response.ts";
@@ -22,13 +23,11 @@ import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
 import {
-  askLeader,
   createElsewhere,
   deleteCopies,
   listRows,
   membersOfNew,
   namesFor,
-  type PeerJson,
   recordElsewhere,
   tagsIn,
 } from "./cluster-databases.ts";
@@ -41,23 +40,57 @@ import {
   nodesTopology,
   recordNodes,
 } from "./database-nodes.ts";
-import { askPeer, leaderElsewhere, passOn, replyWith } from "./peer-calls.ts";
+import { askPeer, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
 export const databaseRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/databases", access: "valid-user", handle: getDatabases },
   { kind: "server", method: "GET", path: "/topology", access: "valid-user", handle: getTopology },
-  { kind: "server", method: "GET", path: admin, access: "operator", handle: getRecord },
-  { kind: "server", method: "PUT", path: admin, access: "operator", handle: putDatabase },
+  {
+    kind: "server",
+    method: "GET",
+    path: admin,
+    access: "operator",
+    copies: "any",
+    about: "name",
+    handle: getRecord,
+  },
+  {
+    kind: "server",
+    method: "PUT",
+    path: admin,
+    access: "operator",
+    copies: (exchange) => (recordIndexOf(exchange) === undefined ? "here" : "leader"),
+    about: "name",
+    handle: putDatabase,
+  },
   { kind: "server", method: "DELETE", path: admin, access: "operator", handle: deleteDatabases },
-  { kind: "server", method: "POST", path: `${admin}/enable`, access: "operator", handle: enable },
-  { kind: "server", method: "POST", path: `${admin}/disable`, access: "operator", handle: disable },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/enable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: enable,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/disable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: disable,
+  },
   {
     kind: "server",
     method: "POST",
     path: `${admin}/set-lock`,
     access: "operator",
+    copies: "leader",
+    about: "name",
     handle: setLock,
   },
   {
@@ -197,11 +230,6 @@ function replyMissing(exchange: Exchange, status: number, name: string): void {
 /** GET /admin/databases?name: the record */
 async function getRecord(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
-  const elsewhere = recordElsewhere(exchange, server, name);
-  if (elsewhere !== null) {
-    await passOn(exchange, server, elsewhere);
-    return;
-  }
   const database = await server.databases.find(name);
   if (database === undefined) replyMissing(exchange, 404, name);
   else exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
@@ -210,6 +238,11 @@ async function getRecord(exchange: Exchange, { server }: Context): Promise<void>
 /** GET admin/record: the record of the database */
 function getAdminRecord(exchange: Exchange, { database, server }: DatabaseContext): void {
   exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
+}
+
+/** The index that a record must have to be replaced, as text; undefined: a database is to be created. */
+function recordIndexOf(exchange: Exchange): string | undefined {
+  return /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
 }
 
 /** PUT /admin/databases?name&replicationFactor, ETag: creates a database, or replaces its record (numeric ETag) */
@@ -225,11 +258,11 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
     );
   }
   checkDatabaseName(name);
-  const expected = /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
+  const expected = recordIndexOf(exchange);
   const made =
     expected === undefined
       ? await createDatabase(exchange, server, name, sent)
-      : await replaceDatabase(exchange, server, name, sent, Number(expected));
+      : await replaceDatabase(server, name, sent, Number(expected));
   if (made === null) return; // another node has replied
   const { database, index } = made;
   await server.backups.periodic.recordChanged(database);
@@ -269,17 +302,11 @@ async function createDatabase(
 }
 
 async function replaceDatabase(
-  exchange: Exchange,
   server: ServerServices,
   name: string,
   sent: JsonObject,
   expected: number,
-): Promise<Made | null> {
-  const leader = leaderElsewhere(exchange, server.cluster, name);
-  if (leader !== null) {
-    await passOn(exchange, server, leader, sent);
-    return null;
-  }
+): Promise<Made> {
   const index = await server.commandIndex.next();
   const database = await server.databases.find(name);
   if (database === undefined) throw databaseMissing(name);
@@ -401,15 +428,17 @@ async function setDisabled(
   { server }: Context,
   disabled: boolean,
 ): Promise<void> {
-  const names = namesOf(await jsonBody(exchange));
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
   exchange.changedNames = names;
+  const others = await askLeaders(exchange, server, body, names);
+  if (others !== undefined) {
+    const rows = others.flatMap((reply) => JSON.parse(reply.body.toString()).Status as unknown[]);
+    exchange.replyJson(200, { Status: rows });
+    return;
+  }
   const rows: JsonObject[] = [];
   for (const name of names) {
-    const told = await askLeader(exchange, server, name, { DatabaseNames: [name] });
-    if (told !== null) {
-      rows.push(statusRow(name, told));
-      continue;
-    }
     const database = await server.databases.find(name);
     if (database === undefined) {
       rows.push({ Name: name, Success: false, Reason: "database not found" });
@@ -424,13 +453,6 @@ async function setDisabled(
     });
   }
   exchange.replyJson(200, { Status: rows });
-}
-
-/** The row of a database that another node has changed, or has not. */
-function statusRow(name: string, { status, json }: PeerJson): JsonObject {
-  const [row] = (json["Status"] ?? []) as JsonObject[];
-  if (status === 200 && row !== undefined) return row;
-  return { Name: name, Success: false, Reason: json["Message"] ?? `status ${status}` };
 }
 
 const lockModes: ReadonlySet<string> = new Set([
@@ -454,23 +476,57 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }
+  if ((await askLeaders(exchange, server, body, names)) !== undefined) {
+    exchange.reply(204);
+    return;
+  }
   const databases: Database[] = [];
   for (const name of names) {
-    if (leaderElsewhere(exchange, server.cluster, name) !== null) continue;
     const database = await server.databases.find(name);
     if (database === undefined) throw databaseMissing(name);
     databases.push(database);
-  }
-  for (const name of names) {
-    const told = await askLeader(exchange, server, name, { DatabaseNames: [name], Mode: mode });
-    if (told === null || told.status < 300) continue;
-    exchange.replyJson(told.status, told.json);
-    return;
   }
   for (const database of databases) {
     await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });
   }
   exchange.reply(204);
+}
+
+/**
+ * In a cluster each database's record is changed by the node that leads it: asks for each of `names` with the parameter
+ * `name`, by which the request finds its way.
+ *
+ * @returns undefined: this is a single node, or such a request. @throws RequestError of the first that failed
+ */
+async function askLeaders(
+  exchange: Exchange,
+  server: ServerServices,
+  body: JsonObject,
+  names: readonly string[],
+): Promise<CapturedReply[] | undefined> {
+  if (server.cluster === undefined || exchange.query.has("name")) return undefined;
+  const replies: CapturedReply[] = [];
+  for (const name of names) {
+    const inner = new InternalExchange(exchange, {
+      method: exchange.method,
+      target: `${exchange.path}?name=${encodeURIComponent(name)}`,
+      body: Buffer.from(JSON.stringify({ ...body, DatabaseNames: [name] })),
+    });
+    await server.dispatch(inner);
+    const reply = await inner.captureReply();
+    if (reply === undefined || reply.status >= 300) throw failureOf(name, reply);
+    replies.push(reply);
+  }
+  return replies;
+}
+
+function failureOf(name: string, reply: CapturedReply | undefined): RequestError {
+  const { Type, Message } = JSON.parse(reply?.body.toString() ?? "{}") as JsonObject;
+  return new RequestError(
+    reply?.status ?? 503,
+    typeof Type === "string" ? Type : "System.InvalidOperationException",
+    typeof Message === "string" ? Message : `Nothing is known of database '${name}'.`,
+  );
 }
 
 async function changeRecord(database: Database, index: number, changes: JsonObject): Promise<void> {

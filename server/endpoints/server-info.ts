@@ -45,6 +45,8 @@ export const serverInfoRoutes: readonly Route[] = [
     method: "GET",
     path: "/info/remote-task/tcp",
     access: "valid-user",
+    copies: "leader",
+    about: "database",
     handle: getRemoteTaskTcpInfo,
   },
   {
@@ -52,6 +54,7 @@ export const serverInfoRoutes: readonly Route[] = [
     method: "GET",
     path: "/databases/:database/info/tcp",
     access: "read",
+    copies: "leader",
     handle: getTcpInfo,
   },
   {

@@ -43,6 +43,7 @@ export const smugglerRoutes: readonly Route[] = [
     method: "POST",
     path: `${path}/validate-options`,
     access: "read",
+    copies: "any",
     handle: postValidateOptions,
   },
 ];

@@ -18,8 +18,20 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofDatabase, path: `${prefix}/docs/class`, handle: getClass },
   { ...ofDatabase, path: `${prefix}/studio/sample-data/classes`, handle: getSampleClasses },
   { ...ofDatabase, path: `${prefix}/indexes/c-sharp-index-definition`, handle: getIndexClass },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-fields`, handle: postIndexFields },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-type`, handle: postIndexType },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-fields`,
+    copies: "any",
+    handle: postIndexFields,
+  },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-type`,
+    copies: "any",
+    handle: postIndexType,
+  },
   { ...ofDatabase, path: `${prefix}/indexes/suggest-index-merge`, handle: getMerges },
   {
     ...ofDatabase,

@@ -59,6 +59,7 @@ export const studioRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/indexes/errors-count`,
     access: "read",
+    copies: "here",
     handle: getErrorCounts,
   },
   {

@@ -9,6 +9,7 @@ import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import { followNodes } from "../cluster/node-certificates.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -84,11 +85,15 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     return await serve(options, shown, storage, clustered);
   } catch (error) {
     shown?.close();
-    await clustered?.stop();
-    await storage.close();
-    await clustered?.close();
+    await endStorage(storage, clustered);
     throw error;
   }
+}
+
+async function endStorage(storage: Storage, clustered: ClusterServices | undefined): Promise<void> {
+  await clustered?.stop();
+  await storage.close();
+  await clustered?.close();
 }
 
 function nodesOf(
@@ -114,7 +119,7 @@ async function serve(
   const { values } = shared;
   const certificates = new CertificateStore(values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
-  if (certificate !== undefined) await registerOwn(certificates, certificate, clustered?.cluster);
+  await registerOwn(certificates, certificate, clustered?.cluster);
   let address: ServerAddress | undefined;
   const backups = makeBackups(config, storage, shared);
   const { serverId, topologyId } = await durableIds(storage.values);
@@ -186,9 +191,7 @@ async function serve(
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
-      await clustered?.stop();
-      await storage.close();
-      await clustered?.close();
+      await endStorage(storage, clustered);
     },
   };
 }
@@ -354,10 +357,13 @@ function bracketed(host: string): string {
 
 async function registerOwn(
   certificates: CertificateStore,
-  { certificate, admin }: ServerCertificate,
+  shown: ServerCertificate | undefined,
   cluster: ClusterView | undefined,
 ): Promise<void> {
+  if (shown === undefined) return;
+  const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
+  if (cluster !== undefined) followNodes(cluster, certificates);
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
   if (cluster === undefined) {
