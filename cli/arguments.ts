@@ -77,7 +77,7 @@ export function parseCommand(words: readonly string[], table: readonly Command[]
   };
 }
 
-/** A group alone (`index`) is its list. @throws Failure usage */
+/** A group alone (`index`, `cluster`) is its list, or its status. @throws Failure usage */
 function findCommand(
   words: readonly string[],
   table: readonly Command[],
@@ -90,7 +90,7 @@ function findCommand(
     return { command: exact, rest: words.slice(exact.name.split(" ").length) };
   }
   const group = table.filter(({ name }) => name.startsWith(`${first} `));
-  const list = group.find(({ name }) => name === `${first} list`);
+  const list = group.find(({ name }) => name === `${first} list` || name === `${first} status`);
   if (list !== undefined && (second === "" || second.startsWith("-"))) {
     return { command: list, rest: words.slice(1) };
   }

@@ -40,6 +40,7 @@ const backups = () => import("./commands/backups.ts");
 const operation = () => import("./commands/operation.ts");
 const indexes = () => import("./commands/indexes.ts");
 const cert = () => import("./commands/cert.ts");
+const cluster = () => import("./commands/cluster.ts");
 
 export const commandTable: readonly Command[] = [
   {
@@ -475,6 +476,45 @@ export const commandTable: readonly Command[] = [
     example: "jackdaw cert revoke 'web shop'",
     needs: "server",
     load: cert,
+  },
+  {
+    name: "cluster status",
+    about: "the nodes of a cluster, who leads each database, and which copies are behind",
+    arguments: none,
+    options: {},
+    example: "jackdaw cluster",
+    needs: "server",
+    load: cluster,
+  },
+  {
+    name: "cluster add",
+    about: "make a running node, by its tag or address, one of the cluster",
+    arguments: name("NODE"),
+    options: {},
+    example: "jackdaw cluster add D",
+    needs: "server",
+    load: cluster,
+  },
+  {
+    name: "cluster remove",
+    about: "take a node out of the cluster; what it leads is handed over first",
+    arguments: name("NODE"),
+    options: yes,
+    example: "jackdaw cluster remove B --yes",
+    needs: "server",
+    load: cluster,
+  },
+  {
+    name: "cluster transfer",
+    about: "have another node lead a database, or others all that a node leads",
+    arguments: [
+      { name: "DATABASE", isOptional: true, names: "databases" },
+      { name: "NODE", isOptional: true },
+    ],
+    options: { from: { value: "NODE", about: "all databases that this node leads" } },
+    example: "jackdaw cluster transfer --from B",
+    needs: "server",
+    load: cluster,
   },
   {
     name: "doctor",

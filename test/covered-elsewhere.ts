@@ -34,6 +34,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/database-nodes.ts",
     "server/endpoints/peer-calls.ts",
   ],
+  "test/server/cluster/copy-fetch.test.ts": [
+    "engine/api/replaced-files.ts",
+    "server/cluster/open-copies.ts",
+    "server/endpoints/cluster-copies.ts",
+  ],
+  "test/simulation/catalog-crash.test.ts": ["engine/database/folder-swap.ts"],
   "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [
@@ -68,7 +74,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
   "test/server/cluster/cluster.test.ts": [
     "engine/api/replication.ts",
     "engine/api/shared-values.ts",
@@ -84,6 +89,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/sightings.ts",
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
+  ],
+  "test/engine/database/database-replication.test.ts": [
+    "engine/database/incoming-contents.ts",
+    "engine/database/missing-contents.ts",
   ],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",

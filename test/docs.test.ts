@@ -50,6 +50,11 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
     begins: "npm ci && npm test",
     because: "this test would run inside itself",
   },
+  ...[
+    ["export ROUTES=", "it starts three nodes, which need nats-server"],
+    ["openssl req -x509", "it needs openssl"],
+    ["jackdaw cluster\n", "the server of the pages is a single node"],
+  ].map(([begins = "", because = ""]) => ({ page: "docs/cluster.md", begins, because })),
 ];
 
 function isRun(page: Page, block: Block): boolean {

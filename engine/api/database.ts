@@ -123,6 +123,11 @@ export class Database {
     return this.#database.changeVector;
   }
 
+  /** 32 hexadecimal digits: the same for all copies of a database. */
+  get id(): string {
+    return this.#database.databaseId.toString("hex");
+  }
+
   /** 22 characters: identifies the database in change vectors. */
   get databaseId(): string {
     return this.#database.state.origin.hash;

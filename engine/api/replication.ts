@@ -26,6 +26,11 @@ export class Replication {
     return this.#replication.mark;
   }
 
+  /** Contents of attachments that are missing on this node, as far as it knows: they are being fetched. */
+  get missingContents(): number {
+    return this.#replication.missingContents;
+  }
+
   /** What this node says of itself to the others. */
   get heartbeat(): Heartbeat {
     return this.#replication.heartbeat;

@@ -33,6 +33,7 @@ import type {
 } from "../replication/replica-types.ts";
 import type { ReplicatedStream } from "../replication/replicated-stream.ts";
 import { IncomingContents } from "./incoming-contents.ts";
+import { type FetchContent, MissingContents } from "./missing-contents.ts";
 import type { OpenDatabase } from "./open-database.ts";
 
 /** What became known of the replication of a database. Called outside of its own turn. */
@@ -63,6 +64,8 @@ export interface ReplicationOptions {
   readonly standAfterMs: number;
   readonly isSeed: boolean;
   readonly watcher: ReplicationWatcher;
+  /** Gets contents of attachments that are missing here from other nodes; left out: they stay missing. */
+  readonly fetchContent?: FetchContent;
 }
 
 /** What every database of a node has for it. */
@@ -124,6 +127,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #groupsDurable: Promise<void> = Promise.resolve();
   #tickedMs = 0;
   #contents: IncomingContents | null = null;
+  #missing: MissingContents | null = null;
 
   constructor(options: ReplicationOptions, environment: ReplicationEnvironment) {
     this.#options = options;
@@ -147,6 +151,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     database.follow();
     database.blobs.carrier = (lease) => this.#carryContent(lease);
     this.#contents = new IncomingContents(database.blobs, this.#environment.clock);
+    const { fetchContent } = this.#options;
+    if (fetchContent !== undefined) {
+      this.#missing = new MissingContents(database.blobs, this.#environment.clock, fetchContent);
+    }
     const { replication } = database.state.keyspaces;
     const mark = replication.get(replicationMarkKey) ?? null;
     this.#appended = mark;
@@ -203,6 +211,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     return this.#database?.state.keyspaces.replication.get(replicationMarkKey) ?? null;
   }
 
+  /** Contents of attachments that are missing on this node, as far as it knows. */
+  get missingContents(): number {
+    return this.#missing?.count ?? 0;
+  }
+
   /** What another node says of itself. */
   heard(heartbeat: Heartbeat): void {
     this.#present?.heard(heartbeat);
@@ -246,6 +259,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#replica?.resign();
     this.stopFollowing();
     this.#contents?.close();
+    this.#missing?.close();
     for (const one of this.#proposals.values()) one.reject(this.#unknown());
     this.#proposals.clear();
   }

@@ -4,4 +4,5 @@ export { ClusterDirectory } from "./cluster-directory.ts";
 export { ClusterHistory } from "./cluster-history.ts";
 export { ClusterValues, clusterCommandIndex } from "./cluster-values.ts";
 export { startNats } from "./nats/nats.ts";
+export { OpenCopies } from "./open-copies.ts";
 export { Peers } from "./peers.ts";

@@ -3,6 +3,7 @@
  * durable values are changed. Implemented by `Cluster`; a single node has none.
  */
 import type { Database } from "../../engine/engine.ts";
+import type { ClusterHealth } from "./cluster-health.ts";
 
 /** A node as the cluster has registered it, durably. */
 export interface ClusterMember {
@@ -111,6 +112,8 @@ export interface ClusterView {
   value(key: string): string | undefined;
   /** Values whose key begins with `prefix`, in order. */
   values(prefix: string): Iterable<readonly [string, string]>;
+  /** What is below it; undefined: not told. */
+  readonly health?: ClusterHealth | undefined;
   /** Calls `listener` after the members, the databases, the leaders or values have changed. @returns unsubscribes */
   onChange(listener: () => void): () => void;
 

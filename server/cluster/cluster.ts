@@ -412,6 +412,14 @@ export class Cluster implements ClusterView {
     return this.#copies.has(name);
   }
 
+  /** The copy of this node of the database of that id; undefined: it has none that is open. */
+  openedById(id: string): Database | undefined {
+    for (const registered of this.#known.databases.values()) {
+      if (registered.id === id) return this.#copies.opened(registered.name);
+    }
+    return undefined;
+  }
+
   #stateOf(registered: ClusterDatabase): ReplicaState {
     const { name, members, index } = registered;
     const hasCopy = members.includes(this.tag);

@@ -7,8 +7,10 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { clusterNodeRoutes } from "./cluster-nodes.ts";
+import { clusterStatusRoutes } from "./cluster-status.ts";
 import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
@@ -54,6 +56,7 @@ export const routes: readonly Route[] = [
   ...serverConfigurationRoutes,
   ...clusterValueRoutes,
   ...certificateRoutes,
+  ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,
@@ -64,6 +67,7 @@ export const routes: readonly Route[] = [
   ...statisticsRoutes,
   ...changeRoutes,
   ...monitoringRoutes,
+  ...clusterStatusRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,

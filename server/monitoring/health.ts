@@ -1,6 +1,6 @@
 /**
- * Whether this server is ready for requests: its databases can be used, its disk takes writes and is not full, and no index
- * has failed. Callers without a certificate learn yes or no; the reasons are logged, and are in the metrics.
+ * Whether this server is ready for requests: its databases can be used, its disk takes writes and is not full, no index
+ * has failed, and in a cluster its copies are current and somebody leads. Callers without a certificate learn yes or no; the reasons are logged, and are in the metrics.
  *
  * Invariants:
  * - However often it is asked, it looks at most once in `lookMs`, and writes to the disk at most once in `probeMs`.
@@ -16,7 +16,7 @@ const lookMs = 1_000;
 const probeMs = 10_000;
 
 /** What is looked at. */
-export const healthChecks = ["databases", "disk", "indexes", "serving"] as const;
+export const healthChecks = ["cluster", "databases", "disk", "indexes", "serving"] as const;
 export type HealthCheck = (typeof healthChecks)[number];
 
 export interface HealthHost {
@@ -24,6 +24,8 @@ export interface HealthHost {
   readonly dataFolder: string | undefined;
   opened(): readonly Database[];
   troubles(): ReadonlyMap<string, Error>;
+  /** Why the cluster keeps this node from serving; null: it does not, or there is none. */
+  clusterTrouble(): string | null;
 }
 
 export type Findings = ReadonlyMap<HealthCheck, string>;
@@ -82,6 +84,8 @@ export class Health {
         .map(({ name }) => `${name} of ${database.name}`),
     );
     if (failed.length > 0) found.set("indexes", `have failed: ${failed.join(", ")}`);
+    const cluster = this.#host.clusterTrouble();
+    if (cluster !== null) found.set("cluster", cluster);
     const disk = await this.#diskTrouble();
     if (disk !== null) found.set("disk", disk);
     this.#tell(found);

@@ -15,6 +15,8 @@ import {
 import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
 import { recordLookups } from "../../engine/base/record-lookups.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
+import type { ClusterSource } from "./cluster-figures.ts";
+import { clusterMetrics } from "./cluster-metrics.ts";
 import { type Health, healthChecks } from "./health.ts";
 import { IndexLag } from "./index-lag.ts";
 import type { ObservedRoute, RequestObserver } from "./request-observer.ts";
@@ -49,6 +51,7 @@ export interface MetricsHost {
   operationsRunning(): number;
   /** Those of the server. */
   operations(): Operations;
+  readonly cluster: ClusterSource;
 }
 
 /** What is spoken on a connection. */
@@ -116,6 +119,7 @@ export class Metrics {
     this.#addRequests(add);
     this.#addCertificates(add, reader);
     this.#addDatabases(add, reader);
+    this.#addCluster(add, reader);
     // The library writes what has no value yet in a way that the format does not have.
     const process = (await this.#process.metrics()).replace(/ Nan$/gm, " NaN");
     return (await registry.metrics()) + process;
@@ -125,11 +129,14 @@ export class Metrics {
     const host = this.#host;
     const one = (value: number): Sample[] => [{ labels: {}, value }];
     const found = await host.health.findings();
+    const isClustered = host.cluster.figures() !== undefined;
     add(
       "jackdaw_ready",
       "gauge",
       "1 where the check of /readyz passes",
-      healthChecks.map((check) => ({ labels: { check }, value: found.has(check) ? 0 : 1 })),
+      healthChecks
+        .filter((check) => check !== "cluster" || isClustered)
+        .map((check) => ({ labels: { check }, value: found.has(check) ? 0 : 1 })),
     );
     add("jackdaw_databases", "gauge", "Databases of the server", one(host.databaseCount()));
     add("jackdaw_databases_open", "gauge", "Databases that are open", one(host.opened().length));
@@ -236,6 +243,17 @@ export class Metrics {
       "Bytes of the bodies of replies, before compression",
       bytes,
     );
+  }
+
+  #addCluster(add: Add, { mayRead }: MetricsReader): void {
+    const figures = this.#host.cluster.figures();
+    if (figures === undefined) return;
+    const shown = figures.copies
+      .filter(({ database }) => mayRead(database))
+      .slice(0, this.#host.databasesMax);
+    for (const { name, kind, help, samples } of clusterMetrics(figures, shown, Date.now())) {
+      add(name, kind, help, samples);
+    }
   }
 
   #addCertificates(add: Add, { isOperator }: MetricsReader): void {

@@ -25,8 +25,9 @@ export class Monitoring {
     return found.size === 0 ? alive : notReady;
   }
 
-  /** Listens there too; undefined: it does not. @throws StartError port-in-use, address-unavailable */
-  async listen(url: URL | undefined): Promise<void> {
+  /** Begins to look at the cluster. Listens there too; undefined: it does not. @throws StartError port-in-use, address-unavailable */
+  async start(url: URL | undefined): Promise<void> {
+    this.#host.cluster.start();
     if (url !== undefined) this.#listener = await MonitoringListener.open(this, url);
   }
 
@@ -41,6 +42,7 @@ export class Monitoring {
 
   close(): void {
     this.figures.stop();
+    this.#host.cluster.stop();
     this.#listener?.close();
   }
 

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { FolderReplication } from "../../engine/engine.ts";
 import type { ClusterHistory } from "../cluster/cluster-history.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import type { OpenCopies } from "../cluster/open-copies.ts";
 import type { PeerLink } from "../cluster/peer-link.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import { interfaceVersion } from "../http/response.ts";
@@ -27,6 +28,8 @@ export interface ClusterServices {
   readonly cluster: ClusterView;
   readonly peers: PeerLink;
   readonly history: ClusterHistory;
+  /** Those that other nodes take from this one. */
+  readonly copies: OpenCopies;
   readonly databases: DatabaseDirectory;
   readonly values: ValueStore;
   readonly commandIndex: CommandIndex;
@@ -63,6 +66,7 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
         cluster,
         peers,
         history,
+        copies: new parts.OpenCopies((id) => cluster.openedById(id)),
         databases: new parts.ClusterDirectory(cluster, databases),
         values: new parts.ClusterValues(values, cluster),
         commandIndex: parts.clusterCommandIndex(cluster),

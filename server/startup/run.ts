@@ -32,6 +32,7 @@ import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
+import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
 import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
@@ -98,11 +99,12 @@ async function endStorage(storage: Storage, clustered: ClusterServices | undefin
 
 function nodesOf(
   clustered: ClusterServices | undefined,
-): Pick<ServerServices, "cluster" | "peers" | "clusterHistory"> {
+): Pick<ServerServices, "cluster" | "peers" | "clusterHistory" | "copies"> {
   return {
     cluster: clustered?.cluster,
     peers: clustered?.peers,
     clusterHistory: clustered?.history,
+    copies: clustered?.copies,
   };
 }
 
@@ -128,6 +130,7 @@ async function serve(
   const monitoring = makeMonitoring({
     ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
+    view: () => clustered?.cluster,
   });
   const services: ServerServices = {
     config,
@@ -164,7 +167,7 @@ async function serve(
   const close = closing({ backups, tcpServer, server, monitoring, audit });
   try {
     await backups.start();
-    await monitoring.listen(config.monitoring.url);
+    await monitoring.start(config.monitoring.url);
     address = await listen(server, tcpServer, config, certificate);
   } catch (error) {
     await close(0);
@@ -274,18 +277,21 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly shownCertificate: ShownCertificate | undefined;
   readonly certificates: CertificateStore;
   readonly backups: Backups;
+  readonly view: () => ClusterView | undefined;
 }
 
 function makeMonitoring(monitored: Monitored): Monitoring {
   const { config, routes, storage, log, audit, requests } = monitored;
   const { connections, shownCertificate, certificates, backups } = monitored;
+  const cluster = new ClusterMonitoring(monitored.view, log);
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
   const troubles = () => storage.databases.troubles();
+  const clusterTrouble = () => cluster.notReady();
   return new Monitoring({
     routes,
     requests,
-    health: new Health({ dataFolder, opened, troubles }, log),
+    health: new Health({ dataFolder, opened, troubles, clusterTrouble }, log),
     databasesMax: config.monitoring.databasesMax,
     databaseCount: () => storage.databases.names().length,
     opened,
@@ -298,6 +304,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     backups: (database) => backupFigures(backups.periodic, database),
     droppedLogLines: () => log.droppedCount + audit.droppedCount,
     operations: () => storage.operations,
+    cluster,
     operationsRunning: () =>
       storage.operations.list().filter(({ state: { status } }) => status === "running").length,
   });

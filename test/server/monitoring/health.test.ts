@@ -37,6 +37,9 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
+/** Of the cluster; null: it is well, or there is none. */
+const trouble: { cluster: string | null } = { cluster: null };
+
 function withLog(dataFolder: string) {
   const events: LogEvent[] = [];
   const sink = {
@@ -45,7 +48,12 @@ function withLog(dataFolder: string) {
     close: () => Promise.resolve(),
   };
   let nowMs = 0;
-  const host = { dataFolder, opened: () => [], troubles: () => new Map<string, Error>() };
+  const host = {
+    dataFolder,
+    opened: () => [],
+    troubles: () => new Map<string, Error>(),
+    clusterTrouble: () => trouble.cluster,
+  };
   const health = new Health(host, new Log("Info", [sink]), () => nowMs);
   const later = async (ms: number) => {
     nowMs += ms;

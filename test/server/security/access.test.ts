@@ -57,6 +57,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET POST /admin/configuration/settings
     POST /admin/cluster/demote /admin/cluster/promote
     PUT DELETE /admin/cluster/node
+    GET DELETE /cluster/copies/*
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
     GET PUT POST DELETE /admin/*
@@ -85,7 +86,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST ~/counters ~/studio/index-fields ~/studio/index-type
     GET HEAD ~/*`,
   "valid-user": `
-    GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info
+    GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info /cluster/status
     GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
     GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*
     GET /configuration/studio /license/limits-usage /license/configuration /license-server/connectivity

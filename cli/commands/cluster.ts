@@ -1,0 +1,349 @@
+/** `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Surroundings } from "../command.ts";
+import { Failure } from "../failure.ts";
+import { durationText, type Paint, painter, tableLines } from "../output.ts";
+import { ask, canAsk } from "../question.ts";
+
+interface Status {
+  readonly IsClustered: boolean;
+  readonly NodeTag: string;
+  readonly Leader: string | null;
+  readonly Epoch: number;
+  readonly Nodes: readonly ListedNode[];
+  readonly Databases: readonly ListedDatabase[];
+  readonly Nats?: Nats | null;
+}
+
+interface ListedNode {
+  readonly Tag: string;
+  readonly Url: string;
+  readonly IsHere: boolean;
+  readonly IsRegistered: boolean;
+  readonly IsHeard: boolean;
+  readonly LastHeardInMs: number | null;
+  readonly Version: string | null;
+}
+
+interface ListedDatabase {
+  readonly Name: string;
+  readonly Leader: string | null;
+  readonly Epoch: number;
+  readonly Members: readonly Member[];
+  readonly Trouble: string | null;
+  readonly Gaps: number;
+}
+
+interface Member {
+  readonly Tag: string;
+  readonly Role: string | null;
+  readonly Behind: number | null;
+}
+
+interface Nats {
+  readonly IsConnected: boolean;
+  readonly Server: string | null;
+  readonly Version: string | null;
+  readonly Replicas: number;
+  readonly Scrub: {
+    readonly At: string;
+    readonly Failure: string | null;
+    readonly Problems: readonly {
+      readonly Database: string | null;
+      readonly Server: string;
+      readonly Problem: string;
+    }[];
+  } | null;
+}
+
+const pollMs = 250;
+/** For a node that leads to lead no more, and another one to lead. */
+const transferMs = 30_000;
+/** For a node that was added to be heard as one of the cluster, and one that was removed to be gone. */
+const memberMs = 30_000;
+
+export async function run(surroundings: Surroundings): Promise<void> {
+  const action = surroundings.command.name.split(" ")[1];
+  if (action === "status") await printStatus(surroundings);
+  else if (action === "add") await add(surroundings);
+  else if (action === "remove") await remove(surroundings);
+  else await transfer(surroundings);
+}
+
+async function statusOf({ client }: Surroundings): Promise<Status> {
+  return (await client().json("/cluster/status")) as Status;
+}
+
+/** @throws Failure failed: a single node */
+async function clusterOf(surroundings: Surroundings): Promise<Status> {
+  const status = await statusOf(surroundings);
+  if (status.IsClustered) return status;
+  throw new Failure(
+    "failed",
+    `${surroundings.client().url.origin} is a single node: docs/cluster.md says how to start a cluster`,
+  );
+}
+
+async function printStatus(surroundings: Surroundings): Promise<void> {
+  const { options, print, streams, environment, client } = surroundings;
+  const status = await statusOf(surroundings);
+  if (options.is("json")) {
+    print(JSON.stringify(status));
+    return;
+  }
+  if (!status.IsClustered) {
+    print(`${client().url.origin} is a single node (${status.NodeTag}), not one of a cluster`);
+    return;
+  }
+  const paint = painter(streams.output.isTTY === true, environment);
+  const width = streams.output.columns;
+  print(`Seen from  ${status.NodeTag}, ${client().url.origin}`);
+  const led = status.Leader === null ? paint("red", "nobody") : status.Leader;
+  print(`Leader     ${led}, epoch ${status.Epoch}`);
+  if (status.Nats != null) print(`NATS       ${natsText(status.Nats, paint)}`);
+  print("");
+  const nodeRows = status.Nodes.map((node) => nodeRow(status, node));
+  for (const line of tableLines(
+    ["node", "url", "version", "leads", "state"],
+    nodeRows,
+    width,
+    paint,
+  ))
+    print(line);
+  print("");
+  const rows = status.Databases.map(databaseRow);
+  const header = ["database", "leader", "epoch", "copies", "behind", "state"];
+  for (const line of tableLines(header, rows, width, paint)) print(line);
+  for (const line of troubleLines(status)) print(paint("yellow", line));
+}
+
+function natsText({ IsConnected, Server, Version, Replicas, Scrub }: Nats, paint: Paint): string {
+  if (!IsConnected) return paint("red", "not reached");
+  const copies = Replicas === 1 ? "1 copy" : `${Replicas} copies`;
+  const server = `${Server ?? "?"} ${Version ?? ""}`.trim();
+  const scrub =
+    Scrub === null
+      ? "not looked at yet"
+      : Scrub.Failure !== null
+        ? paint("yellow", "could not be looked at")
+        : Scrub.Problems.length > 0
+          ? paint("red", `${Scrub.Problems.length} problems`)
+          : "sound";
+  return `${server}, ${copies} of each stream, ${scrub}`;
+}
+
+function nodeRow(status: Status, node: ListedNode): unknown[] {
+  const led = status.Databases.filter(({ Leader }) => Leader === node.Tag).length;
+  return [node.Tag, node.Url, node.Version ?? "", node.IsRegistered ? led : "", nodeState(node)];
+}
+
+function nodeState({ IsHere, IsRegistered, IsHeard, LastHeardInMs }: ListedNode): string {
+  if (IsHere) return "here";
+  if (!IsRegistered) return "not of the cluster";
+  if (IsHeard) return "heard";
+  return LastHeardInMs === null ? "never heard" : `silent for ${durationText(LastHeardInMs)}`;
+}
+
+function databaseRow(database: ListedDatabase): unknown[] {
+  const { Name, Leader, Epoch, Members, Trouble } = database;
+  const behind = Members.filter((one) => (one.Behind ?? 0) > 0).map(
+    (one) => `${one.Tag} ${one.Behind}`,
+  );
+  const silent = Members.filter(({ Role }) => Role === null).map(({ Tag }) => Tag);
+  const stopped = Members.filter(({ Role }) => Role === "stopped").map(({ Tag }) => Tag);
+  const state = [
+    ...(Leader === null ? ["no leader"] : []),
+    ...(stopped.length > 0 || Trouble !== null ? [`stopped on ${stopped.join(", ") || "?"}`] : []),
+    ...(silent.length > 0 ? [`not heard: ${silent.join(", ")}`] : []),
+  ];
+  return [
+    Name,
+    Leader ?? "-",
+    Epoch,
+    Members.map(({ Tag }) => Tag).join(" "),
+    behind.join(", "),
+    state.length === 0 ? "ok" : state.join("; "),
+  ];
+}
+
+/** What an operator must do something about. */
+function troubleLines({ NodeTag, Nodes, Databases, Nats }: Status): string[] {
+  const lines = [
+    ...Databases.filter(({ Trouble }) => Trouble !== null).map(
+      ({ Name, Trouble }) => `${Name} on ${NodeTag}: ${Trouble}`,
+    ),
+    ...(Nats?.Scrub?.Problems ?? []).map(({ Server, Database, Problem }) =>
+      [["NATS", Server, Database].filter((word) => word).join(" "), Problem].join(": "),
+    ),
+    ...(Nats?.Scrub?.Failure == null ? [] : [`NATS: ${Nats.Scrub.Failure}`]),
+    ...Nodes.filter(({ IsRegistered }) => !IsRegistered).map(
+      ({ Tag }) => `${Tag} can be added: jackdaw cluster add ${Tag}`,
+    ),
+  ];
+  return lines.length === 0 ? [] : ["", ...lines];
+}
+
+/** The node of this tag or address. @throws Failure missing */
+function nodeNamed({ Nodes }: Status, wanted: string): ListedNode {
+  const sameUrl = (url: string) => url.replace(/\/$/, "").toLowerCase();
+  const found = Nodes.find(
+    ({ Tag, Url }) => Tag === wanted.toUpperCase() || sameUrl(Url) === sameUrl(wanted),
+  );
+  if (found !== undefined) return found;
+  throw new Failure(
+    "missing",
+    `No node '${wanted}' is known; a node that is to be added must run and reach the same NATS, and 'jackdaw cluster status' lists it then`,
+  );
+}
+
+/** Waits until `isSo`. @returns the last status; null: it is not so in time */
+async function until(
+  surroundings: Surroundings,
+  timeoutMs: number,
+  isSo: (status: Status) => boolean,
+): Promise<Status | null> {
+  const endMs = performance.now() + timeoutMs;
+  while (performance.now() < endMs) {
+    if (surroundings.interrupted.aborted) throw new Failure("interrupted", "Interrupted");
+    const status = await statusOf(surroundings);
+    if (isSo(status)) return status;
+    await pause(pollMs);
+  }
+  return null;
+}
+
+async function add(surroundings: Surroundings): Promise<void> {
+  const { client, options, print } = surroundings;
+  const [wanted = ""] = surroundings.arguments;
+  const { Tag, Url, IsRegistered } = nodeNamed(await clusterOf(surroundings), wanted);
+  if (IsRegistered) throw new Failure("conflict", `${Tag} is a node of the cluster already`);
+  await client().send("/admin/cluster/node", { method: "PUT", query: { url: Url, tag: Tag } });
+  const isAdded = ({ Nodes }: Status) =>
+    Nodes.some((node) => node.Tag === Tag && node.IsRegistered);
+  if ((await until(surroundings, memberMs, isAdded)) === null) {
+    throw new Failure("failed", `${Tag} was accepted and is not of the cluster yet: look again`);
+  }
+  print(
+    options.is("json")
+      ? JSON.stringify({ Tag, Url })
+      : `${Tag} is a node of the cluster; 'jackdaw cluster status' tells how its copies come`,
+  );
+}
+
+/** What it leads is handed over first, so that clients wait no longer than they must. */
+async function remove(surroundings: Surroundings): Promise<void> {
+  const { client, options, print } = surroundings;
+  const [wanted = ""] = surroundings.arguments;
+  const status = await clusterOf(surroundings);
+  const node = nodeNamed(status, wanted);
+  const { Tag, Url } = node;
+  if (!node.IsRegistered) throw new Failure("missing", `${Tag} is no node of the cluster`);
+  const copies = status.Databases.filter(({ Members }) => Members.some((one) => one.Tag === Tag));
+  await confirmRemoval(surroundings, Tag, copies.length);
+  if (node.IsHeard) await handOver(surroundings, status, Tag);
+  await client().send("/admin/cluster/node", { method: "DELETE", query: { nodeTag: Tag } });
+  const isRemoved = ({ Nodes }: Status) =>
+    !Nodes.some((one) => one.Tag === Tag && one.IsRegistered);
+  // A node that was removed itself need not answer any more.
+  if (!node.IsHere && (await until(surroundings, memberMs, isRemoved)) === null) {
+    throw new Failure("failed", `The removal of ${Tag} was accepted and is not seen yet`);
+  }
+  print(options.is("json") ? JSON.stringify({ Tag, Url }) : `${Tag} is removed`);
+}
+
+/** Its copies are no copies any more: its tag is typed again, or --yes is given. */
+async function confirmRemoval(
+  { options, streams }: Surroundings,
+  tag: string,
+  copies: number,
+): Promise<void> {
+  if (options.is("yes")) return;
+  const what = `Node ${tag} and its copies of ${copies} databases would be of the cluster no more`;
+  if (!canAsk(streams)) throw new Failure("usage", `${what}; add --yes to do it`);
+  const typed = await ask(streams, `${what}. Type its tag: `);
+  if (typed.toUpperCase() !== tag) {
+    throw new Failure("failed", "That is another tag; nothing was changed");
+  }
+}
+
+/** One database to one node, or all that a node leads to the others. */
+async function transfer(surroundings: Surroundings): Promise<void> {
+  const { options, print } = surroundings;
+  const status = await clusterOf(surroundings);
+  const from = options.text("from");
+  const [name, wanted] = surroundings.arguments;
+  if ((from === undefined) !== (name !== undefined && wanted !== undefined)) {
+    throw new Failure("usage", "Give a database and a node, or --from NODE for all that it leads");
+  }
+  if (from !== undefined) {
+    if (name !== undefined)
+      throw new Failure("usage", "Give a database and a node, or --from NODE");
+    const { Tag } = nodeNamed(status, from);
+    const moved = await handOver(surroundings, status, Tag);
+    if (options.is("json")) print(JSON.stringify(moved));
+    else if (moved.length === 0) print(`${Tag} leads nothing`);
+    return;
+  }
+  const database = status.Databases.find((one) => one.Name.toLowerCase() === name?.toLowerCase());
+  if (database === undefined) {
+    throw new Failure("missing", `There is no database '${name}'; 'jackdaw databases' lists them`);
+  }
+  const { Tag } = nodeNamed(status, wanted ?? "");
+  await lead(surroundings, database.Name, Tag);
+  const told = { Database: database.Name, Leader: Tag };
+  print(options.is("json") ? JSON.stringify(told) : `${database.Name} is led by ${Tag}`);
+}
+
+interface Moved {
+  readonly Database: string;
+  readonly Leader: string;
+}
+
+/** Has others lead what `tag` leads. @throws Failure when nobody else can lead one of them */
+async function handOver(surroundings: Surroundings, status: Status, tag: string): Promise<Moved[]> {
+  const counts = new Map<string, number>();
+  for (const { Leader } of status.Databases) {
+    if (Leader !== null) counts.set(Leader, (counts.get(Leader) ?? 0) + 1);
+  }
+  const moved: Moved[] = [];
+  for (const database of status.Databases.filter(({ Leader }) => Leader === tag)) {
+    const to = successor(database, tag, counts);
+    counts.set(to, (counts.get(to) ?? 0) + 1);
+    await lead(surroundings, database.Name, to);
+    moved.push({ Database: database.Name, Leader: to });
+    if (!surroundings.options.is("json")) surroundings.print(`${database.Name} is led by ${to}`);
+  }
+  return moved;
+}
+
+/** Of those that are up to date the one that leads least, so that the load stays spread. @throws Failure */
+function successor(
+  { Name, Members }: ListedDatabase,
+  tag: string,
+  counts: ReadonlyMap<string, number>,
+): string {
+  const able = Members.filter(({ Tag, Role }) => Tag !== tag && Role === "follower");
+  const [best] = [...able].sort(
+    (one, other) =>
+      Math.floor((one.Behind ?? 0) / behindMax) - Math.floor((other.Behind ?? 0) / behindMax) ||
+      (counts.get(one.Tag) ?? 0) - (counts.get(other.Tag) ?? 0),
+  );
+  if (best !== undefined) return best.Tag;
+  throw new Failure(
+    "conflict",
+    `No other copy of '${Name}' can lead it now: 'jackdaw cluster status' tells why`,
+  );
+}
+
+/** Under writes every copy is a few messages behind: below this they count as equal. */
+const behindMax = 1_000;
+
+/** @throws Failure when that node does not lead in time */
+async function lead(surroundings: Surroundings, name: string, node: string): Promise<void> {
+  const query = { name, node };
+  await surroundings.client().send("/admin/cluster/transfer", { method: "POST", query });
+  const isLed = ({ Databases }: Status) =>
+    Databases.some(({ Name, Leader }) => Name === name && Leader === node);
+  if ((await until(surroundings, transferMs, isLed)) !== null) return;
+  throw new Failure("failed", `${node} does not lead '${name}' after ${transferMs / 1000} s`);
+}

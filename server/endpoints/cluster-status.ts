@@ -1,0 +1,158 @@
+/** The state of the cluster and of the copies of its databases, and the transfer of leaderships. Routes of our own. */
+import { EngineError } from "../../engine/base/errors.ts";
+import type { ClusterHealth } from "../cluster/cluster-health.ts";
+import {
+  clusterStatus,
+  type DatabaseState,
+  isHeard,
+  type NodeState,
+} from "../cluster/cluster-status.ts";
+import type { ClusterView } from "../cluster/cluster-view.ts";
+import { streamIdOf } from "../cluster/nats/stream-settings.ts";
+import { dateText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { databaseMissing } from "../http/request-error.ts";
+import type { Context, Route } from "../routing/route.ts";
+import { hasPermission } from "../security/access.ts";
+
+export const clusterStatusRoutes: readonly Route[] = [
+  {
+    kind: "server",
+    method: "GET",
+    path: "/cluster/status",
+    access: "valid-user",
+    inPackage: true,
+    handle: getStatus,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/admin/cluster/transfer",
+    access: "operator",
+    handle: postTransfer,
+  },
+];
+
+/** Of identities: operators and above. */
+const operatorRank = 2;
+
+/**
+ * GET /cluster/status: nodes, who leads what and how far each copy is, as this node sees it; ours. The caller gets the
+ * databases that he may read; operators also get NATS.
+ */
+function getStatus(exchange: Exchange, { server }: Context): void {
+  const { identity } = exchange;
+  const { cluster, config } = server;
+  if (cluster === undefined) {
+    exchange.replyJson(200, { IsClustered: false, NodeTag: config.nodeTag });
+    return;
+  }
+  const { tag, topologyId, leaderTag, epoch, index, nodes, databases } = clusterStatus(cluster);
+  const shown = databases.filter(({ name }) => hasPermission(identity, name, 1));
+  exchange.replyJson(200, {
+    IsClustered: true,
+    NodeTag: tag,
+    TopologyId: topologyId,
+    Leader: leaderTag,
+    Epoch: epoch,
+    Index: index,
+    Nodes: nodes.map(nodeRow),
+    Databases: shown.map((database) => databaseRow(database, cluster.health)),
+    ...(identity.rank < operatorRank ? {} : { Nats: natsRow(cluster) }),
+  });
+}
+
+function nodeRow(node: NodeState): object {
+  return {
+    Tag: node.tag,
+    Url: node.url,
+    IsHere: node.isHere,
+    IsRegistered: node.isRegistered,
+    IsHeard: isHeard(node),
+    LastHeardInMs: node.heardMs === null ? null : Math.round(node.heardMs),
+    Version: node.version,
+  };
+}
+
+function databaseRow(database: DatabaseState, health: ClusterHealth | undefined): object {
+  return {
+    Name: database.name,
+    Id: database.id,
+    Leader: database.leaderTag,
+    Epoch: database.epoch,
+    Members: database.copies.map((copy) => ({
+      Tag: copy.tag,
+      Role: copy.role,
+      Epoch: copy.epoch,
+      Applied: copy.applied,
+      Behind: copy.behind,
+    })),
+    Trouble: database.trouble,
+    Gaps: health?.gaps(database.id) ?? 0,
+  };
+}
+
+function natsRow({ health, databases }: ClusterView): object | null {
+  if (health === undefined) return null;
+  const { isConnected, server, version, replicas, restarts, scrub } = health.nats;
+  const names = new Map(databases().map(({ registered: { id, name } }) => [id, name]));
+  return {
+    IsConnected: isConnected,
+    Server: server,
+    Version: version,
+    Replicas: replicas,
+    Restarts: restarts,
+    Scrub:
+      scrub === null
+        ? null
+        : {
+            At: dateText(new Date(scrub.atMs)),
+            Problems: scrub.problems.map((one) => ({
+              Stream: one.stream,
+              Database: names.get(streamIdOf(one.stream)?.databaseId ?? "") ?? null,
+              Server: one.server,
+              Kind: one.kind,
+              Problem: one.problem,
+            })),
+            Failure: scrub.failure,
+          },
+  };
+}
+
+/**
+ * POST /admin/cluster/transfer?name=…&node=B: lets the copy of a database on that node lead it; ours. 204 when the leader has
+ * agreed: who leads is decided within seconds after that, and `GET /cluster/status` tells.
+ *
+ * @throws EngineError invalid-argument, invalid-operation
+ */
+async function postTransfer(exchange: Exchange, { server }: Context): Promise<void> {
+  const { cluster } = server;
+  const name = needed(exchange, "name");
+  const node = needed(exchange, "node");
+  if (cluster === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `This server is a single node, so '${name}' cannot be led by another one.`,
+    );
+  }
+  const found = cluster.find(name);
+  if (found === undefined) {
+    throw databaseMissing(name);
+  }
+  const { registered, leaderTag } = found;
+  if (!registered.members.includes(node)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Node '${node}' has no copy of '${registered.name}'; ${registered.members.join(", ")} have.`,
+    );
+  }
+  if (leaderTag !== node) await cluster.transfer(registered.name, node);
+  exchange.reply(204);
+}
+
+/** @throws EngineError invalid-argument */
+function needed(exchange: Exchange, parameter: string): string {
+  const value = exchange.query.get(parameter);
+  if (value) return value;
+  throw new EngineError("invalid-argument", `The parameter '${parameter}' is missing.`);
+}

@@ -1,0 +1,152 @@
+/** The metrics of a cluster, as this node sees it. Pure. */
+import type { ClusterFigures, CopyFigures } from "./cluster-figures.ts";
+
+export interface ClusterMetric {
+  readonly name: string;
+  readonly kind: "counter" | "gauge";
+  readonly help: string;
+  readonly samples: readonly {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly value: number;
+  }[];
+}
+
+const roles = ["leader", "follower", "candidate", "stopped"] as const;
+const problemKinds = ["hole", "differs", "missing", "unsafe", "behind"] as const;
+
+/** `copies`: those that have series of their own. */
+export function clusterMetrics(
+  { leaderTag, epoch, nodes, nats, leaderlessCount }: ClusterFigures,
+  copies: readonly CopyFigures[],
+  nowMs: number,
+): ClusterMetric[] {
+  const gauge = (name: string, help: string, value: number): ClusterMetric => {
+    return { name, kind: "gauge", help, samples: [{ labels: {}, value }] };
+  };
+  const others = nodes.filter(
+    ({ isHere, isRegistered, heardMs }) => !isHere && isRegistered && heardMs !== null,
+  );
+  return [
+    gauge(
+      "jackdaw_cluster_has_leader",
+      "1 where this node knows who leads the cluster",
+      leaderTag === null ? 0 : 1,
+    ),
+    gauge("jackdaw_cluster_epoch", "The epoch of the cluster's leader", epoch),
+    gauge(
+      "jackdaw_cluster_nodes",
+      "Nodes of the cluster",
+      nodes.filter(({ isRegistered }) => isRegistered).length,
+    ),
+    {
+      name: "jackdaw_cluster_node_silent_seconds",
+      kind: "gauge",
+      help: "Seconds since another node was heard",
+      samples: others.map(({ tag, heardMs }) => ({
+        labels: { node: tag },
+        value: (heardMs ?? 0) / 1000,
+      })),
+    },
+    gauge(
+      "jackdaw_cluster_databases_leaderless",
+      "Databases that nobody is known to lead",
+      leaderlessCount,
+    ),
+    ...copyMetrics(copies),
+    ...(nats === null ? [] : natsMetrics(nats, nowMs)),
+  ];
+}
+
+function copyMetrics(copies: readonly CopyFigures[]): ClusterMetric[] {
+  const column = (
+    name: string,
+    kind: "counter" | "gauge",
+    help: string,
+    of: (copy: CopyFigures) => number,
+  ): ClusterMetric => ({
+    name,
+    kind,
+    help,
+    samples: copies.map((copy) => ({ labels: { database: copy.database }, value: of(copy) })),
+  });
+  return [
+    {
+      name: "jackdaw_replica_role",
+      kind: "gauge",
+      help: "1 for the role that this node's copy of a database has",
+      samples: copies.flatMap(({ database, role: own }) =>
+        roles.map((role) => ({ labels: { database, role }, value: role === own ? 1 : 0 })),
+      ),
+    },
+    column("jackdaw_replica_epoch", "gauge", "The epoch of a copy", ({ epoch }) => epoch),
+    column(
+      "jackdaw_replica_applied",
+      "gauge",
+      "The last message of the stream that a copy has",
+      ({ applied }) => applied,
+    ),
+    column(
+      "jackdaw_replica_behind_messages",
+      "gauge",
+      "Messages that a copy does not have and another one has",
+      ({ behind }) => behind,
+    ),
+    column(
+      "jackdaw_replica_behind_seconds",
+      "gauge",
+      "Seconds since which a copy does not have something that another one has",
+      ({ behindSeconds }) => behindSeconds,
+    ),
+    column(
+      "jackdaw_replica_gaps_total",
+      "counter",
+      "Times that a copy has had to get what its stream did not have from another node",
+      ({ gaps }) => gaps,
+    ),
+  ];
+}
+
+function natsMetrics(
+  { isConnected, restarts, scrub }: NonNullable<ClusterFigures["nats"]>,
+  nowMs: number,
+): ClusterMetric[] {
+  const metric = (
+    name: string,
+    kind: "counter" | "gauge",
+    help: string,
+    samples: ClusterMetric["samples"],
+  ): ClusterMetric => ({ name, kind, help, samples });
+  const one = (value: number) => [{ labels: {}, value }];
+  const always = [
+    metric("jackdaw_nats_connected", "gauge", "1 while NATS is reached", one(isConnected ? 1 : 0)),
+    metric(
+      "jackdaw_nats_restarts_total",
+      "counter",
+      "Times that the nats-server of this node has ended by itself",
+      one(restarts),
+    ),
+  ];
+  if (scrub === null) return always;
+  const ofKind = (kind: string) => scrub.problems.filter((problem) => problem.kind === kind).length;
+  return [
+    ...always,
+    metric(
+      "jackdaw_nats_scrub_problems",
+      "gauge",
+      "Damaged, missing, unsafe and late replicas that the last scrub of NATS has found",
+      problemKinds.map((kind) => ({ labels: { kind }, value: ofKind(kind) })),
+    ),
+    metric(
+      "jackdaw_nats_scrub_failed",
+      "gauge",
+      "1 where the last scrub could not look at the replicas",
+      one(scrub.failure === null ? 0 : 1),
+    ),
+    metric(
+      "jackdaw_nats_scrub_age_seconds",
+      "gauge",
+      "Seconds since the last scrub",
+      one(Math.max(0, nowMs - scrub.atMs) / 1000),
+    ),
+  ];
+}

@@ -1,0 +1,171 @@
+/** `jackdaw cluster` against a real server whose cluster is a fake one. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { failureCodes } from "../../../cli/failure.ts";
+import { routes } from "../../../server/endpoints/route-table.ts";
+import type { ServerServices } from "../../../server/routing/services.ts";
+import { type CommandLine, startCommandLine } from "../../support/command-line.ts";
+import {
+  type FakeCluster,
+  fakeCluster,
+  fakeDatabase,
+  fakeMember,
+  fakeSighting,
+} from "../../support/seen-cluster.ts";
+
+let line: CommandLine;
+let cluster: FakeCluster;
+const jackdaw = (...words: string[]) => line.jackdaw(words);
+beforeAll(async () => {
+  line = await startCommandLine();
+});
+afterAll(() => line.stop());
+
+beforeEach(() => {
+  cluster = fakeCluster({
+    states: [
+      fakeDatabase("shop", ["A", "B", "C"], { role: "leader", epoch: 2, applied: 20 }),
+      fakeDatabase("world", ["B", "A", "C"], { role: "follower", epoch: 3, applied: 9 }),
+      fakeDatabase("zoo", ["B", "C", "A"], { role: "follower", epoch: 3, applied: 1 }),
+    ],
+  });
+  const follows = (applied: number) => ({ role: "follower", epoch: 2, applied }) as const;
+  const leads = (applied: number) => ({ role: "leader", epoch: 3, applied }) as const;
+  cluster.sightings.set("B", fakeSighting({ shop: follows(17), world: leads(9), zoo: leads(1) }));
+  cluster.sightings.set(
+    "C",
+    fakeSighting({ shop: follows(20), world: follows(9), zoo: follows(1) }),
+  );
+  // What the cluster is asked for is done at once.
+  const done = cluster.transfer;
+  cluster.transfer = async (name, tag) => {
+    await done(name, tag);
+    Object.assign(cluster.find(name) ?? {}, { leaderTag: tag });
+  };
+  const added = cluster.addMember;
+  cluster.addMember = async (tag) => {
+    await added(tag);
+    cluster.nodes.push(...cluster.foreign.filter((one) => one.tag === tag));
+    cluster.foreign = [];
+  };
+  const removed = cluster.removeMember;
+  cluster.removeMember = async (tag) => {
+    await removed(tag);
+    cluster.nodes = cluster.nodes.filter((one) => one.tag !== tag);
+  };
+  become(cluster);
+});
+
+function become(value: FakeCluster | undefined): void {
+  const services: ServerServices = line.server.running.services;
+  Object.defineProperty(services, "cluster", { value, configurable: true });
+}
+
+test("status is a table of nodes and one of databases, and what is to be done", async () => {
+  cluster.foreign = [fakeMember("D")];
+  Object.assign(cluster.find("zoo") ?? {}, {
+    trouble: "the stream is another one",
+    leaderTag: null,
+  });
+  const { code, out, err } = await jackdaw("cluster");
+  expect([code, err]).toEqual([0, ""]);
+  expect(out.split("\n").map((text) => text.trimEnd())).toEqual([
+    `Seen from  A, ${line.server.url}`,
+    "Leader     A, epoch 1",
+    "",
+    "node  url                    version      leads  state",
+    expect.stringMatching(/^A {5}http:\/\/a\.example:8080 {2}7\.2\.7\S* +1 +here$/),
+    expect.stringMatching(/^B {5}http:\/\/b\.example:8080 {2}7\.2\.7 +1 +heard$/),
+    expect.stringMatching(/^C {5}http:\/\/c\.example:8080 {2}7\.2\.7 +0 +heard$/),
+    expect.stringMatching(/^D {5}http:\/\/d\.example:8080 +not of the cluster$/),
+    "",
+    "database  leader  epoch  copies  behind  state",
+    "shop      A           2  A B C   B 3     ok",
+    "world     B           3  B A C           ok",
+    "zoo       -           3  B C A           no leader; stopped on ?",
+    "",
+    "zoo on A: the stream is another one",
+    "D can be added: jackdaw cluster add D",
+    "",
+  ]);
+  expect(await line.json(["cluster", "status"])).toMatchObject({ IsClustered: true, Leader: "A" });
+});
+
+test("a single node is told to be one, and is no cluster to change", async () => {
+  become(undefined);
+  expect((await jackdaw("cluster")).out).toBe(
+    `${line.server.url} is a single node (A), not one of a cluster\n`,
+  );
+  const refused = await jackdaw("cluster", "transfer", "shop", "B");
+  expect([refused.code, refused.err]).toEqual([
+    failureCodes.failed,
+    expect.stringContaining("is a single node: docs/cluster.md says how to start a cluster"),
+  ]);
+});
+
+test("a database is led by the node that is named, by its tag or its address", async () => {
+  expect((await jackdaw("cluster", "transfer", "SHOP", "b")).out).toBe("shop is led by B\n");
+  const byUrl = await jackdaw("cluster", "transfer", "shop", "http://C.example:8080/");
+  expect(byUrl.out).toBe("shop is led by C\n");
+  expect(cluster.asked).toEqual(["transfer shop B", "transfer shop C"]);
+  const missing = await jackdaw("cluster", "transfer", "none", "B");
+  expect([missing.code, missing.err]).toEqual([
+    failureCodes.missing,
+    "jackdaw: There is no database 'none'; 'jackdaw databases' lists them.\n",
+  ]);
+  expect((await jackdaw("cluster", "transfer", "shop", "X")).code).toBe(failureCodes.missing);
+  expect((await jackdaw("cluster", "transfer", "shop")).code).toBe(failureCodes.usage);
+});
+
+test("all that a node leads is spread over the others", async () => {
+  expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe(
+    "world is led by C\nzoo is led by C\n",
+  );
+  expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads nothing\n");
+});
+
+test("what nobody else can lead stays where it is", async () => {
+  cluster.sightings.delete("C");
+  Object.assign(cluster.find("world") ?? {}, { role: "stopped", trouble: "damaged" });
+  const { code, err } = await jackdaw("cluster", "transfer", "--from", "B");
+  expect([code, err]).toEqual([
+    failureCodes.conflict,
+    "jackdaw: No other copy of 'world' can lead it now: 'jackdaw cluster status' tells why.\n",
+  ]);
+  expect(cluster.asked).toEqual([]);
+});
+
+const hasRoutes = routes.some(
+  ({ path, method }) => path === "/admin/cluster/node" && method === "PUT",
+);
+
+test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
+  cluster.foreign = [fakeMember("D")];
+  expect((await jackdaw("cluster", "add", "d")).out).toBe(
+    "D is a node of the cluster; 'jackdaw cluster status' tells how its copies come\n",
+  );
+  expect(cluster.asked).toEqual(["add D"]);
+  expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);
+  const unknown = await jackdaw("cluster", "add", "E");
+  expect([unknown.code, unknown.err]).toEqual([
+    failureCodes.missing,
+    expect.stringContaining("No node 'E' is known; a node that is to be added must run"),
+  ]);
+});
+
+test.runIf(hasRoutes)("a node is removed after it has handed over what it leads", async () => {
+  const asked = await jackdaw("cluster", "remove", "B");
+  expect([asked.code, asked.err]).toEqual([
+    failureCodes.usage,
+    "jackdaw: Node B and its copies of 3 databases would be of the cluster no more; add --yes to do it.\n",
+  ]);
+  expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe(
+    "world is led by C\nzoo is led by C\nB is removed\n",
+  );
+  expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
+});
+
+test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
+  cluster.sightings.delete("B");
+  expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe("B is removed\n");
+  expect(cluster.asked).toEqual(["remove B"]);
+});

@@ -1,0 +1,179 @@
+/** What the log tells of a cluster, and when a node is not ready: against a fake cluster and a clock of the test. */
+import { expect, test } from "vitest";
+import { ClusterWatch } from "../../../server/cluster/cluster-watch.ts";
+import { Log } from "../../../server/logging/log.ts";
+import type { LogEvent } from "../../../server/logging/log-line.ts";
+import {
+  type FakeCluster,
+  fakeCluster,
+  fakeDatabase,
+  fakeMember,
+  fakeSighting,
+} from "../../support/seen-cluster.ts";
+
+function watched(cluster: FakeCluster) {
+  const events: LogEvent[] = [];
+  const sink = {
+    droppedCount: 0,
+    write: (event: LogEvent) => void events.push(event),
+    close: () => Promise.resolve(),
+  };
+  let nowMs = 50_000;
+  const watch = new ClusterWatch(cluster, new Log("Info", [sink]), () => nowMs);
+  return {
+    watch,
+    /** What is logged by a look after so many seconds. */
+    look(seconds = 1): string[] {
+      nowMs += seconds * 1000;
+      events.length = 0;
+      watch.look();
+      return events.map(({ message }) => message);
+    },
+    notReady(seconds = 0) {
+      nowMs += seconds * 1000;
+      return watch.notReady();
+    },
+  };
+}
+
+const leads = (applied: number) => ({ role: "leader", epoch: 1, applied }) as const;
+
+test("nodes that are heard, and not any more, have a line each, once", () => {
+  const states = [fakeDatabase("shop", ["B", "A"]), fakeDatabase("world", ["B"])];
+  const cluster = fakeCluster({ states });
+  const { look } = watched(cluster);
+  expect(look()).toEqual([
+    "Node B is heard",
+    "Node C is heard",
+    "A leads the cluster, epoch 1",
+    "B leads shop, world",
+  ]);
+  expect(look()).toEqual([]);
+  cluster.sightings.set("B", fakeSighting({}, 3_200));
+  expect(look()).toEqual([
+    "Node B at http://b.example:8080 is not heard any more; it led shop, world",
+  ]);
+  expect(look()).toEqual([]);
+  cluster.sightings.set("B", fakeSighting());
+  expect(look()).toEqual(["Node B is heard"]);
+});
+
+test("nodes that could be added, were added and were removed are told", () => {
+  const cluster = fakeCluster();
+  const { look } = watched(cluster);
+  look();
+  cluster.foreign = [fakeMember("D")];
+  cluster.sightings.set("D", fakeSighting());
+  expect(look()).toEqual([
+    "Node D at http://d.example:8080 is heard and is not of the cluster: 'jackdaw cluster add D' adds it",
+  ]);
+  cluster.nodes.push(fakeMember("D"));
+  cluster.foreign = [];
+  expect(look()).toEqual(["Node D at http://d.example:8080 was added"]);
+  cluster.nodes.pop();
+  expect(look()).toEqual(["Node D was removed from the cluster"]);
+});
+
+test("however many databases get another leader, it is one line for each leader", () => {
+  const names = Array.from({ length: 300 }, (_, at) => `db${String(at).padStart(3, "0")}`);
+  const cluster = fakeCluster({ states: names.map((name) => fakeDatabase(name, ["A", "B"])) });
+  const { look } = watched(cluster);
+  look();
+  for (const [at, state] of cluster.states.entries()) state.leaderTag = at % 2 === 0 ? "B" : "C";
+  expect(look()).toEqual([
+    "B leads db000, db002, db004, db006, db008 and 145 more",
+    "C leads db001, db003, db005, db007, db009 and 145 more",
+  ]);
+  cluster.states.splice(1);
+  Object.assign(cluster.states[0] ?? {}, { leaderTag: "C", epoch: 9 });
+  expect(look()).toEqual(["C leads db000, epoch 9"]);
+});
+
+test("a node is ready when its copies have been current, and stays so while they keep up", () => {
+  const shop = fakeDatabase("shop", ["B", "A"], { applied: 10 });
+  const cluster = fakeCluster({ states: [shop] });
+  const { look, notReady } = watched(cluster);
+  const furthest = (applied: number) =>
+    cluster.sightings.set("B", fakeSighting({ shop: leads(applied) }));
+  furthest(100);
+  look();
+  expect(notReady()).toBe("the copies here are behind of shop");
+  shop.applied = 100;
+  furthest(120);
+  look();
+  expect(notReady()).toBeNull();
+  for (let second = 0; second < 30; second++) {
+    shop.applied += 20;
+    furthest(shop.applied + 20);
+    look();
+    expect(notReady()).toBeNull();
+  }
+  furthest(5_000);
+  shop.applied += 20;
+  look(); // what was missing before has come
+  expect([look(5), notReady()]).toEqual([[], null]);
+  expect(look(6)).toEqual([
+    `Copies here are behind and catch up: ${5_000 - shop.applied} messages, of shop`,
+  ]);
+  expect(notReady()).toBe("the copies here are behind of shop");
+  shop.applied = 5_000;
+  expect(look()).toEqual(["The copy of shop here has caught up"]);
+  expect(notReady()).toBeNull();
+});
+
+test("a copy that has stopped makes the node unready at once, and says why", () => {
+  const shop = fakeDatabase("shop", ["A", "B"]);
+  const cluster = fakeCluster({ states: [shop, fakeDatabase("world", ["A"])] });
+  const { look, notReady } = watched(cluster);
+  look();
+  expect(notReady()).toBeNull();
+  shop.trouble = "the stream ends below its own log";
+  expect(look()).toEqual(["The copy of shop here has stopped: the stream ends below its own log"]);
+  expect(notReady()).toBe("the copies here have stopped of shop");
+  expect(look()).toEqual([]);
+  shop.trouble = null;
+  expect(look()).toEqual(["The copy of shop here goes on"]);
+});
+
+test("what passes within seconds, as each change of the leader, does not make the node unready", () => {
+  const cluster = fakeCluster({ leaderTag: null, topologyId: null });
+  const { look, notReady } = watched(cluster);
+  expect(notReady()).toBe("the cluster has not been complete yet");
+  Object.assign(cluster, { leaderTag: "B", topologyId: "1" });
+  expect(notReady(30)).toBeNull();
+  cluster.leaderTag = null;
+  expect([look(9), notReady()]).toEqual([[], null]);
+  expect(look(1)).toEqual([expect.stringMatching(/^Nobody leads the cluster: no database, /)]);
+  expect(notReady()).toBe("nobody leads the cluster");
+  cluster.leaderTag = "C";
+  expect(look()).toEqual(["C leads the cluster, epoch 1"]);
+  expect(notReady()).toBeNull();
+});
+
+test("NATS that is not reached, and what its scrub finds", () => {
+  const nats = {
+    isConnected: true,
+    server: "n1",
+    version: "2.15.1",
+    replicas: 3,
+    restarts: 0,
+    scrub: null as null | { atMs: number; problems: object[]; failure: string | null },
+  };
+  const health = { nats, gaps: () => 0 } as unknown as FakeCluster["health"];
+  const shop = fakeDatabase("shop", ["A"]);
+  const { look, notReady } = watched(fakeCluster({ health, states: [shop] }));
+  look();
+  nats.isConnected = false;
+  expect(notReady(9)).toBeNull();
+  expect(notReady(1)).toBe("NATS is not reached");
+  nats.isConnected = true;
+  expect(notReady()).toBeNull();
+  const stream = `JD_${shop.registered.id}_1`;
+  const hole = { stream, server: "n2", kind: "hole", problem: "3 messages are missing" };
+  const behind = { stream, server: "n3", kind: "behind", problem: "it is at 4" };
+  nats.scrub = { atMs: 1, problems: [hole, behind], failure: null };
+  expect(look()).toEqual(["The scrub of NATS has found: n2, shop: 3 messages are missing"]);
+  expect(look()).toEqual([]);
+  nats.scrub = { atMs: 2, problems: [behind], failure: null };
+  expect(look()).toEqual(["All replicas of NATS are sound again"]);
+});

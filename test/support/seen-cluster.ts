@@ -1,0 +1,109 @@
+/** A cluster for tests of what is built on `ClusterView`: plain data that a test changes, and calls that it counts. */
+import type { ClusterHealth } from "../../server/cluster/cluster-health.ts";
+import type {
+  ClusterDatabase,
+  ClusterMember,
+  ClusterView,
+  NodeSighting,
+  ReplicaSighting,
+  ReplicaState,
+} from "../../server/cluster/cluster-view.ts";
+
+type Writable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
+
+export interface FakeCluster extends Writable<ClusterView> {
+  nodes: ClusterMember[];
+  foreign: ClusterMember[];
+  sightings: Map<string, Writable<NodeSighting>>;
+  states: Writable<ReplicaState>[];
+  health: Writable<ClusterHealth> | undefined;
+  /** What was asked for: `transfer shop B`. */
+  readonly asked: string[];
+}
+
+export function fakeMember(tag: string): ClusterMember {
+  return { tag, url: `http://${tag.toLowerCase()}.example:8080`, tcpUrl: null, fingerprint: null };
+}
+
+/** A database with copies on all of `members`, of which the first leads. */
+export function fakeDatabase(
+  name: string,
+  members: readonly string[],
+  given: Partial<Omit<ReplicaState, "registered">> = {},
+): Writable<ReplicaState> {
+  const registered: ClusterDatabase = {
+    name,
+    id: Buffer.from(name).toString("hex").padEnd(32, "0").slice(0, 32),
+    generation: 1,
+    members,
+    originTag: members[0] ?? "A",
+    isSeeded: true,
+    initialRecord: {},
+    index: 1,
+  };
+  return {
+    registered,
+    role: "follower",
+    epoch: 1,
+    leaderTag: members[0] ?? null,
+    applied: 0,
+    topologyEtag: 1,
+    trouble: null,
+    ...given,
+  };
+}
+
+export function fakeSighting(
+  databases: Readonly<Record<string, ReplicaSighting>> = {},
+  ageMs = 100,
+): Writable<NodeSighting> {
+  const ids = Object.entries(databases).map(
+    ([name, one]) => [fakeDatabase(name, []).registered.id, one] as const,
+  );
+  return { ageMs, version: "7.2.7", databases: new Map(ids) };
+}
+
+/** Nodes A, B and C, seen from A, which leads. */
+export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
+  const asked: string[] = [];
+  const ask = (what: string) => (name: string, tag?: string) => {
+    asked.push([what, name, tag].filter((word) => word !== undefined).join(" "));
+    return Promise.resolve();
+  };
+  const refuse = () => Promise.reject(new Error("not of the fake cluster"));
+  const cluster: FakeCluster = {
+    tag: "A",
+    topologyId: "00000000-0000-0000-0000-000000000001",
+    index: 7,
+    leaderTag: "A",
+    epoch: 1,
+    nodes: ["A", "B", "C"].map(fakeMember),
+    foreign: [],
+    sightings: new Map(["B", "C"].map((tag) => [tag, fakeSighting()])),
+    states: [],
+    health: undefined,
+    asked,
+    members: () => cluster.nodes,
+    sighting: (tag) => cluster.sightings.get(tag),
+    strangers: () => cluster.foreign,
+    databases: () => cluster.states,
+    find: (name) =>
+      cluster.states.find(({ registered }) => registered.name.toLowerCase() === name.toLowerCase()),
+    change: refuse,
+    changeHere: refuse,
+    standFor: () => undefined,
+    value: () => undefined,
+    values: () => [],
+    onChange: () => () => undefined,
+    addMember: ask("add"),
+    removeMember: ask("remove"),
+    addCopy: ask("add-copy"),
+    removeCopy: ask("remove-copy"),
+    createDatabase: refuse,
+    deleteDatabase: refuse,
+    transfer: ask("transfer"),
+    waitForCopies: () => Promise.resolve(0),
+    ...given,
+  };
+  return cluster;
+}
