@@ -146,6 +146,20 @@ function checkKept(cluster: ClusterView, state: ReplicaState, taken: readonly st
   );
 }
 
+/**
+ * Is every node of a database named, and none heard, so that nobody can say whether its record forbids the deletion? Who
+ * names them all knows that they are lost.
+ */
+export function isLost(
+  cluster: ClusterView | undefined,
+  name: string,
+  from: readonly string[],
+): boolean {
+  const members = cluster?.find(name)?.registered.members ?? [];
+  if (cluster === undefined || members.length === 0) return false;
+  return members.every((tag) => from.includes(tag) && !isHeard(cluster, tag));
+}
+
 /** Gives a database a copy on the node of that tag; undefined: on one that has none. @throws EngineError invalid-operation */
 export async function addCopyTo(
   cluster: ClusterView,
@@ -263,7 +277,7 @@ export function recordElsewhere(
   if (tag !== undefined && tag !== cluster.tag && !isForwarded(exchange)) return tag;
   throw new EngineError(
     "not-leader",
-    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes that have (${registered.members.join(", ")}) is heard at the moment.`,
+    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes that have (${registered.members.join(", ")}) is heard at the moment. If they are lost, and the database with them, it is deleted by DELETE /admin/databases with all of them in FromNodes.`,
   );
 }
 

@@ -25,6 +25,7 @@ import { hasPermission, refusalMessage } from "../security/access.ts";
 import {
   createElsewhere,
   deleteCopies,
+  isLost,
   listRows,
   membersOfNew,
   namesFor,
@@ -381,7 +382,9 @@ async function deleteFromNodes(
   let index = -1;
   const pending = new Set<string>();
   for (const name of names) {
-    const elsewhere = recordElsewhere(exchange, server, name);
+    const from = tagsIn(body["FromNodes"]);
+    const lost = isLost(server.cluster, name, from);
+    const elsewhere = lost ? null : recordElsewhere(exchange, server, name);
     if (elsewhere !== null) {
       const { method, target } = exchange;
       const asked = { ...body, DatabaseNames: [name] };
@@ -400,7 +403,7 @@ async function deleteFromNodes(
       checkDeletable(database);
       if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
     }
-    const unconfirmed = await deleteCopies(server, name, tagsIn(body["FromNodes"]));
+    const unconfirmed = await deleteCopies(server, name, from);
     if (unconfirmed === null) continue;
     index = await server.commandIndex.next();
     for (const tag of unconfirmed) pending.add(tag);

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/engine.ts";
+import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { FakeCluster } from "../../support/fake-cluster.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -294,6 +295,17 @@ describe("deleting", () => {
     expect((await remove({ DatabaseNames: ["db"], FromNodes: ["B"] })).status).toBe(200);
     expect((await remove({ DatabaseNames: ["db"], FromNodes: ["A", "C"] })).status).toBe(200);
     expect(cluster.calls).toEqual(["removeCopy db B", "deleteDatabase db"]);
+  });
+
+  test("of a database whose nodes are all lost needs their names", async () => {
+    cluster.register("lost", ["B", "C"]);
+    for (const tag of ["B", "C"]) cluster.hear(tag, {}, 60_000);
+    cluster.states.set("lost", { ...(cluster.find("lost") as ReplicaState), leaderTag: null });
+    const refused = await remove({ DatabaseNames: ["lost"], FromNodes: ["B"] });
+    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("FromNodes")]);
+    const { json } = await remove({ DatabaseNames: ["lost"], FromNodes: ["B", "C"] });
+    expect(json).toEqual({ RaftCommandIndex: expect.any(Number), PendingDeletes: ["B", "C"] });
+    expect(cluster.calls).toEqual(["deleteDatabase lost"]);
   });
 
   test("obeys the lock of the record, which another node may have", async () => {
