@@ -26,6 +26,7 @@ import {
 } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
+import type { ClusterHealth, ScrubState } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
@@ -104,6 +105,10 @@ export class Cluster implements ClusterView {
   #isStale = true;
   #isStopped = false;
   #isTelling = false;
+  /** Times that frames were missing in the streams of copies here, by the id of the database. */
+  readonly #gaps = new Map<string, number>();
+  /** What the last scrub of NATS has found; null: there was none. Set by whoever scrubs. */
+  scrubbed: ScrubState | null = null;
   /** How many wait for copies of what they wrote. */
   #waiting = 0;
   #beatMs = 0;
@@ -120,7 +125,7 @@ export class Cluster implements ClusterView {
       databases: () => this.#opened.databases,
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
-      watcher: (copy) => this.#watcherOf(copy.name),
+      watcher: (copy) => this.#watcherOf(copy.name, copy.id),
     });
   }
 
@@ -137,7 +142,7 @@ export class Cluster implements ClusterView {
         standAfterMs: this.#patienceMs,
         // The first to append to an empty stream begins it.
         isSeed: true,
-        watcher: this.#watcherOf("the cluster's values"),
+        watcher: this.#watcherOf("the cluster's values", sharedValuesId),
       },
     };
   }
@@ -207,6 +212,21 @@ export class Cluster implements ClusterView {
 
   get nats(): Nats {
     return this.#opened.nats;
+  }
+
+  get health(): ClusterHealth {
+    const { nats } = this;
+    return {
+      nats: {
+        isConnected: nats.isConnected,
+        server: nats.serverName ?? null,
+        version: nats.version ?? null,
+        replicas: nats.replicas,
+        restarts: nats.server?.restartCount ?? 0,
+        scrub: this.scrubbed,
+      },
+      gaps: (id) => this.#gaps.get(id) ?? 0,
+    };
   }
 
   members(): readonly ClusterMember[] {
@@ -573,13 +593,10 @@ export class Cluster implements ClusterView {
     return this.#sightings.isKnown(id);
   }
 
-  #watcherOf(name: string): ReplicationWatcher {
-    const { log } = this.#options;
+  #watcherOf(name: string, id: string): ReplicationWatcher {
     return {
-      roleChanged: (role, epoch, leaderTag) => {
+      roleChanged: () => {
         this.#copies.setTrouble(name, null);
-        if (role === "leader") log.info(`This node leads ${name} in epoch ${epoch}`);
-        else if (leaderTag !== null) log.info(`Node ${leaderTag} leads ${name} in epoch ${epoch}`);
         this.#changed();
         setImmediate(() => this.#heartbeats?.beat());
       },
@@ -592,7 +609,10 @@ export class Cluster implements ClusterView {
         this.#changed();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
-      fetchRange: () => Promise.resolve(null),
+      fetchRange: () => {
+        this.#gaps.set(id, (this.#gaps.get(id) ?? 0) + 1);
+        return Promise.resolve(null);
+      },
     };
   }
 

@@ -139,3 +139,19 @@ function compared(one: readonly number[], other: readonly number[]): number {
   }
   return 0;
 }
+
+/**
+ * Why copies of a database cannot be taken away: no other one is up to date, so that what was written could be lost. Null:
+ * they can.
+ */
+export function lossBy(
+  cluster: ClusterView,
+  state: ReplicaState,
+  tags: readonly string[],
+): string | null {
+  const left = nodesOf(cluster, state).filter(({ tag }) => !tags.includes(tag));
+  if (left.some(({ role }) => role === "Member")) return null;
+  const { name } = state.registered;
+  const reasons = left.flatMap(({ demotion }) => (demotion === null ? [] : [demotion.reason]));
+  return `Without ${tags.join(", ")}, the database '${name}' would have no copy that is up to date. ${reasons.join(" ")}`.trim();
+}

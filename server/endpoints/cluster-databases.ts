@@ -6,13 +6,14 @@
  * - Lists have every database of the cluster that the caller may see, whether this node has a copy or not.
  */
 import { type Database, EngineError } from "../../engine/engine.ts";
-import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
-import { copiesDefault, isHeard, memberOf, placesFor } from "../cluster/topology.ts";
+import type { ClusterDatabase, ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
+import { databaseKey } from "../cluster/registry.ts";
+import { copiesDefault, isHeard, lossBy, memberOf, placesFor } from "../cluster/topology.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { RequestError } from "../http/request-error.ts";
+import { databaseMissing, RequestError } from "../http/request-error.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer, isForwarded, leaderElsewhere, passOn } from "./peer-calls.ts";
+import { askPeer, isForwarded, passOn } from "./peer-calls.ts";
 
 /** Names for a list: of all databases, or, when another node asks, of those that this one has copies of. */
 export function namesFor(exchange: Exchange, { cluster, databases }: ServerServices): string[] {
@@ -130,8 +131,137 @@ export async function deleteCopies(
     if (!(await cluster.deleteDatabase(name))) return null;
     return members.filter((tag) => !isHeard(cluster, tag));
   }
+  checkKept(cluster, state, from);
   for (const tag of new Set(from)) await cluster.removeCopy(name, tag);
   return from.filter((tag) => !isHeard(cluster, tag));
+}
+
+/** @throws EngineError invalid-operation when what was written could be lost */
+function checkKept(cluster: ClusterView, state: ReplicaState, taken: readonly string[]): void {
+  const loss = lossBy(cluster, state, taken);
+  if (loss === null) return;
+  throw new EngineError(
+    "invalid-operation",
+    `${loss} Add a copy elsewhere, wait until GET /topology?name=${encodeURIComponent(state.registered.name)} tells that it is a Member, and try again; or delete the database.`,
+  );
+}
+
+/**
+ * Is every node of a database named, and none heard, so that nobody can say whether its record forbids the deletion? Who
+ * names them all knows that they are lost.
+ */
+export function isLost(
+  cluster: ClusterView | undefined,
+  name: string,
+  from: readonly string[],
+): boolean {
+  const members = cluster?.find(name)?.registered.members ?? [];
+  if (cluster === undefined || members.length === 0) return false;
+  return members.every((tag) => from.includes(tag) && !isHeard(cluster, tag));
+}
+
+/** Gives a database a copy on the node of that tag; undefined: on one that has none. @throws EngineError invalid-operation */
+export async function addCopyTo(
+  cluster: ClusterView,
+  { registered: { name, members } }: ReplicaState,
+  wanted: string | undefined,
+): Promise<void> {
+  const others = placesFor(cluster, cluster.members().length);
+  const tag = wanted ?? others.find((one) => !members.includes(one));
+  if (tag === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `Database ${name} already exists on all the nodes of the cluster`,
+    );
+  }
+  if (members.includes(tag)) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't add node ${tag} to ${name} topology because it is already part of it`,
+    );
+  }
+  if (memberOf(cluster, tag) === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't add node ${tag} to database '${name}' topology, because node ${tag} (which is in the new topology) is not part of the cluster`,
+    );
+  }
+  await cluster.addCopy(name, tag);
+}
+
+/** Lets the first node of `order` lead, and clients try the others in this order. @throws EngineError invalid-argument, … */
+export async function reorderCopies(
+  cluster: ClusterView,
+  { registered: { name, members }, leaderTag }: ReplicaState,
+  order: readonly string[],
+): Promise<void> {
+  const [first] = order;
+  const isSame = new Set(order).size === order.length && order.length === members.length;
+  if (first === undefined || !isSame || !order.every((tag) => members.includes(tag))) {
+    throw new EngineError(
+      "invalid-argument",
+      "The reordered list doesn't correspond to the existing nodes of the database group.",
+    );
+  }
+  if (leaderTag !== first) await cluster.transfer(name, first);
+  const key = databaseKey(name);
+  const text = cluster.value(key);
+  if (text === undefined) throw databaseMissing(name);
+  const registered = JSON.parse(text) as ClusterDatabase;
+  if (registered.members.length !== order.length) {
+    throw new EngineError(
+      "concurrency",
+      `The nodes of database '${name}' were changed at the same time: they are ${registered.members.join(", ")} now.`,
+    );
+  }
+  const index = Math.max(registered.index, cluster.index) + 1;
+  const value = JSON.stringify({ ...registered, members: order, index });
+  await cluster.change([{ key, expected: text, value }]);
+}
+
+/** Makes the nodes of a database those of a topology. @throws EngineError invalid-argument, invalid-operation */
+export async function modifyCopies(
+  cluster: ClusterView,
+  state: ReplicaState,
+  wanted: readonly string[],
+): Promise<void> {
+  const { name, members } = state.registered;
+  const taken = members.filter((tag) => !wanted.includes(tag));
+  const added = wanted.filter((tag) => !members.includes(tag));
+  checkTopology(cluster.members(), name, wanted);
+  if (taken.length > 0) checkKept(cluster, state, taken);
+  for (const tag of added) await cluster.addCopy(name, tag);
+  for (const tag of taken) await cluster.removeCopy(name, tag);
+  const now = cluster.find(name);
+  if (now === undefined) throw databaseMissing(name);
+  const isInOrder = now.registered.members.every((tag, position) => wanted[position] === tag);
+  if (!isInOrder && added.length + taken.length === 0) await reorderCopies(cluster, now, wanted);
+}
+
+/** The nodes of a topology that is sent, each once. @throws EngineError invalid-format */
+export function tagsOfTopology(sent: JsonObject): string[] {
+  const lists = [sent["Members"], sent["Promotables"], sent["Rehabs"]];
+  return [...new Set(lists.flatMap(tagsIn))];
+}
+
+/** @throws EngineError invalid-argument */
+export function checkTopology(
+  nodes: readonly { readonly tag: string }[],
+  name: string,
+  wanted: readonly string[],
+): void {
+  if (wanted.length === 0) {
+    throw new EngineError(
+      "invalid-argument",
+      `The new topology of database ${name} has no nodes. To delete the database, use DELETE /admin/databases.`,
+    );
+  }
+  const unknown = wanted.find((tag) => !nodes.some((one) => one.tag === tag));
+  if (unknown === undefined) return;
+  throw new EngineError(
+    "invalid-argument",
+    `Failed to modify database ${name} topology, because we don't have node ${unknown} (which is in the new topology) in the cluster.`,
+  );
 }
 
 /** The node that is to look at the record of a database: null is this one. */
@@ -147,7 +277,7 @@ export function recordElsewhere(
   if (tag !== undefined && tag !== cluster.tag && !isForwarded(exchange)) return tag;
   throw new EngineError(
     "not-leader",
-    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes that have (${registered.members.join(", ")}) is heard at the moment.`,
+    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes that have (${registered.members.join(", ")}) is heard at the moment. If they are lost, and the database with them, it is deleted by DELETE /admin/databases with all of them in FromNodes.`,
   );
 }
 
@@ -250,23 +380,4 @@ async function listOf(
     if (error instanceof EngineError && error.code === "node-unreachable") return [];
     throw error;
   }
-}
-
-export interface PeerJson {
-  readonly status: number;
-  readonly json: JsonObject;
-}
-
-/** The record of a database changes where it is led. @returns the reply of another node; null: do it here */
-export async function askLeader(
-  exchange: Exchange,
-  server: ServerServices,
-  name: string,
-  body: JsonObject,
-): Promise<PeerJson | null> {
-  const tag = leaderElsewhere(exchange, server.cluster, name);
-  if (tag === null) return null;
-  const { method, target } = exchange;
-  const { status, body: text } = await askPeer(exchange, server, tag, { method, target, body });
-  return { status, json: text.length === 0 ? {} : (JSON.parse(text.toString()) as JsonObject) };
 }

@@ -6,7 +6,7 @@
 import { EngineError } from "../../engine/base/errors.ts";
 import { nodeTagPattern } from "../../engine/base/names.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
-import { isHeard, memberOf, ownState } from "../cluster/topology.ts";
+import { isHeard, lossBy, memberOf, ownState } from "../cluster/topology.ts";
 import { dateText, unzonedDateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -114,6 +114,16 @@ async function removeNode(exchange: Exchange, { server }: Context): Promise<void
       "invalid-operation",
       `Was requested to remove node=${tag} from the topology but it is not contained by the topology.`,
     );
+  }
+  for (const state of cluster.databases()) {
+    if (!state.registered.members.includes(tag)) continue;
+    const loss = lossBy(cluster, state, [tag]);
+    if (loss !== null) {
+      throw new EngineError(
+        "invalid-operation",
+        `${loss} Add a copy elsewhere with PUT /admin/databases/node, and wait until it is a Member; or delete the database.`,
+      );
+    }
   }
   await cluster.removeMember(tag);
   exchange.changedNames = [tag];

@@ -23,13 +23,12 @@ import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
 import {
-  askLeader,
   createElsewhere,
   deleteCopies,
+  isLost,
   listRows,
   membersOfNew,
   namesFor,
-  type PeerJson,
   recordElsewhere,
   tagsIn,
 } from "./cluster-databases.ts";
@@ -42,14 +41,22 @@ import {
   nodesTopology,
   recordNodes,
 } from "./database-nodes.ts";
-import { askPeer, leaderElsewhere, passOn, replyWith } from "./peer-calls.ts";
+import { askPeer, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
 export const databaseRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/databases", access: "valid-user", handle: getDatabases },
   { kind: "server", method: "GET", path: "/topology", access: "valid-user", handle: getTopology },
-  { kind: "server", method: "GET", path: admin, access: "operator", handle: getRecord },
+  {
+    kind: "server",
+    method: "GET",
+    path: admin,
+    access: "operator",
+    copies: "any",
+    about: "name",
+    handle: getRecord,
+  },
   {
     kind: "server",
     method: "PUT",
@@ -224,11 +231,6 @@ function replyMissing(exchange: Exchange, status: number, name: string): void {
 /** GET /admin/databases?name: the record */
 async function getRecord(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
-  const elsewhere = recordElsewhere(exchange, server, name);
-  if (elsewhere !== null) {
-    await passOn(exchange, server, elsewhere);
-    return;
-  }
   const database = await server.databases.find(name);
   if (database === undefined) replyMissing(exchange, 404, name);
   else exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
@@ -261,7 +263,7 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
   const made =
     expected === undefined
       ? await createDatabase(exchange, server, name, sent)
-      : await replaceDatabase(exchange, server, name, sent, Number(expected));
+      : await replaceDatabase(server, name, sent, Number(expected));
   if (made === null) return; // another node has replied
   const { database, index } = made;
   await server.backups.periodic.recordChanged(database);
@@ -301,17 +303,11 @@ async function createDatabase(
 }
 
 async function replaceDatabase(
-  exchange: Exchange,
   server: ServerServices,
   name: string,
   sent: JsonObject,
   expected: number,
-): Promise<Made | null> {
-  const leader = leaderElsewhere(exchange, server.cluster, name);
-  if (leader !== null) {
-    await passOn(exchange, server, leader, sent);
-    return null;
-  }
+): Promise<Made> {
   const index = await server.commandIndex.next();
   const database = await server.databases.find(name);
   if (database === undefined) throw databaseMissing(name);
@@ -386,7 +382,9 @@ async function deleteFromNodes(
   let index = -1;
   const pending = new Set<string>();
   for (const name of names) {
-    const elsewhere = recordElsewhere(exchange, server, name);
+    const from = tagsIn(body["FromNodes"]);
+    const lost = isLost(server.cluster, name, from);
+    const elsewhere = lost ? null : recordElsewhere(exchange, server, name);
     if (elsewhere !== null) {
       const { method, target } = exchange;
       const asked = { ...body, DatabaseNames: [name] };
@@ -405,7 +403,7 @@ async function deleteFromNodes(
       checkDeletable(database);
       if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
     }
-    const unconfirmed = await deleteCopies(server, name, tagsIn(body["FromNodes"]));
+    const unconfirmed = await deleteCopies(server, name, from);
     if (unconfirmed === null) continue;
     index = await server.commandIndex.next();
     for (const tag of unconfirmed) pending.add(tag);
@@ -444,11 +442,6 @@ async function setDisabled(
   }
   const rows: JsonObject[] = [];
   for (const name of names) {
-    const told = await askLeader(exchange, server, name, { DatabaseNames: [name] });
-    if (told !== null) {
-      rows.push(statusRow(name, told));
-      continue;
-    }
     const database = await server.databases.find(name);
     if (database === undefined) {
       rows.push({ Name: name, Success: false, Reason: "database not found" });
@@ -463,13 +456,6 @@ async function setDisabled(
     });
   }
   exchange.replyJson(200, { Status: rows });
-}
-
-/** The row of a database that another node has changed, or has not. */
-function statusRow(name: string, { status, json }: PeerJson): JsonObject {
-  const [row] = (json["Status"] ?? []) as JsonObject[];
-  if (status === 200 && row !== undefined) return row;
-  return { Name: name, Success: false, Reason: json["Message"] ?? `status ${status}` };
 }
 
 const lockModes: ReadonlySet<string> = new Set([
@@ -499,16 +485,9 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   }
   const databases: Database[] = [];
   for (const name of names) {
-    if (leaderElsewhere(exchange, server.cluster, name) !== null) continue;
     const database = await server.databases.find(name);
     if (database === undefined) throw databaseMissing(name);
     databases.push(database);
-  }
-  for (const name of names) {
-    const told = await askLeader(exchange, server, name, { DatabaseNames: [name], Mode: mode });
-    if (told === null || told.status < 300) continue;
-    exchange.replyJson(told.status, told.json);
-    return;
   }
   for (const database of databases) {
     await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });

@@ -6,10 +6,10 @@
  *   was passed on: it goes no further.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import type { ClusterView } from "../cluster/cluster-view.ts";
 import type { PeerReply } from "../cluster/peer-link.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import { addressHeader, callerHeader, forwardedHeader } from "../routing/arrivals.ts";
 import type { ServerServices } from "../routing/services.ts";
 
 /** Bytes of a reply that is kept here as a whole. */
@@ -24,7 +24,7 @@ export interface PeerAnswer {
 
 /** Was it passed on by another node, so that this one must answer it? */
 export function isForwarded(exchange: Exchange): boolean {
-  return exchange.header("x-jackdaw-forwarded") !== undefined;
+  return exchange.origin !== undefined;
 }
 
 /** Asks another node on behalf of the caller of `exchange`. @throws EngineError node-unreachable */
@@ -36,9 +36,12 @@ export async function askPeer(
 ): Promise<PeerAnswer> {
   const { cluster, peers } = server;
   if (cluster === undefined || peers === undefined) throw new Error("there are no other nodes");
+  const { identity } = exchange;
   const headers: Record<string, string> = {
-    "x-jackdaw-forwarded": cluster.tag,
-    "x-jackdaw-caller": exchange.identity.thumbprint,
+    [forwardedHeader]: cluster.tag,
+    [addressHeader]: exchange.remoteAddress,
+    // A node asks for itself.
+    ...(identity.isNode ? {} : { [callerHeader]: identity.thumbprint }),
   };
   for (const name of keptHeaders) {
     const value = exchange.header(name);
@@ -89,24 +92,4 @@ export async function passOn(
 export function replyWith(exchange: Exchange, { status, body }: PeerAnswer): void {
   if (body.length === 0) exchange.reply(status);
   else exchange.replyJson(status, body);
-}
-
-/**
- * The node that changes the record of a database: another one that leads it; null: this one, or there is no such database
- * in the cluster. @throws EngineError not-leader when nobody leads it now
- */
-export function leaderElsewhere(
-  exchange: Exchange,
-  cluster: ClusterView | undefined,
-  name: string,
-): string | null {
-  const state = cluster?.find(name);
-  if (cluster === undefined || state === undefined || state.leaderTag === cluster.tag) return null;
-  if (state.leaderTag === null || isForwarded(exchange)) {
-    throw new EngineError(
-      "not-leader",
-      `No node leads the database '${state.registered.name}' at the moment. Try again: another one is about to.`,
-    );
-  }
-  return state.leaderTag;
 }

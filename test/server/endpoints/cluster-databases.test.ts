@@ -189,7 +189,7 @@ describe("the record of a database", () => {
     const forwarded = { "x-jackdaw-forwarded": "C" };
     const refused = await client.send("GET /admin/databases?name=far", undefined, forwarded);
     expect(refused.status).toBe(503);
-    expect(refused.text).toContain("Node A has no copy of the database 'far'");
+    expect(cluster.sent).toHaveLength(1);
   });
 
   test("is replaced by the node that leads", async () => {
@@ -201,7 +201,7 @@ describe("the record of a database", () => {
     expect(cluster.headers[0]).toMatchObject({ etag: '"5"' });
   });
 
-  test("is disabled, enabled and locked by the node that leads; 503 when none does", async () => {
+  test("is disabled, enabled and locked by the node that leads", async () => {
     await cluster.transfer("db", "B");
     cluster.answer = ({ target }) =>
       target.endsWith("set-lock")
@@ -217,14 +217,8 @@ describe("the record of a database", () => {
     const lock = { DatabaseNames: ["db"], Mode: "PreventDeletesError" };
     expect((await client.send("POST /admin/databases/set-lock", lock)).status).toBe(204);
     expect(cluster.sent.map(({ what, body }) => `${what} ${body}`)).toEqual([
-      'POST /admin/databases/disable {"DatabaseNames":["db"]}',
-      'POST /admin/databases/set-lock {"DatabaseNames":["db"],"Mode":"PreventDeletesError"}',
-    ]);
-    cluster.states.set("db", { ...(cluster.find("db") as ReplicaState), leaderTag: null });
-    const refused = await client.send("POST /admin/databases/set-lock", lock);
-    expect([refused.status, (refused.json as Json)["Type"]]).toEqual([
-      503,
-      "Raven.Client.Exceptions.Cluster.NoLeaderException",
+      'POST /admin/databases/disable?name=db {"DatabaseNames":["db"]}',
+      'POST /admin/databases/set-lock?name=db {"DatabaseNames":["db"],"Mode":"PreventDeletesError"}',
     ]);
   });
 });
@@ -303,6 +297,17 @@ describe("deleting", () => {
     expect(cluster.calls).toEqual(["removeCopy db B", "deleteDatabase db"]);
   });
 
+  test("of a database whose nodes are all lost needs their names", async () => {
+    cluster.register("lost", ["B", "C"]);
+    for (const tag of ["B", "C"]) cluster.hear(tag, {}, 60_000);
+    cluster.states.set("lost", { ...(cluster.find("lost") as ReplicaState), leaderTag: null });
+    const refused = await remove({ DatabaseNames: ["lost"], FromNodes: ["B"] });
+    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("FromNodes")]);
+    const { json } = await remove({ DatabaseNames: ["lost"], FromNodes: ["B", "C"] });
+    expect(json).toEqual({ RaftCommandIndex: expect.any(Number), PendingDeletes: ["B", "C"] });
+    expect(cluster.calls).toEqual(["deleteDatabase lost"]);
+  });
+
   test("obeys the lock of the record, which another node may have", async () => {
     const lock = { DatabaseNames: ["db"], Mode: "PreventDeletesError" };
     await client.send("POST /admin/databases/set-lock", lock);
@@ -317,5 +322,118 @@ describe("deleting", () => {
     cluster.answer = () => ({ status: 400, json: { Type: "Locked" } });
     expect((await remove({ DatabaseNames: ["far"] })).json).toEqual({ Type: "Locked" });
     expect(cluster.calls).toEqual([]);
+  });
+});
+
+describe("the copies of a database", () => {
+  const addTo = (query: string) => client.send(`PUT /admin/databases/node?${query}`);
+
+  test("are added on a given node, or on one that has the fewest", async () => {
+    cluster.register("small", ["A"]);
+    cluster.register("other", ["B"]);
+    expect((await addTo("name=small")).status).toBe(400); // this server has no files of it
+    cluster.calls.length = 0;
+    await client.send("PUT /admin/databases?name=mine&replicationFactor=1", {
+      DatabaseName: "mine",
+      Topology: { Members: ["A"] },
+    });
+    const added = await addTo("name=mine&node=B");
+    expect(added.json).toMatchObject({
+      Name: "mine",
+      Topology: { ReplicationFactor: 2, Members: ["A", "B"] },
+      NodesAddedTo: ["http://b.example:8080"],
+    });
+    expect((await addTo("name=mine")).json).toMatchObject({
+      NodesAddedTo: ["http://c.example:8080"],
+    });
+    expect((await addTo("name=mine")).text).toContain("already exists on all the nodes");
+    expect((await addTo("name=mine&node=B")).text).toContain("already part of it");
+    expect((await addTo("name=mine&node=Q")).text).toContain("is not part of the cluster");
+  });
+
+  test("are not taken away when what was written could be lost", async () => {
+    cluster.hear("B", {});
+    cluster.hear("C", {}, 60_000);
+    const refused = await client.send("DELETE /admin/databases", {
+      DatabaseNames: ["db"],
+      FromNodes: ["A"],
+    });
+    expect([refused.status, refused.text]).toEqual([
+      400,
+      expect.stringContaining("Without A, the database 'db' would have no copy that is up to date"),
+    ]);
+    expect(cluster.calls).toEqual([]);
+  });
+
+  test("are reordered: the first leads, clients try the others in that order", async () => {
+    const reorder = (order: unknown) =>
+      client.send("POST /admin/databases/reorder?name=db", { MembersOrder: order });
+    expect((await reorder(["C", "A", "B"])).status).toBe(204);
+    expect(cluster.calls).toEqual(["transfer db C", "change cluster/databases/db"]);
+    const topology = (await client.json("GET /topology?name=db")) as { Nodes: Json[] };
+    expect(topology.Nodes.map((node) => node["ClusterTag"])).toEqual(["C", "A", "B"]);
+    for (const wrong of [["A", "B"], ["A", "B", "B"], ["A", "B", "Q"], [], undefined]) {
+      expect((await reorder(wrong)).text).toContain("The reordered list doesn't correspond");
+    }
+  });
+
+  test("are those of a topology that is sent; two who change it at the same time: 409 for one", async () => {
+    const modify = (body: object) =>
+      client.send("POST /admin/databases/topology/modify?name=db", body);
+    const done = await modify({ Members: ["A", "B"], ReplicationFactor: 2 });
+    expect([done.status, done.json]).toEqual([200, { RaftCommandIndex: expect.any(Number) }]);
+    await modify({ Members: ["A"], Promotables: ["B"], Rehabs: ["C"] });
+    expect(cluster.calls).toEqual(["removeCopy db C", "addCopy db C"]);
+    expect((await modify({ Members: [] })).text).toContain("has no nodes");
+    expect((await modify({ Members: ["Q"] })).text).toContain("we don't have node Q");
+    expect((await modify({ Members: "A" })).text).toContain("a list of tags");
+    cluster.change = () => {
+      throw new EngineError("concurrency", "The value is not the expected one.");
+    };
+    const reorder = { MembersOrder: ["A", "C", "B"] };
+    expect((await client.send("POST /admin/databases/reorder?name=db", reorder)).status).toBe(409);
+  });
+
+  test("are not moved by themselves", async () => {
+    const distribute = (query: string) =>
+      client.send(`POST /admin/databases/dynamic-node-distribution?name=db${query}`);
+    expect((await distribute("&enabled=false")).status).toBe(204);
+    expect((await distribute("&enable=false")).status).toBe(204);
+    expect((await distribute("&enabled=true")).text).toContain("until somebody moves them");
+    expect((await distribute("")).text).toContain("Query string enable is mandatory");
+  });
+});
+
+describe("waiting for replication", () => {
+  const write = (query: string) =>
+    client.send(`POST bulk_docs?waitForReplicasTimeout=00:00:01${query}`, {
+      Commands: [{ Type: "PUT", Id: "a/1", Document: {} }],
+    });
+
+  test("waits for so many other nodes, or for a majority of all", async () => {
+    cluster.copies = 2;
+    expect((await write("&numberOfReplicasToWaitFor=2")).status).toBe(201);
+    expect((await write("&numberOfReplicasToWaitFor=majority")).status).toBe(201);
+    expect((await write("")).status).toBe(201);
+    expect(cluster.calls).toEqual([
+      "waitForCopies db 2 1000",
+      "waitForCopies db 1 1000",
+      "waitForCopies db 1 1000",
+    ]);
+  });
+
+  test("fails when too few have it in time, or there are too few nodes, unless that is no error", async () => {
+    cluster.copies = 1;
+    const late = await write("&numberOfReplicasToWaitFor=2");
+    expect([late.status, late.text]).toEqual([
+      408,
+      expect.stringContaining(
+        "was replicated to 2 servers in 00:00:01.0000000. So far, it only replicated to 1",
+      ),
+    ]);
+    cluster.copies = 2;
+    expect((await write("&numberOfReplicasToWaitFor=3")).status).toBe(408);
+    const quiet = "&numberOfReplicasToWaitFor=3&throwOnTimeoutInWaitForReplicas=false";
+    expect((await write(quiet)).status).toBe(201);
   });
 });

@@ -56,7 +56,7 @@ const specification: Readonly<Record<Access, string>> = {
   "cluster-admin": `
     GET POST /admin/configuration/settings
     GET /admin/certificates/mode
-    POST /admin/cluster/demote
+    POST /admin/cluster/demote /admin/cluster/promote
     PUT DELETE /admin/cluster/node
     GET DELETE /cluster/copies/*
     POST /admin/console /admin/certificates/replace-cluster-cert`,
