@@ -9,6 +9,7 @@
  *     await engine.close();
  */
 import { Databases } from "./api/databases.ts";
+import { SharedValues } from "./api/shared-values.ts";
 import { SystemValues } from "./api/system-values.ts";
 import type { Environment } from "./base/environment.ts";
 import { type FolderOptions, openFolder } from "./database/open-folder.ts";
@@ -20,6 +21,8 @@ export type EngineOptions = FolderOptions;
 export interface Engine {
   readonly databases: Databases;
   readonly values: SystemValues;
+  /** What all nodes of the cluster share; null: this is a single node. */
+  readonly shared: SharedValues | null;
   /** The server's own operations. Read this property for each use: when its database has stopped, it is replaced. */
   readonly operations: Operations;
   readonly environment: Environment;
@@ -40,6 +43,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   return {
     databases: new Databases(folder.databases),
     values: new SystemValues(() => folder.system),
+    shared: folder.cluster === null ? null : new SharedValues(folder.cluster),
     get operations() {
       return folder.system.operations;
     },
@@ -149,6 +153,7 @@ export {
   SetOperations,
   type WatchedPatch,
 } from "./api/set-operations.ts";
+export { SharedValues } from "./api/shared-values.ts";
 export { type LogPoint, type Shipment, type ShippedFile, Shipping } from "./api/shipping.ts";
 export {
   type BackupMark,
@@ -186,13 +191,15 @@ export {
   type WorkerInfo,
   type WorkerOptions,
 } from "./api/subscriptions.ts";
-export { SystemValues } from "./api/system-values.ts";
+export { type ExpectedChange, SystemValues } from "./api/system-values.ts";
 export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export { checkNodeTag, nodeTagDefault } from "./base/names.ts";
 export { bytesToCheck, type CheckedDatabase, checkDatabase } from "./database/check-database.ts";
+export type { ReplicationOptions } from "./database/database-replication.ts";
 export type { MonitoredFigures } from "./database/monitored-figures.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
+export type { FolderReplication } from "./database/open-folder.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
 export { ChangeOrigin } from "./documents/change-origin.ts";
 export {

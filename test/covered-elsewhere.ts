@@ -58,8 +58,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/engine/database/database-replication.test.ts": [
-    "engine/api/replication.ts","engine/database/incoming-contents.ts"],
+  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",

@@ -96,6 +96,11 @@ export class Databases {
     return { database: Database.of(made), restored, etag, missingContents };
   }
 
+  /** Makes a copy of a database that other nodes have, or will have; see `DatabaseCatalog.createCopy`. */
+  async createCopy(name: string): Promise<Database> {
+    return Database.of(await this.#catalog.createCopy(name));
+  }
+
   /** Deletes a database with all its files. @returns false when it does not exist. */
   delete(name: string): Promise<boolean> {
     return this.#catalog.delete(name);

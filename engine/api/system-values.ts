@@ -1,7 +1,20 @@
-/** The durable values of the server itself, by key: certificates, identity, settings. */
+/** Durable values by key: of the server itself (certificates, identity, settings), or of all nodes of a cluster. */
+import { EngineError } from "../base/errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { DiskWrite } from "../log/disk-writes.ts";
 import type { LogFigures } from "../store/store.ts";
+
+export interface ExpectedChange {
+  readonly key: string;
+  /** A value of JSON that must be there; null: there must be none; undefined: anything may be. */
+  readonly expected?: unknown;
+  /** Null: the key is removed. */
+  readonly value: unknown;
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value ?? null);
+}
 
 export class SystemValues {
   /** The database that has them: another one after it has stopped. */
@@ -27,6 +40,26 @@ export class SystemValues {
 
   delete(key: string): Promise<void> {
     return this.#change(key, undefined);
+  }
+
+  /**
+   * Makes several changes, or none of them, each where what it expects is there. Durable when it resolves.
+   * @throws EngineError concurrency
+   */
+  async change(changes: readonly ExpectedChange[]): Promise<void> {
+    await this.#database().write((transaction) => {
+      const { values } = transaction.keyspaces;
+      for (const { key, expected } of changes) {
+        if (expected === undefined) continue;
+        const found = transaction.entry(values, key);
+        if (textOf(found) !== textOf(expected)) {
+          throw new EngineError("concurrency", `The value '${key}' is not the expected one.`);
+        }
+      }
+      for (const { key, value } of changes) {
+        transaction.putEntry(values, key, value ?? undefined);
+      }
+    });
   }
 
   /** The newest writes to its files after number `after`, oldest first; none of one in memory. */

@@ -17,6 +17,7 @@
  *   that, and opens it again.
  */
 
+import { assert } from "../base/assert.ts";
 import { checkDatabaseName } from "../base/database-name.ts";
 import type { Environment, ReportEvent, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -175,10 +176,14 @@ export class DatabaseCatalog {
    * @throws EngineError database-name-invalid, database-exists
    */
   async create(name: string, record: NewRecord, found?: FoundFiles): Promise<OpenDatabase> {
-    checkDatabaseName(name);
     if (found !== undefined && this.#folder === null) {
       throw new EngineError("not-supported", "Databases in memory cannot be made of files.");
     }
+    return await this.#create(name, () => this.#make(name, record, found));
+  }
+
+  async #create(name: string, make: () => Promise<OpenDatabase>): Promise<OpenDatabase> {
+    checkDatabaseName(name);
     const key = name.toLowerCase();
     for (;;) {
       this.#assertOpen();
@@ -193,13 +198,22 @@ export class DatabaseCatalog {
     this.#slots.set(key, slot);
     return await this.#inTurn(slot, async () => {
       try {
-        slot.database = this.#kept(slot, await this.#make(name, record, found));
+        slot.database = this.#kept(slot, await make());
         return slot.database;
       } catch (error) {
         this.#forget(slot);
         throw error;
       }
     });
+  }
+
+  /**
+   * Makes a copy of a database that other nodes have, or will have: empty, with what `DatabaseOptions.replicate` says of
+   * this name. What is in it comes from the stream. Durable when it resolves.
+   * @throws EngineError database-name-invalid, database-exists
+   */
+  createCopy(name: string): Promise<OpenDatabase> {
+    return this.#create(name, () => this.#makeCopy(name));
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */
@@ -422,18 +436,48 @@ export class DatabaseCatalog {
       await database.changeSettings(change);
       return database;
     }
+    return await this.#makeFolder(folder, name, async (making) => {
+      await found?.write(this.#environment, making);
+      const database = await OpenDatabase.open(this.#environment, name, making, this.#options);
+      try {
+        await found?.opened(database);
+        await database.changeSettings(change);
+      } catch (error) {
+        await database.abandon().catch(() => undefined);
+        throw error;
+      }
+      await database.close();
+    });
+  }
+
+  async #makeCopy(name: string): Promise<OpenDatabase> {
+    const folder = this.#folder;
+    const identity = this.#options.replicate?.(name)?.identity;
+    assert(identity !== undefined, "a copy is of a database that is replicated");
+    if (folder === null) {
+      return await OpenDatabase.open(this.#environment, name, null, this.#options);
+    }
+    return await this.#makeFolder(folder, name, async (making) => {
+      const { replicate: _, ...options } = this.#options;
+      const log = { ...options.log, databaseId: Buffer.from(identity.databaseId, "hex") };
+      // Nothing is written to it: all that a copy has comes from the stream.
+      const empty = await OpenDatabase.open(this.#environment, name, making, { ...options, log });
+      await empty.abandon();
+    });
+  }
+
+  /** Makes the folder of a database by `make`, and opens it. */
+  async #makeFolder(
+    folder: string,
+    name: string,
+    make: (making: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
     const { files } = this.#environment;
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
-    let database: OpenDatabase | null = null;
     try {
-      await found?.write(this.#environment, making);
-      database = await OpenDatabase.open(this.#environment, name, making, this.#options);
-      await found?.opened(database);
-      await database.changeSettings(change);
-      await database.close();
+      await make(making);
       await files.rename(making, `${folder}/${name}`);
     } catch (error) {
-      await database?.abandon().catch(() => undefined);
       await files.removeTree(making).catch(() => undefined);
       throw error;
     }

@@ -51,6 +51,10 @@ export interface ReplicationWatcher {
 }
 
 export interface ReplicationOptions {
+  /** Of the database, which all copies share: 32 hexadecimal digits. */
+  readonly databaseId: string;
+  /** The node tag in change vectors, which all copies share. */
+  readonly originTag: string;
   readonly stream: ReplicatedStream;
   readonly generation: number;
   /** Of this node. */
@@ -126,6 +130,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#environment = environment;
   }
 
+  /** What all copies of the database share. */
+  get identity(): Pick<ReplicationOptions, "databaseId" | "originTag"> {
+    return this.#options;
+  }
+
   /** Begins to follow. Once, when the database has been opened with this as the carrier of its log. */
   attach(database: OpenDatabase): void {
     assert(this.#database === null, "a replication is of one opening of a database");
@@ -136,10 +145,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     const { replication } = database.state.keyspaces;
     const mark = replication.get(replicationMarkKey) ?? null;
     this.#appended = mark;
-    const { generation, tag, standAfterMs, isSeed } = this.#options;
+    const { databaseId, generation, tag, standAfterMs, isSeed } = this.#options;
     this.#replica = new Replica(
       {
-        databaseId: database.databaseId.toString("hex"),
+        databaseId,
         generation,
         tag,
         incarnation: this.#environment.random(8).toString("hex"),

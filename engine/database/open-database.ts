@@ -46,6 +46,19 @@ export interface DatabaseOptions extends StoreOptions {
   readonly replicate?: (name: string) => DatabaseReplication | null;
 }
 
+function replicatedOptions(
+  options: DatabaseOptions,
+  replication: DatabaseReplication,
+): DatabaseOptions {
+  const { databaseId, originTag } = replication.identity;
+  const log = {
+    ...options.log,
+    carrier: replication,
+    databaseId: Buffer.from(databaseId, "hex"),
+  };
+  return { ...options, nodeTag: originTag, log };
+}
+
 const expirationOptions: DueDocumentsOptions = {
   key: "@expires",
   settingsKey: "Expiration",
@@ -137,8 +150,7 @@ export class OpenDatabase extends Store {
     // The log notifies nobody before the first write, and by then the database exists.
     let database: OpenDatabase | null = null;
     const replication = options.replicate?.(name) ?? null;
-    const log = replication === null ? options.log : { ...options.log, carrier: replication };
-    const all = log === undefined ? options : { ...options, log };
+    const all = replication === null ? options : replicatedOptions(options, replication);
     const parts = await openParts(environment, name, folder, all, {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
@@ -146,6 +158,14 @@ export class OpenDatabase extends Store {
       stopped: (error) => database?.stopped(error),
     });
     database = new OpenDatabase(parts, options, replication);
+    const found = database.databaseId.toString("hex");
+    if (replication !== null && replication.identity.databaseId !== found) {
+      await database.abandon();
+      throw new EngineError(
+        "database-damaged",
+        `The files of database '${name}' on this node are of the database ${found}, not of ${replication.identity.databaseId}, of which they should be a copy.`,
+      );
+    }
     replication?.attach(database);
     return database;
   }

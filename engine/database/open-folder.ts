@@ -6,6 +6,7 @@ import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import { nodeEnvironment } from "../platform/node-environment.ts";
 import { DatabaseCatalog, type IdleOptions } from "./database-catalog.ts";
+import { DatabaseReplication, type ReplicationOptions } from "./database-replication.ts";
 import type { DatabaseOptions, OpenDatabase } from "./open-database.ts";
 import { SystemDatabase } from "./system-database.ts";
 
@@ -22,6 +23,16 @@ export interface FolderOptions {
    * before each use.
    */
   readonly idle?: IdleOptions;
+  /** Left out: every database has one copy only. */
+  readonly replication?: FolderReplication | undefined;
+}
+
+/** Which databases are copies of those of other nodes. Asked at each opening of a database. */
+export interface FolderReplication {
+  /** Null: there is only one copy. */
+  of(name: string): ReplicationOptions | null;
+  /** Of the database that all nodes of the cluster share: its own values. */
+  readonly cluster: ReplicationOptions;
 }
 
 /** The databases of one data folder, and the durable values of the server itself. */
@@ -32,6 +43,8 @@ export interface OpenFolder {
    * each use: when it has stopped, it is replaced.
    */
   readonly system: OpenDatabase;
+  /** The database of the cluster's values, and nothing else; null: there is no cluster. It is opened on first use. */
+  readonly cluster: DatabaseCatalog | null;
   readonly environment: Environment;
   /**
    * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
@@ -64,30 +77,51 @@ async function openContents(
   environment: Environment,
   folder: string | null,
   lock: DirectoryLock | null,
-  { database, report, idle }: FolderOptions,
+  { database, report, idle, replication }: FolderOptions,
 ): Promise<OpenFolder> {
   const options = report === undefined ? database : { ...database, report };
   const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
+  const replicated = (of: (name: string) => ReplicationOptions | null): DatabaseOptions => ({
+    ...options,
+    replicate: (name) => {
+      const found = of(name);
+      if (found === null) return null;
+      return new DatabaseReplication(found, { ...environment, report: report ?? ignore });
+    },
+  });
   const system = await SystemDatabase.open(environment, inside(systemDatabaseName), options);
+  const catalogs: DatabaseCatalog[] = [];
+  const close = async () => {
+    try {
+      for (const catalog of catalogs) await catalog.close();
+    } finally {
+      await system.close();
+    }
+  };
   try {
-    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options, idle);
+    const own = replication === undefined ? options : replicated((name) => replication.of(name));
+    const databases = await DatabaseCatalog.open(environment, inside("Databases"), own, idle);
+    catalogs.push(databases);
+    let cluster: DatabaseCatalog | null = null;
+    if (replication !== undefined) {
+      const shared = replicated(() => replication.cluster);
+      cluster = await DatabaseCatalog.open(environment, inside("Cluster"), shared);
+      catalogs.push(cluster);
+    }
     return {
       databases,
       get system() {
         return system.current;
       },
+      cluster,
       environment,
       lost: new Promise((resolve) => lock?.onLost(resolve)),
-      close: async () => {
-        try {
-          await databases.close();
-        } finally {
-          await system.close().finally(() => lock?.release());
-        }
-      },
+      close: () => close().finally(() => lock?.release()),
     };
   } catch (error) {
-    await system.close();
+    await close();
     throw error;
   }
 }
+
+function ignore(): void {}

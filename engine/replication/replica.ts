@@ -424,12 +424,23 @@ export class Replica implements ReplicaInputs {
       }
       return;
     }
-    if (!isLeader) return;
+    if (!isLeader) {
+      if (tag === this.#leaderTag && epoch >= this.#chain.epoch) this.#succeed(role);
+      return;
+    }
     this.#postpone(1);
     if (this.#claim?.type === frameTypes.epoch) this.#withdraw();
     if (this.#leaderTag === tag || this.#isFenced) return;
     this.#leaderTag = tag;
     this.#announce();
+  }
+
+  /** The node that led says that it does so no more: nobody need wait until it is missed. */
+  #succeed(role: ReplicaRole): void {
+    if (role !== "follower" && role !== "stopped") return;
+    const { standAfterMs } = this.#options;
+    // Not all at once, and not before one that was slower to hear of it.
+    this.#standAt = Math.min(this.#standAt, this.#now + standAfterMs / 8);
   }
 
   /** Leaves it to others for so many times of its own patience. */
@@ -492,7 +503,11 @@ export class Replica implements ReplicaInputs {
   /** Its claim is in the chain. */
   #claimed(frame: Frame, before: Checkpoint): void {
     this.#dropClaim();
-    if (frame.type === frameTypes.genesis) return;
+    if (frame.type === frameTypes.genesis) {
+      // There is nobody yet to leave it to.
+      this.#standAt = this.#now;
+      return;
+    }
     this.#leaderTag = this.#options.tag;
     this.#progressAt = this.#now;
     this.#verifiedAt = this.#now;

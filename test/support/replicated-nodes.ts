@@ -65,6 +65,8 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     const replicate = () =>
       new DatabaseReplication(
         {
+          databaseId: databaseId.toString("hex"),
+          originTag: "A",
           stream: this.way,
           generation: 1,
           tag: this.tag,
@@ -74,7 +76,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
         },
         { ...environment, report: (text) => void this.told.push(text) },
       );
-    const options = { replicate, nodeTag: "A", log: { databaseId } };
+    const options = { replicate };
     const database = await OpenDatabase.open(environment, "shop", this.folder, options);
     database.whenStopped = () => {
       this.#turn = this.#turn.then(() => this.#openAgain(database));
