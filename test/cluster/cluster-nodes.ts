@@ -43,8 +43,8 @@ export interface ClusterOptions {
   /** 3 */
   readonly count?: number;
   readonly isSecured?: boolean;
-  /** `child`: each node starts its own server of NATS, and there are no links between these to cut. */
-  readonly nats?: "own" | "child";
+  /** `child`: each node starts its own server of NATS, and there are no links between these to cut; `none`: a single node. */
+  readonly nats?: "own" | "child" | "none";
   /** Shall the clock of each node be able to jump? */
   readonly hasClocks?: boolean;
   /** Shall the last node have a disk that can be filled? */
@@ -120,7 +120,8 @@ export class ClusterNodes {
     const [http = [], tcp = [], routes = [], clients = [], monitoring = []] = [0, 1, 2, 3, 4].map(
       portsOf,
     );
-    const isOwn = options.nats !== "child";
+    const kind = options.nats ?? "own";
+    const isOwn = kind === "own";
     const routeProxies = new Map<string, CuttingProxy>();
     const natsProxies: CuttingProxy[] = [];
     if (isOwn) {
@@ -165,19 +166,7 @@ export class ClusterNodes {
         ...(certificates === null
           ? ["--Security.UnsecuredAccessAllowed=Local"]
           : certificates.flags(at)),
-        ...(isOwn
-          ? [
-              `--Cluster.Nats.Url=${natsProxies.map(({ address }) => `nats://${address}`).join(",")}`,
-              `--Cluster.Nats.User=${users.user}`,
-              `--Cluster.Nats.Password=${users.password}`,
-              `--Cluster.Nats.SystemUser=${users.systemUser}`,
-              `--Cluster.Nats.SystemPassword=${users.systemPassword}`,
-            ]
-          : [
-              `--Cluster.Routes=${routes.map((route) => `127.0.0.1:${route}`).join(",")}`,
-              `--Cluster.Nats.Route=127.0.0.1:${routes[at]}`,
-              `--Cluster.Nats.Path=${natsServerPath()}`,
-            ]),
+        ...natsFlags(kind, at, natsProxies, routes),
         ...(options.flags ?? []),
       ];
       const clockPath = join(folder, `clock-${tag}`);
@@ -505,4 +494,27 @@ function natsNode(options: {
   configurations.set(child, JSON.stringify(configuration));
   restoreConfiguration(child, folder);
   return { at, child, folder, storeFolder };
+}
+
+function natsFlags(
+  kind: NonNullable<ClusterOptions["nats"]>,
+  at: number,
+  proxies: readonly CuttingProxy[],
+  routes: readonly number[],
+): string[] {
+  if (kind === "none") return [];
+  if (kind === "own") {
+    return [
+      `--Cluster.Nats.Url=${proxies.map(({ address }) => `nats://${address}`).join(",")}`,
+      `--Cluster.Nats.User=${users.user}`,
+      `--Cluster.Nats.Password=${users.password}`,
+      `--Cluster.Nats.SystemUser=${users.systemUser}`,
+      `--Cluster.Nats.SystemPassword=${users.systemPassword}`,
+    ];
+  }
+  return [
+    `--Cluster.Routes=${routes.map((route) => `127.0.0.1:${route}`).join(",")}`,
+    `--Cluster.Nats.Route=127.0.0.1:${routes[at]}`,
+    `--Cluster.Nats.Path=${natsServerPath()}`,
+  ];
 }
