@@ -8,6 +8,7 @@ import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
+import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
@@ -50,6 +51,7 @@ export const routes: readonly Route[] = [
   ...welcomeRoutes,
   ...serverInfoRoutes,
   ...serverConfigurationRoutes,
+  ...clusterValueRoutes,
   ...certificateRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
