@@ -80,6 +80,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/cluster-directory.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
+    "server/cluster/copy-repairs.ts",
     "server/cluster/lazy-stream.ts",
     "server/cluster/local-copies.ts",
     "server/cluster/node-status.ts",

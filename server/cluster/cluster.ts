@@ -36,6 +36,8 @@ import type {
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
+import { CopyRepairs } from "./copy-repairs.ts";
+import { copySources } from "./copy-sources.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
@@ -95,6 +97,7 @@ export class Cluster implements ClusterView {
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
   readonly #sightings = new Sightings();
+  readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
     change: (changes) => this.changeHere(changes),
     removeStream: (id, generation) =>
@@ -126,6 +129,15 @@ export class Cluster implements ClusterView {
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
       watcher: (copy) => this.#watcherOf(copy.name, copy.id),
+      fetchContent: (id, name) => this.#repairs.content(id, name),
+    });
+    this.#repairs = new CopyRepairs({
+      tag: options.tag,
+      log: options.log,
+      databases: () => this.#opened.databases,
+      shared: () => this.#opened.shared,
+      sharedId: sharedValuesId,
+      sources: (id) => this.#sourcesOf(id),
     });
   }
 
@@ -166,6 +178,7 @@ export class Cluster implements ClusterView {
   serve(service: ClusterService): void {
     this.#service = service;
     this.#opened.changes.peers = service.peers;
+    this.#repairs.start(service.peers);
     this.#heartbeats = this.#opened.nats.heartbeats(
       () => this.#status(),
       (tag, status) => this.#heard(tag, status),
@@ -178,6 +191,7 @@ export class Cluster implements ClusterView {
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#repairs.stop();
     while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
   }
 
@@ -455,10 +469,27 @@ export class Cluster implements ClusterView {
 
   /** The copy of this node of the database of that id; undefined: it has none that is open. */
   openedById(id: string): Database | undefined {
-    for (const registered of this.#known.databases.values()) {
-      if (registered.id === id) return this.#copies.opened(registered.name);
+    if (id === sharedValuesId) return this.#opened.shared.database;
+    const registered = this.#registeredOf(id);
+    return registered === undefined ? undefined : this.#copies.opened(registered.name);
+  }
+
+  #registeredOf(id: string): ClusterDatabase | undefined {
+    return [...this.#known.databases.values()].find((one) => one.id === id);
+  }
+
+  /** Nodes of which a copy can be taken; of the shared values, all that are heard. */
+  #sourcesOf(id: string): readonly string[] {
+    if (id === sharedValuesId) {
+      const members = [
+        ...this.#known.members.keys(),
+        ...this.#sightings.present().map((one) => one.tag),
+      ];
+      return copySources(this, { id, members: [...new Set(members)] }, this.leaderTag);
     }
-    return undefined;
+    const registered = this.#registeredOf(id);
+    if (registered === undefined) return [];
+    return copySources(this, registered, this.#stateOf(registered).leaderTag);
   }
 
   #stateOf(registered: ClusterDatabase): ReplicaState {
@@ -602,6 +633,7 @@ export class Cluster implements ClusterView {
       },
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
+        this.#repairs.need({ name, id });
         this.#changed();
       },
       blocked: (reason) => {

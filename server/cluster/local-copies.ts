@@ -39,6 +39,8 @@ export interface LocalCopiesOptions {
   /** The stream of a database; `mayMake`: it is made when it is not there. */
   readonly stream: (id: string, generation: number, mayMake: boolean) => ReplicatedStream;
   readonly watcher: (copy: { readonly name: string; readonly id: string }) => ReplicationWatcher;
+  /** Gets a content of an attachment from another node, by its name. */
+  readonly fetchContent: (id: string, name: string) => Promise<AsyncIterable<Buffer> | null>;
 }
 
 export class LocalCopies {
@@ -56,7 +58,7 @@ export class LocalCopies {
   replicationOf(name: string): ReplicationOptions | null {
     const copy = this.#noted(name);
     if (copy === null) return null;
-    const { tag, standAfterMs, stream, watcher } = this.#options;
+    const { tag, standAfterMs, stream, watcher, fetchContent } = this.#options;
     return {
       databaseId: copy.id,
       originTag: copy.originTag,
@@ -66,6 +68,7 @@ export class LocalCopies {
       standAfterMs,
       isSeed: copy.isSeed,
       watcher: watcher(copy),
+      fetchContent: (content) => fetchContent(copy.id, content),
     };
   }
 

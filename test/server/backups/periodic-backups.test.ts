@@ -39,7 +39,7 @@ function clock(hour: number, minute = 0, day = 2): number {
 }
 
 /** Does another node of the cluster make the backups? */
-let elsewhere = false;
+const elsewhere = false;
 
 function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBackups {
   const { databases, values, commandIndex } = server.running.services;

@@ -118,12 +118,10 @@ describe("of whichever node", () => {
   test("a database is disabled and enabled", async () => {
     const [one] = followers as [string];
     const change = (what: string) =>
-      nodes
-        .at(one)
-        .request(`/admin/databases/${what}`, {
-          method: "POST",
-          ...json({ DatabaseNames: ["shop"] }),
-        });
+      nodes.at(one).request(`/admin/databases/${what}`, {
+        method: "POST",
+        ...json({ DatabaseNames: ["shop"] }),
+      });
     expect((await change("disable")).json).toMatchObject({
       Status: [{ Success: true, Disabled: true }],
     });
