@@ -130,7 +130,7 @@ async function serve(
   const monitoring = makeMonitoring({
     ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
-    view: () => clustered?.cluster,
+    view: () => services.cluster,
   });
   const services: ServerServices = {
     config,
