@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   const server = await startServer({
     config,
     routes,
-    openStorage: (known) => openStorage(known, log.report),
+    openStorage: (known, replication) => openStorage(known, log.report, replication),
     log,
     logError: log.logError,
     certificateReports,

@@ -37,6 +37,12 @@ export class Databases {
     return this.#catalog.opened().map((database) => Database.of(database));
   }
 
+  /** The database of that name if it is open now; this does not keep it open. */
+  peek(name: string): Database | undefined {
+    const found = this.#catalog.peek(name);
+    return found === undefined ? undefined : Database.of(found);
+  }
+
   /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
   troubles(): Map<string, Error> {
     return this.#catalog.troubles();

@@ -36,6 +36,11 @@ export class Replication {
     this.#replication.heard(heartbeat);
   }
 
+  /** Tries to lead in place of the node that does, whose open writes then fail as not written. */
+  stand(): void {
+    this.#replication.stand();
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#replication.resign();

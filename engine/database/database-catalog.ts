@@ -146,6 +146,11 @@ export class DatabaseCatalog {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
   }
 
+  /** The database of that name if it is open now; this does not keep it open. */
+  peek(name: string): OpenDatabase | undefined {
+    return this.#slots.get(name.toLowerCase())?.database;
+  }
+
   /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
   troubles(): Map<string, Error> {
     const found = new Map<string, Error>();

@@ -203,6 +203,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#present?.heard(heartbeat);
   }
 
+  /** Tries to lead in place of the node that does. */
+  stand(): void {
+    this.#present?.stand();
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#present?.resign();

@@ -137,6 +137,8 @@ export interface ReplicaInputs {
   heard(heartbeat: Heartbeat): void;
   /** @returns the token by which it is settled; null: this node does not lead. */
   propose(proposal: Proposal): number | null;
+  /** Try to lead, although another node does, as soon as this one has all that it has. */
+  stand(): void;
   /** Stop leading: what is under way is settled at once. Another node gets the time to stand. */
   resign(): void;
   /** The own log failed: nothing more is delivered. */

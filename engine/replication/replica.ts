@@ -88,6 +88,8 @@ export class Replica implements ReplicaInputs {
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
+  /** Until when it tries to lead although another node does. */
+  #askedUntil = 0;
   /** What other nodes say that they have applied. */
   readonly #appliedByOthers = new Map<string, number>();
 
@@ -429,7 +431,7 @@ export class Replica implements ReplicaInputs {
       return;
     }
     this.#postpone(1);
-    if (this.#claim?.type === frameTypes.epoch) this.#withdraw();
+    if (this.#claim?.type === frameTypes.epoch && !this.#isAsked) this.#withdraw();
     if (this.#leaderTag === tag || this.#isFenced) return;
     this.#leaderTag = tag;
     this.#announce();
@@ -450,10 +452,20 @@ export class Replica implements ReplicaInputs {
   }
 
   #mayStand(): boolean {
-    if (this.#now < this.#standAt || this.#claim !== null) return false;
+    if ((this.#now < this.#standAt && !this.#isAsked) || this.#claim !== null) return false;
     if (this.#chain.position === 0) return false;
     if (this.#isPaused || this.#isAskingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
+  }
+
+  get #isAsked(): boolean {
+    return this.#now < this.#askedUntil;
+  }
+
+  stand(): void {
+    if (this.#role !== "follower") return;
+    this.#askedUntil = this.#now + this.#options.standAfterMs;
+    this.#probe();
   }
 
   #stand(): void {

@@ -104,6 +104,10 @@ export interface ClusterView {
    * @throws EngineError concurrency when an expectation is not met, not-leader, outcome-unknown, stream-unavailable
    */
   change(changes: readonly ValueChange[]): Promise<void>;
+  /** Makes changes that another node asked for. @returns the index that has them @throws EngineError as `change` */
+  changeHere(changes: readonly ValueChange[]): Promise<number>;
+  /** Tries to lead a database in place of the node that does. */
+  standFor(name: string): void;
   /** Text of a value; undefined: none. */
   value(key: string): string | undefined;
   /** Values whose key begins with `prefix`, in order. */
@@ -134,7 +138,7 @@ export interface ClusterView {
   ): Promise<Database>;
   /** @returns false: there is none */
   deleteDatabase(name: string): Promise<boolean>;
-  /** Asks the leader of a database to let another node lead. @throws EngineError invalid-operation */
+  /** Lets another node lead a database. @throws EngineError invalid-operation, node-unreachable, timeout */
   transfer(name: string, tag: string): Promise<void>;
   /**
    * Waits until `count` other nodes have all that this node's copy had written at the call.

@@ -1,6 +1,6 @@
 /** Requests from this node to another one of the cluster. Implemented by `Peers`. */
 import type { IncomingHttpHeaders } from "node:http";
-import type { Readable } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 
 export interface PeerRequest {
   readonly method: string;
@@ -8,10 +8,11 @@ export interface PeerRequest {
   readonly target: string;
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** One that is streamed is read when the other asks for it; otherwise nothing of it is. */
   readonly body?: Buffer | Readable;
   /** Ends the request. */
   readonly signal?: AbortSignal;
-  /** Milliseconds until the head of the reply must have come; left out: 30,000. */
+  /** Milliseconds until the head of the reply must have come; left out: 30,000; infinite: any. */
   readonly headMs?: number;
 }
 
@@ -22,6 +23,14 @@ export interface PeerReply {
   readonly body: Readable;
 }
 
+/** A connection that speaks another protocol from now on. */
+export interface PeerSocket {
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[];
+  readonly socket: Duplex;
+}
+
 export interface PeerLink {
   /**
    * Sends a request as this node: with its certificate, to the node of that tag, whose certificate must have the
@@ -29,4 +38,6 @@ export interface PeerLink {
    * @throws (rejects) EngineError node-unreachable; `wasSent` of its details tells whether the other may have taken it
    */
   send(tag: string, request: PeerRequest): Promise<PeerReply>;
+  /** Asks for a web socket; a reply: it was refused. @throws (rejects) as `send` */
+  upgrade(tag: string, request: PeerRequest): Promise<PeerReply | PeerSocket>;
 }

@@ -1,32 +1,53 @@
 /**
  * The index of administrative commands: a number that grows with each command and is never reused, across restarts
- * either. Clients know it as RaftCommandIndex.
+ * either. Clients know it as RaftCommandIndex. In a cluster, each node takes blocks of numbers from a value that all
+ * nodes share.
  */
 import type { ValueStore } from "../settings/value-store.ts";
 
-const key = "server/command-index";
+export const commandIndexKey = "server/command-index";
 /** Numbers reserved by one durable write. */
-const blockSize = 256;
+export const commandBlockSize = 256;
+
+/** Takes a block of numbers durably. @returns the number before its first */
+type Reserve = () => Promise<number>;
 
 export class CommandIndex {
-  readonly #values: ValueStore;
-  #last: number;
-  #reserved: number;
+  readonly #reserve: Reserve;
+  #last = 0;
+  #end = 0;
+  #reserving: Promise<void> | null = null;
 
-  constructor(values: ValueStore) {
-    this.#values = values;
-    this.#reserved = Number(values.get(key) ?? "0");
-    this.#last = this.#reserved;
+  constructor(reserve: Reserve) {
+    this.#reserve = reserve;
+  }
+
+  /** Of a single node. */
+  static of(values: ValueStore): CommandIndex {
+    let end = Number(values.get(commandIndexKey) ?? "0");
+    return new CommandIndex(async () => {
+      const before = end;
+      end += commandBlockSize;
+      await values.put(commandIndexKey, String(end));
+      return before;
+    });
   }
 
   /** The next index. Resolves once no later start can return it again. */
   async next(): Promise<number> {
-    this.#last += 1;
-    const index = this.#last;
-    if (index > this.#reserved) {
-      this.#reserved = index + blockSize;
-      await this.#values.put(key, String(this.#reserved));
+    while (this.#last >= this.#end) {
+      this.#reserving ??= this.#takeBlock().finally(() => {
+        this.#reserving = null;
+      });
+      await this.#reserving;
     }
-    return index;
+    this.#last += 1;
+    return this.#last;
+  }
+
+  async #takeBlock(): Promise<void> {
+    const before = await this.#reserve();
+    this.#last = before;
+    this.#end = before + commandBlockSize;
   }
 }

@@ -9,6 +9,7 @@ import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
 import { clusterStatusRoutes } from "./cluster-status.ts";
+import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
@@ -51,6 +52,7 @@ export const routes: readonly Route[] = [
   ...welcomeRoutes,
   ...serverInfoRoutes,
   ...serverConfigurationRoutes,
+  ...clusterValueRoutes,
   ...certificateRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,

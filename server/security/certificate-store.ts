@@ -46,6 +46,7 @@ export class CertificateStore {
   private readonly byFingerprint = new Map<string, Entry>();
   private readonly listeners = new Set<(thumbprint: string) => void>();
   private own: X509Certificate | undefined;
+  private provisionalAdmin: X509Certificate | undefined;
 
   /** Loads the stored certificates. `wellKnownAdmins`: thumbprints in capitals. */
   constructor(values: ValueStore, wellKnownAdmins: readonly string[]) {
@@ -150,6 +151,45 @@ export class CertificateStore {
     await this.values.put(adminKey, JSON.stringify(thumbprint));
   }
 
+  /** Was a first admin ever registered? */
+  get hasFirstAdmin(): boolean {
+    return this.values.get(adminKey) !== undefined;
+  }
+
+  /**
+   * An admin for as long as none was ever registered: a node of a cluster can register one only when the cluster is
+   * complete.
+   */
+  setProvisionalAdmin(certificate: X509Certificate): void {
+    this.provisionalAdmin = certificate;
+  }
+
+  /** Loads what another node has changed. */
+  reload(): void {
+    const found = new Map<string, string>();
+    for (const [key, text] of this.values.entries(keyPrefix)) {
+      found.set(key.slice(keyPrefix.length), text);
+    }
+    for (const [thumbprint, { registered, certificate }] of [...this.byThumbprint]) {
+      const text = found.get(thumbprint);
+      if (text === JSON.stringify(registered)) {
+        found.delete(thumbprint);
+        continue;
+      }
+      this.byThumbprint.delete(thumbprint);
+      this.byFingerprint.delete(certificate.fingerprint256);
+      if (text === undefined) this.announce(thumbprint);
+    }
+    for (const [thumbprint, text] of found) {
+      this.keep(JSON.parse(text) as RegisteredCertificate);
+      this.announce(thumbprint);
+    }
+    if (this.provisionalAdmin === undefined || !this.hasFirstAdmin) return;
+    const provisional = thumbprintOf(this.provisionalAdmin);
+    this.provisionalAdmin = undefined;
+    this.announce(provisional);
+  }
+
   /** Calls `listener` with the thumbprint after each change. @returns a function that unsubscribes */
   onChange(listener: (thumbprint: string) => void): () => void {
     this.listeners.add(listener);
@@ -162,6 +202,9 @@ export class CertificateStore {
       return { clearance: "ClusterNode", permissions: {} };
     }
     if (this.wellKnownAdmins.includes(thumbprintOf(certificate))) {
+      return { clearance: "ClusterAdmin", permissions: {} };
+    }
+    if (fingerprint === this.provisionalAdmin?.fingerprint256 && !this.hasFirstAdmin) {
       return { clearance: "ClusterAdmin", permissions: {} };
     }
     const registered = this.byFingerprint.get(fingerprint)?.registered;

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { bareHost } from "../../certs/hosts.ts";
 import { setWorkLimits } from "../../engine/base/work-budget.ts";
-import { nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
+import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
@@ -32,6 +32,7 @@ import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
 import { ClusterMonitoring } from "./cluster-monitoring.ts";
+import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
 import { readForeignStudio } from "./foreign-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
@@ -56,7 +57,8 @@ export interface RunningServer {
 export interface StartOptions {
   readonly config: Config;
   readonly routes: readonly Route[];
-  readonly openStorage: (config: Config) => Promise<Storage>;
+  /** `replication` undefined: of a single node. */
+  readonly openStorage: (config: Config, replication?: FolderReplication) => Promise<Storage>;
   /** Left out: nothing is logged. */
   readonly log?: Log;
   /** Logs an error whose details no reply may show. */
@@ -69,25 +71,25 @@ export interface StartOptions {
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { config } = options;
   checkScheme(config);
-  checkCluster(config);
   setScriptLimits(config.scripts);
+  const node = await prepareCluster(config, options.log ?? silentLog());
   // First, so that no certificates are made in a folder that another process owns.
-  const storage = await options.openStorage(config);
+  const storage = await options.openStorage(config, node?.replication);
   let shown: ShownCertificate | undefined;
+  let clustered: ClusterServices | undefined;
   try {
     if (config.serverUrl.protocol !== "http:") {
       shown = await ShownCertificate.open(config, options.certificateReports ?? silent);
     }
-    return await serve(options, shown, storage);
+    clustered = await node?.open(storage, shown);
+    return await serve(options, shown, storage, clustered);
   } catch (error) {
     shown?.close();
+    await clustered?.stop();
     await storage.close();
+    await clustered?.close();
     throw error;
   }
-}
-
-function singleNode(): Pick<ServerServices, "cluster" | "peers" | "startedAt"> {
-  return { cluster: undefined, peers: undefined, startedAt: new Date() };
 }
 
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
@@ -96,32 +98,34 @@ async function serve(
   { config, routes, logError, log = silentLog() }: StartOptions,
   shownCertificate: ShownCertificate | undefined,
   storage: Storage,
+  clustered: ClusterServices | undefined,
 ): Promise<RunningServer> {
   setWorkLimits(config.queries);
-  const certificates = new CertificateStore(storage.values, config.wellKnownAdmins);
+  const shared = clustered ?? singleNode(storage);
+  const certificates = new CertificateStore(shared.values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
-  if (certificate !== undefined) await registerOwn(certificates, certificate);
+  if (certificate !== undefined) await registerOwn(certificates, certificate, clustered?.cluster);
   let address: ServerAddress | undefined;
-  const commandIndex = new CommandIndex(storage.values);
-  const backups = makeBackups(config, storage, commandIndex);
+  const backups = makeBackups(config, storage, shared);
+  const { serverId, topologyId } = await durableIds(storage.values);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
-  const seen = {
-    connections: () => connectionsOf(server, tcpServer),
+  const monitoring = makeMonitoring({
+    ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
     view: () => services.cluster,
-  };
-  const parts = { config, routes, storage, log, audit, requests, backups, certificates };
-  const monitoring = makeMonitoring({ ...parts, ...seen, shownCertificate });
+    connections: () => connectionsOf(server, tcpServer),
+  });
   const services: ServerServices = {
     config,
-    values: storage.values,
-    databases: storage.databases,
+    values: shared.values,
+    databases: shared.databases,
     get operations() {
       return storage.operations;
     },
-    commandIndex,
+    commandIndex: shared.commandIndex,
     backups,
-    ...singleNode(),
+    cluster: clustered?.cluster,
+    peers: clustered?.peers,
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
@@ -133,33 +137,26 @@ async function serve(
       return listening(address);
     },
     foreignStudio: readForeignStudio(config.studioPath),
-    ...(await durableIds(storage.values)),
+    serverId,
+    get topologyId() {
+      return clustered?.cluster.topologyId ?? topologyId;
+    },
+    startedAt: new Date(),
     certificateUse: (thumbprint) => server.certificateUse(thumbprint),
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
   const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
   const tcpServer = new TcpServer(services, logError);
-  const close = async (timeoutMs: number) => {
-    for (const one of [backups, tcpServer]) one.close();
-    await server.close(timeoutMs);
-    monitoring.close();
-    await audit.close();
-  };
-  try {
+  const close = closing({ backups, tcpServer, server, monitoring, audit });
+  address = await orElse(close, async () => {
     await backups.start();
     await monitoring.start(config.monitoring.url);
-    address = await listen(server, tcpServer, config, certificate);
-  } catch (error) {
-    await close(0);
-    throw error;
-  }
-  const withdraw = await announce(dataFolderOf(config), address.url);
-  shownCertificate?.onChange((next) => {
-    for (const one of [server, tcpServer]) one.setCertificate(next.tls);
-    // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
-    setImmediate(() => certificates.setServerCertificate(next.certificate));
+    return await listen(server, tcpServer, config, certificate);
   });
+  clustered?.serve(address);
+  const withdraw = await announce(dataFolderOf(config), address.url);
+  showNew(shownCertificate, [server, tcpServer], certificates);
   return {
     services,
     address,
@@ -178,9 +175,56 @@ async function serve(
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
+      await clustered?.stop();
       await storage.close();
+      await clustered?.close();
     },
   };
+}
+
+/** Ends what there is when the rest cannot begin. */
+async function orElse<Value>(
+  close: (timeoutMs: number) => Promise<void>,
+  begin: () => Promise<Value>,
+): Promise<Value> {
+  try {
+    return await begin();
+  } catch (error) {
+    await close(0);
+    throw error;
+  }
+}
+
+interface Ended {
+  readonly backups: Backups;
+  readonly tcpServer: TcpServer;
+  readonly server: HttpServer;
+  readonly monitoring: Monitoring;
+  readonly audit: AuditLog;
+}
+
+/** Ends what takes requests, and what goes on beside them. */
+function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
+  return async (timeoutMs: number) => {
+    backups.close();
+    tcpServer.close();
+    await server.close(timeoutMs);
+    monitoring.close();
+    await audit.close();
+  };
+}
+
+/** Presents new certificates as they come. */
+function showNew(
+  shown: ShownCertificate | undefined,
+  listeners: readonly (HttpServer | TcpServer)[],
+  certificates: CertificateStore,
+): void {
+  shown?.onChange((next) => {
+    for (const one of listeners) one.setCertificate(next.tls);
+    // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
+    setImmediate(() => certificates.setServerCertificate(next.certificate));
+  });
 }
 
 function listening(address: ServerAddress | undefined): ServerAddress {
@@ -193,18 +237,25 @@ function dataFolderOf({ runInMemory, dataFolder }: Config): string | undefined {
   return runInMemory ? undefined : resolve(dataFolder);
 }
 
-function makeBackups(config: Config, storage: Storage, commandIndex: CommandIndex): Backups {
+/** What the nodes of a cluster share. */
+type SharedParts = Pick<ServerServices, "values" | "databases" | "commandIndex">;
+
+function singleNode({ values, databases }: Storage): SharedParts {
+  return { values, databases, commandIndex: CommandIndex.of(values) };
+}
+
+function makeBackups(config: Config, storage: Storage, shared: SharedParts): Backups {
   return new Backups({
-    databases: storage.databases,
+    databases: shared.databases,
     operations: () => storage.operations,
-    values: storage.values,
+    values: shared.values,
     files: nodeEnvironment().files,
     rules: {
       root: config.backupRoot,
       dataFolder: dataFolderOf(config),
     },
     report: storage.report,
-    nextIndex: () => commandIndex.next(),
+    nextIndex: () => shared.commandIndex.next(),
   });
 }
 
@@ -310,10 +361,22 @@ function bracketed(host: string): string {
 async function registerOwn(
   certificates: CertificateStore,
   { certificate, admin }: ServerCertificate,
+  cluster: ClusterView | undefined,
 ): Promise<void> {
   certificates.setServerCertificate(certificate);
   if (admin === undefined) return;
-  await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+  const first = readAdminCertificate(admin);
+  if (cluster === undefined) {
+    await certificates.putFirstAdmin(first, admin.name);
+    return;
+  }
+  certificates.setProvisionalAdmin(first);
+  cluster.onChange(() => {
+    certificates.reload();
+    if (cluster.leaderTag !== cluster.tag || certificates.hasFirstAdmin) return;
+    // If it fails the next change, or the next node that leads, does it.
+    certificates.putFirstAdmin(first, admin.name).catch(() => undefined);
+  });
 }
 
 async function durableIds(
@@ -332,19 +395,6 @@ async function durableId(values: ValueStore, key: string): Promise<string> {
   const made = randomUUID();
   await values.put(key, JSON.stringify(made));
   return made;
-}
-
-/**
- * Who asks for copies on several nodes must not believe that there are some.
- *
- * @throws StartError setting-invalid
- */
-function checkCluster({ cluster }: Config): void {
-  if (cluster === undefined) return;
-  throw new StartError(
-    "setting-invalid",
-    "Cluster.Routes and Cluster.Nats.Url are checked, but this version serves single nodes only: leave them out",
-  );
 }
 
 /** @throws StartError certificate-without-tls, unsecured-not-allowed */

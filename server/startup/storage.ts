@@ -11,24 +11,28 @@ import { dirname, resolve } from "node:path";
 import type { Report } from "../../engine/base/environment.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import {
+  type Databases,
   type DiskWrite,
   type Engine,
   EngineError,
+  type FolderReplication,
   type LogFigures,
   makeFolders,
   nodeEnvironment,
   type Operations,
   openEngine,
+  type SharedValues,
   type SystemValues,
 } from "../../engine/engine.ts";
-import type { DatabaseDirectory } from "../routing/services.ts";
 import type { Config } from "../settings/config.ts";
 import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 
 export interface Storage {
   readonly values: ValueStore;
-  readonly databases: DatabaseDirectory;
+  readonly databases: Databases;
+  /** What all nodes of the cluster share; null: a single node. */
+  readonly shared: SharedValues | null;
   /** The server's own operations. */
   readonly operations: Operations;
   /** Resolves when another process has taken the data folder. Nothing is written to it after that. */
@@ -40,15 +44,21 @@ export interface Storage {
 
 /**
  * @param report receives errors that belong to no request
+ * @param replication left out: a single node
  * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
  */
-export async function openStorage(config: Config, report?: Report): Promise<Storage> {
+export async function openStorage(
+  config: Config,
+  report?: Report,
+  replication?: FolderReplication,
+): Promise<Storage> {
   if (config.memoryBytesMax !== undefined) processMemory.bytesMax = config.memoryBytesMax;
   if (!config.runInMemory) await prepareFolder(config.dataFolder);
-  const engine = await open(config, report);
+  const engine = await open(config, report, replication);
   return {
     values: new TextValues(engine.values),
     databases: engine.databases,
+    shared: engine.shared,
     get operations() {
       return engine.operations;
     },
@@ -58,12 +68,17 @@ export async function openStorage(config: Config, report?: Report): Promise<Stor
   };
 }
 
-async function open(config: Config, report: Report | undefined): Promise<Engine> {
+async function open(
+  config: Config,
+  report: Report | undefined,
+  replication: FolderReplication | undefined,
+): Promise<Engine> {
   try {
     return await openEngine({
       folder: config.runInMemory ? undefined : resolve(config.dataFolder),
       environment: nodeEnvironment({ silenceMs: config.folderSilenceMs }),
       report,
+      replication,
       idle: { idleMs: config.databaseIdleMs, checkMs: config.databaseIdleCheckMs },
       database: {
         nodeTag: config.nodeTag,

@@ -90,6 +90,8 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     find: (name) =>
       cluster.states.find(({ registered }) => registered.name.toLowerCase() === name.toLowerCase()),
     change: refuse,
+    changeHere: refuse,
+    standFor: refuse,
     value: () => undefined,
     values: () => [],
     onChange: () => () => undefined,

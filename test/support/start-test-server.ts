@@ -94,7 +94,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const server = await startServer({
     config,
     routes: isCold ? restarting(options.routes ?? allRoutes) : (options.routes ?? allRoutes),
-    openStorage: options.openStorage ?? openStorage,
+    openStorage:
+      options.openStorage ?? ((known, replication) => openStorage(known, undefined, replication)),
     logError: (_reference, error) => errors.push(error),
     ...(options.log === undefined ? {} : { log: options.log }),
   });

@@ -1,0 +1,86 @@
+/**
+ * The databases of a node of a cluster, as the rest of the server sees them: those that the cluster has registered, and
+ * those that this node had for itself before.
+ */
+import { type Database, type Databases, EngineError } from "../../engine/engine.ts";
+import { type Cluster, hasRecord } from "./cluster.ts";
+import type { ClusterDatabase } from "./cluster-view.ts";
+
+/** How many nodes have copies of a new database, unless its creator says. */
+const copiesOfNew = 3;
+
+export class ClusterDirectory {
+  readonly #cluster: Cluster;
+  readonly #databases: Databases;
+
+  constructor(cluster: Cluster, databases: Databases) {
+    this.#cluster = cluster;
+    this.#databases = databases;
+  }
+
+  /** The copy of this node; undefined: it has none. @throws EngineError not-leader while a new database is being made */
+  find(name: string): Database | undefined | Promise<Database | undefined> {
+    const state = this.#cluster.find(name);
+    if (state === undefined) {
+      // One of this node alone; what is left of a copy is not served.
+      return this.#cluster.isCopy(name) ? undefined : this.#databases.find(name);
+    }
+    if (state.role === null) return undefined;
+    const { registered } = state;
+    const found = this.#databases.find(name);
+    if (found instanceof Promise) return found.then((one) => begun(one, registered));
+    return begun(found, registered);
+  }
+
+  has(name: string): boolean {
+    return this.#cluster.find(name) !== undefined || this.#databases.has(name);
+  }
+
+  names(): readonly string[] {
+    const names = this.#cluster.databases().map(({ registered }) => registered.name);
+    const own = this.#databases.names().filter((name) => !this.#cluster.isCopy(name));
+    const all = new Map([...names, ...own].map((name) => [name.toLowerCase(), name]));
+    return [...all].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, name]) => name);
+  }
+
+  opened(): readonly Database[] {
+    return this.#databases.opened();
+  }
+
+  troubles(): ReadonlyMap<string, Error> {
+    const troubles = this.#databases.troubles();
+    for (const { registered, trouble } of this.#cluster.databases()) {
+      if (trouble !== null) troubles.set(registered.name, new Error(trouble));
+    }
+    return troubles;
+  }
+
+  /** On this node, and on others up to three in all. */
+  create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
+    const { tag } = this.#cluster;
+    const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
+    const members = [tag, ...others].slice(0, copiesOfNew);
+    return this.#cluster.createDatabase(name, record, members);
+  }
+
+  async createFromShipped(): Promise<never> {
+    throw new EngineError(
+      "not-supported",
+      "A continuous backup cannot be restored on a node of a cluster: restore it with a single node, export it there, and import it here.",
+    );
+  }
+
+  async delete(name: string): Promise<boolean> {
+    if (this.#cluster.find(name) !== undefined) return await this.#cluster.deleteDatabase(name);
+    return this.#cluster.isCopy(name) ? false : await this.#databases.delete(name);
+  }
+}
+
+/** @throws EngineError not-leader before the database has its record */
+function begun(database: Database | undefined, { name }: ClusterDatabase): Database {
+  if (database !== undefined && hasRecord(database)) return database;
+  throw new EngineError(
+    "not-leader",
+    `This node has no copy of database '${name}' yet: try again soon.`,
+  );
+}

@@ -1,0 +1,6 @@
+/** What a node of a cluster is made of, as one module that a single node does not load. */
+export { Cluster } from "./cluster.ts";
+export { ClusterDirectory } from "./cluster-directory.ts";
+export { ClusterValues, clusterCommandIndex } from "./cluster-values.ts";
+export { startNats } from "./nats/nats.ts";
+export { Peers } from "./peers.ts";

@@ -1,0 +1,80 @@
+/**
+ * A stream that is opened when it is first used, and again until that succeeds: databases are opened whether or not
+ * enough servers of NATS are there to serve streams.
+ *
+ * Invariants:
+ * - Until the stream is open, an append has an unknown outcome, a read fails, and following is interrupted, each after
+ *   `silenceMs` at least.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { AppendOutcome, ReplicatedStream, StreamListener } from "../../engine/engine.ts";
+
+const silenceMs = 250;
+
+export class LazyStream implements ReplicatedStream {
+  readonly #open: () => Promise<ReplicatedStream>;
+  #stream: ReplicatedStream | null = null;
+  #opening: Promise<ReplicatedStream> | null = null;
+
+  /** `open` may fail, and is then called again for a later use. */
+  constructor(open: () => Promise<ReplicatedStream>) {
+    this.#open = open;
+  }
+
+  append(message: Buffer, expectedLast: number): Promise<AppendOutcome> {
+    if (this.#stream !== null) return this.#stream.append(message, expectedLast);
+    return this.#opened().then(
+      (stream) => stream.append(message, expectedLast),
+      () => ({ kind: "unknown" }),
+    );
+  }
+
+  async read(sequence: number): Promise<Buffer | null> {
+    return await (await this.#opened()).read(sequence);
+  }
+
+  follow(from: number, listener: StreamListener): { stop(): void } {
+    if (this.#stream !== null) return this.#stream.follow(from, listener);
+    let isStopped = false;
+    let subscription: { stop(): void } | null = null;
+    this.#opened().then(
+      (stream) => {
+        if (!isStopped) subscription = stream.follow(from, listener);
+      },
+      (error: unknown) => {
+        if (!isStopped) listener.interrupted((error as Error).message);
+      },
+    );
+    return {
+      stop: () => {
+        isStopped = true;
+        subscription?.stop();
+      },
+    };
+  }
+
+  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+    return await (await this.#opened()).bounds();
+  }
+
+  async purgeBelow(sequence: number): Promise<void> {
+    await (await this.#opened()).purgeBelow(sequence);
+  }
+
+  #opened(): Promise<ReplicatedStream> {
+    if (this.#stream !== null) return Promise.resolve(this.#stream);
+    this.#opening ??= this.#open()
+      .then((stream) => {
+        this.#stream = stream;
+        return stream;
+      })
+      .catch(async (error: unknown) => {
+        await pause(silenceMs);
+        throw error;
+      })
+      .finally(() => {
+        this.#opening = null;
+      });
+    return this.#opening;
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * The copies of databases on this node: which there are is kept in its own values, so that a copy is never taken for a
+ * database of this node alone. `reconcile` makes and removes copies until they are those that the cluster has registered.
+ *
+ * Invariants:
+ * - A copy is noted before its folder is made, and forgotten after that is gone.
+ * - A copy is removed only when the cluster says that its database was deleted, or has no copy here any more; not because
+ *   the registry is silent about it.
+ */
+import {
+  type Database,
+  type Databases,
+  EngineError,
+  type ReplicatedStream,
+  type ReplicationOptions,
+  type ReplicationWatcher,
+} from "../../engine/engine.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import type { ClusterDatabase } from "./cluster-view.ts";
+import type { Registry } from "./registry.ts";
+
+const prefix = "cluster/copies/";
+
+/** A copy, as noted. */
+interface Copy {
+  readonly name: string;
+  readonly id: string;
+  readonly generation: number;
+  readonly originTag: string;
+  /** Does this node begin the stream? */
+  readonly isSeed: boolean;
+}
+
+export interface LocalCopiesOptions {
+  readonly tag: string;
+  readonly standAfterMs: number;
+  readonly databases: () => Databases;
+  readonly values: () => ValueStore;
+  /** The stream of a database; `mayMake`: it is made when it is not there. */
+  readonly stream: (id: string, generation: number, mayMake: boolean) => ReplicatedStream;
+  readonly watcher: (copy: { readonly name: string; readonly id: string }) => ReplicationWatcher;
+}
+
+export class LocalCopies {
+  readonly #options: LocalCopiesOptions;
+  /** Why copies could not be made or removed, by names in lower case. */
+  readonly #failures = new Map<string, string>();
+  /** Why copies do not go on, likewise. */
+  readonly #troubles = new Map<string, string>();
+
+  constructor(options: LocalCopiesOptions) {
+    this.#options = options;
+  }
+
+  /** How the database of this name is replicated, for its opening; null: it is of this node alone. */
+  replicationOf(name: string): ReplicationOptions | null {
+    const copy = this.#noted(name);
+    if (copy === null) return null;
+    const { tag, standAfterMs, stream, watcher } = this.#options;
+    return {
+      databaseId: copy.id,
+      originTag: copy.originTag,
+      stream: stream(copy.id, copy.generation, copy.isSeed),
+      generation: copy.generation,
+      tag,
+      standAfterMs,
+      isSeed: copy.isSeed,
+      watcher: watcher(copy),
+    };
+  }
+
+  /** Is the database of this name a copy? */
+  has(name: string): boolean {
+    return this.#noted(name) !== null;
+  }
+
+  trouble(name: string): string | null {
+    const lower = name.toLowerCase();
+    return this.#troubles.get(lower) ?? this.#failures.get(lower) ?? null;
+  }
+
+  /** Sets or removes the reason why a copy does not go on. */
+  setTrouble(name: string, reason: string | null): void {
+    if (reason === null) this.#troubles.delete(name.toLowerCase());
+    else this.#troubles.set(name.toLowerCase(), reason);
+  }
+
+  /** The copy that is open; undefined: there is none now. */
+  opened(name: string): Database | undefined {
+    return this.#options.databases().peek(name);
+  }
+
+  /** Makes the copies those that are registered. Calls must not overlap. */
+  async reconcile(registry: Registry): Promise<void> {
+    for (const copy of [...this.#all()]) {
+      const registered = registry.databases.get(copy.name.toLowerCase());
+      const isOther = registered === undefined || registered.id !== copy.id;
+      if (isOther ? registry.deleted.has(copy.id) : this.#wasTaken(registered, registry)) {
+        await this.#attempt(copy.name, () => this.#remove(copy));
+      }
+    }
+    for (const registered of registry.databases.values()) {
+      if (!registered.members.includes(this.#options.tag)) continue;
+      await this.#attempt(registered.name, () => this.#make(registered));
+    }
+  }
+
+  /** Has this node, which is one of the cluster, no copy any more? One that left the cluster keeps its files. */
+  #wasTaken({ members }: ClusterDatabase, registry: Registry): boolean {
+    const { tag } = this.#options;
+    return registry.members.has(tag) && !members.includes(tag);
+  }
+
+  async #attempt(name: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.#failures.delete(name.toLowerCase());
+    } catch (error) {
+      this.#failures.set(name.toLowerCase(), (error as Error).message);
+    }
+  }
+
+  async #make(registered: ClusterDatabase): Promise<void> {
+    const { name, id, generation, originTag, isSeeded } = registered;
+    const databases = this.#options.databases();
+    const noted = this.#noted(name);
+    if (noted !== null && noted.id !== id) return; // removed first
+    if (noted === null && databases.has(name)) {
+      throw new EngineError(
+        "database-exists",
+        `This node has a database '${name}' of its own, which is not the cluster's: export it, and delete it here.`,
+      );
+    }
+    const isSeed = !isSeeded && originTag === this.#options.tag;
+    if (noted?.generation !== generation || noted.isSeed !== isSeed) {
+      const copy: Copy = { name, id, generation, originTag, isSeed };
+      await this.#options.values().put(keyOf(name), JSON.stringify(copy));
+      if (noted !== null && noted.generation !== generation) await databases.unload(name);
+    }
+    if (!databases.has(name)) await databases.createCopy(name);
+    else await databases.find(name);
+  }
+
+  async #remove({ name }: Copy): Promise<void> {
+    await this.#options.databases().delete(name);
+    await this.#options.values().delete(keyOf(name));
+    this.setTrouble(name, null);
+  }
+
+  *#all(): Generator<Copy> {
+    for (const [, text] of this.#options.values().entries(prefix)) yield JSON.parse(text) as Copy;
+  }
+
+  #noted(name: string): Copy | null {
+    const text = this.#options.values().get(keyOf(name));
+    return text === undefined ? null : (JSON.parse(text) as Copy);
+  }
+}
+
+function keyOf(name: string): string {
+  return prefix + name.toLowerCase();
+}

@@ -1,0 +1,60 @@
+/** What a node says of itself in its heartbeats, and what is understood of those of others. */
+import type { ReplicaHeartbeat } from "../../engine/engine.ts";
+import type { ClusterMember, ReplicaRoleName, ReplicaSighting } from "./cluster-view.ts";
+import type { NodeStatus } from "./heartbeats.ts";
+
+/** Names of the roles in a heartbeat, which has one for each database. */
+const roleLetters: Readonly<Record<ReplicaRoleName, string>> = {
+  follower: "F",
+  candidate: "C",
+  leader: "L",
+  stopped: "S",
+};
+const rolesByLetter = new Map(
+  Object.entries(roleLetters).map(([role, letter]) => [letter, role as ReplicaRoleName]),
+);
+
+export interface StatusOfNode {
+  readonly member: ClusterMember;
+  readonly version: string;
+  /** By id of the database. */
+  readonly databases: ReadonlyMap<string, ReplicaSighting>;
+}
+
+export function encodeStatus({ member, version, databases }: StatusOfNode): NodeStatus {
+  const { url, tcpUrl, fingerprint } = member;
+  const rows: Record<string, readonly unknown[]> = {};
+  for (const [id, { role, epoch, applied }] of databases) {
+    rows[id] = [roleLetters[role], epoch, applied];
+  }
+  return { url, tcpUrl, fingerprint, version, databases: rows };
+}
+
+/** Null: it is not in the form of this version. */
+export function decodeStatus(tag: string, status: NodeStatus): StatusOfNode | null {
+  const { url, tcpUrl, fingerprint, version, databases } = status;
+  if (typeof url !== "string" || typeof version !== "string") return null;
+  if (!isTextOrNull(tcpUrl) || !isTextOrNull(fingerprint)) return null;
+  if (typeof databases !== "object" || databases === null) return null;
+  const sightings = new Map<string, ReplicaSighting>();
+  for (const [id, row] of Object.entries(databases as Readonly<Record<string, unknown>>)) {
+    if (!Array.isArray(row)) return null;
+    const [letter, epoch, applied] = row as readonly unknown[];
+    const role = rolesByLetter.get(String(letter));
+    if (role === undefined || !isCount(epoch) || !isCount(applied)) return null;
+    sightings.set(id, { role, epoch, applied });
+  }
+  return { member: { tag, url, tcpUrl, fingerprint }, version, databases: sightings };
+}
+
+export function heartbeatOf(tag: string, sighting: ReplicaSighting): ReplicaHeartbeat {
+  return { tag, role: sighting.role, epoch: sighting.epoch, applied: sighting.applied };
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === "string";
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,295 @@
+/**
+ * Requests to the other nodes, over HTTP/1.1 connections that are kept: secured clusters with TLS on both sides, each node
+ * known by its certificate.
+ *
+ * Invariants:
+ * - No byte of a request is sent before the other has shown the certificate that the cluster has registered for its tag. No
+ *   authority is asked. A node that is registered with a certificate is never spoken to without TLS.
+ * - The body of a request that is streamed is read when the other asks for it ("100 Continue"): what it refuses before
+ *   can be sent elsewhere.
+ * - A request is never sent twice here.
+ */
+import * as http from "node:http";
+import * as https from "node:https";
+import { isIP } from "node:net";
+import { type Duplex, pipeline, Readable } from "node:stream";
+import * as tls from "node:tls";
+import { bareHost } from "../../certs/hosts.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { ServerCertificate } from "../security/server-certificate.ts";
+import { tlsPolicy } from "../security/tls-policy.ts";
+import type { ClusterMember, ClusterView } from "./cluster-view.ts";
+import type { PeerLink, PeerReply, PeerRequest, PeerSocket } from "./peer-link.ts";
+
+const headMs = 30_000;
+/** Milliseconds to connect and to show certificates. */
+const connectMs = 5_000;
+/** Connections to one node that wait for work. */
+const idleConnectionsMax = 32;
+/** Milliseconds that one waits: less than any server keeps it. */
+const idleMs = 20_000;
+const headerBytesMax = 64 * 1024;
+
+/** The certificate that this node presents. */
+export interface OwnCertificate {
+  readonly current: ServerCertificate;
+  onChange(listener: (certificate: ServerCertificate) => void): void;
+}
+
+/** The connections to one node. */
+interface Link {
+  readonly url: URL;
+  readonly fingerprint: string | null;
+  readonly agent: http.Agent;
+}
+
+export class Peers implements PeerLink {
+  readonly #cluster: Pick<ClusterView, "members" | "onChange">;
+  readonly #own: OwnCertificate | undefined;
+  readonly #links = new Map<string, Link>();
+  readonly #forgetChanges: () => void;
+  #isClosed = false;
+
+  /** `own` undefined: the server is unsecured. */
+  constructor(cluster: Pick<ClusterView, "members" | "onChange">, own: OwnCertificate | undefined) {
+    this.#cluster = cluster;
+    this.#own = own;
+    this.#forgetChanges = cluster.onChange(() => this.#endOthers());
+    own?.onChange(() => this.#renew());
+  }
+
+  async send(tag: string, request: PeerRequest): Promise<PeerReply> {
+    const { method, signal } = request;
+    signal?.throwIfAborted();
+    const link = this.#linkTo(tag);
+    const isStreamed = request.body instanceof Readable;
+    const outgoing = this.#request(link, {
+      method,
+      path: request.target,
+      headers: {
+        ...request.headers,
+        ...(isStreamed ? { expect: "100-continue" } : lengthOf(request)),
+      },
+    });
+    return await new Promise<PeerReply>((resolve, reject) => {
+      const fail = failure(tag, outgoing, request, reject);
+      outgoing.once("response", (incoming) => {
+        fail.headCame();
+        // What is left of the request's body is of no use to anybody.
+        incoming.once("close", () => {
+          if (!outgoing.writableFinished) outgoing.destroy();
+        });
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming });
+      });
+      outgoing.once("continue", () => {
+        // An error of the body ends the request, and the other way round.
+        if (isStreamed) pipeline(request.body as Readable, outgoing, () => undefined);
+      });
+      outgoing.once("close", () => {
+        if (isStreamed) (request.body as Readable).destroy();
+      });
+      if (isStreamed) outgoing.flushHeaders();
+      else outgoing.end(request.body as Buffer | undefined);
+    });
+  }
+
+  async upgrade(tag: string, request: PeerRequest): Promise<PeerReply | PeerSocket> {
+    request.signal?.throwIfAborted();
+    const link = this.#linkTo(tag);
+    const outgoing = this.#request(link, {
+      method: request.method,
+      path: request.target,
+      headers: { ...request.headers, connection: "Upgrade" },
+    });
+    return await new Promise<PeerReply | PeerSocket>((resolve, reject) => {
+      const fail = failure(tag, outgoing, request, reject);
+      outgoing.once("response", (incoming) => {
+        fail.headCame();
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming });
+      });
+      outgoing.once("upgrade", (incoming, socket: Duplex, head) => {
+        fail.headCame();
+        socket.on("error", () => socket.destroy());
+        request.signal?.addEventListener("abort", () => socket.destroy(), { once: true });
+        if (head.length > 0) socket.unshift(head);
+        resolve({ headers: incoming.headers, rawHeaders: incoming.rawHeaders, socket });
+      });
+      outgoing.end();
+    });
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#isClosed = true;
+    this.#forgetChanges();
+    for (const { agent } of this.#links.values()) agent.destroy();
+    this.#links.clear();
+  }
+
+  #request(link: Link, options: http.RequestOptions): http.ClientRequest {
+    const settings: http.RequestOptions = {
+      ...options,
+      protocol: link.url.protocol,
+      hostname: bareHost(link.url.hostname),
+      port: link.url.port || (link.url.protocol === "https:" ? 443 : 80),
+      agent: link.agent,
+      maxHeaderSize: headerBytesMax,
+    };
+    return link.url.protocol === "https:" ? https.request(settings) : http.request(settings);
+  }
+
+  /** @throws EngineError node-unreachable */
+  #linkTo(tag: string): Link {
+    const member = this.#cluster.members().find((one) => one.tag === tag);
+    if (member === undefined || this.#isClosed) {
+      throw unreachable(tag, "it is no member of the cluster", false);
+    }
+    const known = this.#links.get(tag);
+    if (known !== undefined && isOf(known, member)) return known;
+    known?.agent.destroy();
+    const link = this.#makeLink(member);
+    this.#links.set(tag, link);
+    return link;
+  }
+
+  /** @throws EngineError node-unreachable */
+  #makeLink({ tag, url: text, fingerprint }: ClusterMember): Link {
+    const url = new URL(text);
+    const isSecure = url.protocol === "https:";
+    if (isSecure !== (fingerprint !== null) || isSecure !== (this.#own !== undefined)) {
+      const why = "one of the two nodes has a certificate and the other has none";
+      throw unreachable(tag, why, false);
+    }
+    const options = { keepAlive: true, maxFreeSockets: idleConnectionsMax, timeout: idleMs };
+    const agent =
+      fingerprint === null || this.#own === undefined
+        ? new http.Agent(options)
+        : new PinnedAgent(options, this.#own.current.tls, fingerprint);
+    return { url, fingerprint, agent };
+  }
+
+  /** Ends the connections to nodes that are no members any more, or have another address or certificate. */
+  #endOthers(): void {
+    const members = new Map(this.#cluster.members().map((member) => [member.tag, member]));
+    for (const [tag, link] of this.#links) {
+      const member = members.get(tag);
+      if (member !== undefined && isOf(link, member)) continue;
+      this.#links.delete(tag);
+      link.agent.destroy();
+    }
+  }
+
+  /** New connections present the new certificate; requests under way end on theirs. */
+  #renew(): void {
+    for (const { agent } of this.#links.values()) {
+      agent.maxFreeSockets = 0;
+      for (const sockets of Object.values(agent.freeSockets)) {
+        for (const socket of sockets ?? []) socket.destroy();
+      }
+    }
+    this.#links.clear();
+  }
+}
+
+/** Connections over TLS to the owner of one certificate. */
+class PinnedAgent extends https.Agent {
+  readonly #tls: tls.SecureContextOptions;
+  readonly #fingerprint: string;
+
+  constructor(options: https.AgentOptions, own: tls.SecureContextOptions, fingerprint: string) {
+    super(options);
+    this.#tls = own;
+    this.#fingerprint = fingerprint;
+  }
+
+  /** Requests get the connection through `made`, when the certificate was compared. */
+  override createConnection(
+    { hostname, host, port }: http.ClientRequestArgs,
+    made?: (error: Error | null, socket: Duplex) => void,
+  ): undefined {
+    const name = hostname ?? host ?? "";
+    const socket = tls.connect({
+      ...this.#tls,
+      minVersion: tlsPolicy.minVersion,
+      ciphers: tlsPolicy.ciphers,
+      host: name,
+      port: Number(port),
+      ...(isIP(name) === 0 ? { servername: name } : {}),
+      ALPNProtocols: ["http/1.1"],
+      // It is compared below.
+      rejectUnauthorized: false,
+    });
+    socket.setNoDelay(true);
+    let isMade = false;
+    const done = (error: Error | null) => {
+      if (isMade) return;
+      isMade = true;
+      clearTimeout(timer);
+      if (error !== null) socket.destroy();
+      socket.off("error", done);
+      made?.(error, socket);
+    };
+    const timer = setTimeout(() => done(new Error("it does not answer")), connectMs);
+    socket.on("error", done);
+    socket.once("secureConnect", () => {
+      const shown = socket.getPeerX509Certificate()?.fingerprint256;
+      const isIt = shown === this.#fingerprint;
+      done(isIt ? null : new Error(`it presents the certificate ${shown ?? "of nobody"}`));
+    });
+    socket.once("close", () => done(new Error("it ended the connection")));
+    return undefined;
+  }
+}
+
+/** Rejects when the request fails, is aborted, or has no head of a reply in time. */
+function failure(
+  tag: string,
+  outgoing: http.ClientRequest,
+  { signal, headMs: ownMs = headMs }: PeerRequest,
+  reject: (error: unknown) => void,
+): { headCame(): void } {
+  let wasSent = false;
+  let isLate = false;
+  outgoing.once("socket", () => {
+    wasSent = true;
+  });
+  const timer = Number.isFinite(ownMs)
+    ? setTimeout(() => {
+        isLate = true;
+        outgoing.destroy();
+      }, ownMs)
+    : undefined;
+  const onAbort = () => outgoing.destroy();
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const failed = (error?: Error) => {
+    clearTimeout(timer);
+    if (signal?.aborted === true) reject(signal.reason);
+    else {
+      const detail = isLate ? `it has not replied for ${ownMs / 1000} seconds` : error?.message;
+      reject(unreachable(tag, detail ?? "it ended the connection", wasSent, error));
+    }
+  };
+  outgoing.on("error", failed);
+  outgoing.once("close", () => {
+    signal?.removeEventListener("abort", onAbort);
+    failed();
+  });
+  return { headCame: () => clearTimeout(timer) };
+}
+
+function isOf({ url, fingerprint }: Link, member: ClusterMember): boolean {
+  return url.href === new URL(member.url).href && fingerprint === member.fingerprint;
+}
+
+function lengthOf({ method, body }: PeerRequest): Readonly<Record<string, string>> {
+  const bytes = Buffer.isBuffer(body) ? body.length : 0;
+  if (bytes === 0 && (method === "GET" || method === "HEAD")) return {};
+  return { "content-length": String(bytes) };
+}
+
+function unreachable(tag: string, why: string, wasSent: boolean, cause?: unknown): EngineError {
+  return new EngineError("node-unreachable", `Node ${tag} could not be asked: ${why}.`, {
+    cause,
+    details: { wasSent, retryAfterSeconds: 1 },
+  });
+}
