@@ -62,6 +62,8 @@ const flows = ["test/studio/flows/**/*.test.ts"];
 
 /** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
 const cluster = [
+  "test/server/cluster/cluster.test.ts",
+  "test/server/routing/cluster-requests.test.ts",
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",
   "test/simulation/replicated-kill.test.ts",

@@ -131,6 +131,7 @@ export {
   type PatchStatus,
 } from "./api/patches.ts";
 export { PreparedQuery, Queries, type QueryEntries, type QueryInclude } from "./api/queries.ts";
+export type { AddFiles, OldContent } from "./api/replaced-files.ts";
 export {
   type ReplicaHeartbeat,
   type ReplicaRole,

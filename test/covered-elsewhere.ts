@@ -15,6 +15,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
+  "test/server/routing/passing-on.test.ts": [
+    "server/cluster/node-certificates.ts",
+    "server/cluster/peers.ts",
+    "server/routing/arrivals.ts",
+    "server/routing/barriers.ts",
+  ],
   "test/server/endpoints/live-figures.test.ts": [
     "server/replies/index-performance.ts",
     "server/replies/io-metrics.ts",
@@ -24,6 +30,16 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
+  "test/server/endpoints/cluster-databases.test.ts": [
+    "server/endpoints/database-nodes.ts",
+    "server/endpoints/peer-calls.ts",
+  ],
+  "test/server/cluster/copy-fetch.test.ts": [
+    "engine/api/replaced-files.ts",
+    "server/cluster/open-copies.ts",
+    "server/endpoints/cluster-copies.ts",
+  ],
+  "test/simulation/catalog-crash.test.ts": ["engine/database/folder-swap.ts"],
   "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [
@@ -58,7 +74,24 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/engine/database/database-replication.test.ts": ["engine/database/incoming-contents.ts"],
+  "test/server/cluster/cluster.test.ts": [
+    "engine/api/replication.ts",
+    "engine/api/shared-values.ts",
+    "server/cluster/cluster-directory.ts",
+    "server/cluster/cluster-parts.ts",
+    "server/cluster/cluster-values.ts",
+    "server/cluster/copy-repairs.ts",
+    "server/cluster/lazy-stream.ts",
+    "server/cluster/local-copies.ts",
+    "server/cluster/node-status.ts",
+    "server/cluster/registrar.ts",
+    "server/cluster/registry.ts",
+    "server/cluster/shared-changes.ts",
+    "server/cluster/sightings.ts",
+    "server/endpoints/cluster-values.ts",
+    "server/startup/cluster-node.ts",
+  ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",
@@ -140,6 +173,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/document-numbers.ts",
     "engine/keyspaces/document-view.ts",
   ],
+  "test/engine/log/carried-frames.test.ts": ["engine/log/log-carrier.ts"],
   "test/engine/log/compaction.test.ts": [
     "engine/log/frame-reader.ts",
     "engine/log/recovery.ts",

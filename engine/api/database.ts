@@ -123,13 +123,23 @@ export class Database {
     return this.#database.changeVector;
   }
 
+  /** 32 hexadecimal digits: the same for all copies of a database. */
+  get id(): string {
+    return this.#database.databaseId.toString("hex");
+  }
+
   /** 22 characters: identifies the database in change vectors. */
   get databaseId(): string {
     return this.#database.state.origin.hash;
   }
 
-  /** The tag of this node: `A` unless set. */
+  /** The tag of this node: `A` unless set. Of a database with several copies, change vectors have the tag of another. */
   get nodeTag(): string {
+    return this.#database.replication?.tag ?? this.originTag;
+  }
+
+  /** The tag in its change vectors: of the node that created it, whichever nodes have copies now. */
+  get originTag(): string {
     return this.#database.state.origin.nodeTag;
   }
 

@@ -5,6 +5,7 @@ import type { DatabaseCatalog } from "../database/database-catalog.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
+import { type AddFiles, replaceFiles } from "./replaced-files.ts";
 
 /** A database made of shipped files. */
 export interface ShippedDatabase {
@@ -98,13 +99,18 @@ export class Databases {
       },
     });
     assert(restored !== null, "the files of a database are written before it is opened");
-    const missingContents = await made.blobs.countMissing();
+    const missingContents = (await made.blobs.findMissing()).length;
     return { database: Database.of(made), restored, etag, missingContents };
   }
 
   /** Makes a copy of a database that other nodes have, or will have; see `DatabaseCatalog.createCopy`. */
   async createCopy(name: string): Promise<Database> {
     return Database.of(await this.#catalog.createCopy(name));
+  }
+
+  /** See `replaceFiles`. */
+  async replaceFiles(name: string, add: AddFiles): Promise<Database> {
+    return Database.of(await replaceFiles(this.#catalog, name, add));
   }
 
   /** Deletes a database with all its files. @returns false when it does not exist. */

@@ -26,6 +26,11 @@ export class Replication {
     return this.#replication.mark;
   }
 
+  /** Contents of attachments that are missing on this node, as far as it knows: they are being fetched. */
+  get missingContents(): number {
+    return this.#replication.missingContents;
+  }
+
   /** What this node says of itself to the others. */
   get heartbeat(): Heartbeat {
     return this.#replication.heartbeat;
@@ -39,6 +44,11 @@ export class Replication {
   /** Tries to lead in place of the node that does, whose open writes then fail as not written. */
   stand(): void {
     this.#replication.stand();
+  }
+
+  /** Leaves leading to others, until it is told otherwise. */
+  abstain(isAbstaining: boolean): void {
+    this.#replication.abstain(isAbstaining);
   }
 
   /** Lets another node lead. What is under way fails with an unknown outcome. */

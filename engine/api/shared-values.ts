@@ -4,6 +4,8 @@
  */
 import type { DatabaseCatalog } from "../database/database-catalog.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import { Database } from "./database.ts";
+import { type AddFiles, replaceFiles } from "./replaced-files.ts";
 import { Replication } from "./replication.ts";
 import { SystemValues } from "./system-values.ts";
 
@@ -27,6 +29,16 @@ export class SharedValues {
     const found = await this.#catalog.find(name);
     this.#current = found ?? (await this.#catalog.createCopy(name));
     this.#listen(this.#current);
+  }
+
+  /** This node's copy as a database, to be shipped to other nodes. */
+  get database(): Database {
+    return Database.of(this.#opened());
+  }
+
+  /** See `replaceFiles`. */
+  async replaceFiles(add: AddFiles): Promise<void> {
+    await replaceFiles(this.#catalog, name, add);
   }
 
   /** Of this node's copy. */

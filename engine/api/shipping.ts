@@ -1,5 +1,6 @@
 /** Ships a database elsewhere, for continuous backups: a base, then what is committed. */
 import type { OpenDatabase } from "../database/open-database.ts";
+import { type BlobReader, hashOfContentName } from "../log/blob-store.ts";
 import type { LogPoint } from "../log/log-follower.ts";
 import { Shipment, type ShippedFile } from "../shipping/shipment.ts";
 
@@ -25,6 +26,14 @@ export class Shipping {
    */
   resume(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
     return this.#database.resumeShipment(point, known);
+  }
+
+  /**
+   * Opens the content of that name, the hash as hex digits: of an attachment, or of an open shipment. Close it.
+   * @throws EngineError record-damaged when it is not there, read-failed
+   */
+  openContent(name: string): Promise<BlobReader> {
+    return this.#database.blobs.open(hashOfContentName(name));
   }
 
   /** All shipments that go on have been resumed. */

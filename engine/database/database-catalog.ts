@@ -4,6 +4,7 @@
  *   <folder>/<name>/            a database
  *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
  *   <folder>/.deleted-<hex>/    one being deleted; likewise
+ *   <folder>/.replaced-…/        the old files of one that was given new ones: see folder-swap.ts
  *
  * Invariants:
  * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
@@ -26,6 +27,7 @@ import type { JsonObject } from "../json/json-object.ts";
 import { isOfCluster } from "../log/health.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
+import { nameOfReplaced, settleSwap, swapFolders } from "./folder-swap.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
 import { Reopenings } from "./reopenings.ts";
 
@@ -119,6 +121,10 @@ export class DatabaseCatalog {
     if (folder === null) return catalog;
     const { files } = environment;
     await makeDurableDirectory(files, folder);
+    for (const name of await files.list(folder)) {
+      const replaced = nameOfReplaced(name);
+      if (replaced !== null) await settleSwap(files, folder, replaced);
+    }
     for (const name of await files.list(folder)) {
       if (name.startsWith(creatingPrefix) || name.startsWith(deletedPrefix)) {
         await files.removeTree(`${folder}/${name}`);
@@ -227,6 +233,47 @@ export class DatabaseCatalog {
     if (slot === undefined) return false;
     slot.isLeaving = true;
     return await this.#inTurn(slot, () => this.#remove(slot));
+  }
+
+  /**
+   * Replaces all files of a database by those that `write` makes, and opens it: a crash, or a failure, leaves the old ones
+   * or the new. It serves the old ones until the new ones are complete; requests in progress then fail.
+   * @param write gets the folder to fill, which does not exist, and that of the old files
+   * @throws EngineError database-missing, not-supported in memory, and what `write` throws
+   */
+  async replaceFiles(
+    name: string,
+    write: (environment: Environment, folder: string, old: string) => Promise<void>,
+  ): Promise<OpenDatabase> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined || slot.isLeaving) throw missing(name);
+    const folder = this.#folder;
+    if (folder === null) {
+      throw new EngineError("not-supported", "A database in memory has no files to replace.");
+    }
+    this.#assertOpen();
+    const { files } = this.#environment;
+    const making = this.#newFolder();
+    try {
+      await write(this.#environment, making, `${folder}/${slot.name}`);
+      return await this.#inTurn(slot, async () => {
+        if (slot.isGone) throw missing(name);
+        this.#assertOpen();
+        const { database } = slot;
+        slot.database = undefined;
+        await database
+          ?.abandon()
+          .catch((cause: unknown) => this.#report(`Database '${name}' did not end well`, cause));
+        await swapFolders(this.#environment, folder, slot.name, making);
+        slot.stopCause = undefined;
+        const opened = await this.#open(slot);
+        assert(opened !== undefined, "a database that was not deleted is opened");
+        return opened;
+      });
+    } catch (error) {
+      await files.removeTree(making).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Closes a database until its next use. Nobody may be using it. */
@@ -478,7 +525,7 @@ export class DatabaseCatalog {
     make: (making: string) => Promise<void>,
   ): Promise<OpenDatabase> {
     const { files } = this.#environment;
-    const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
+    const making = this.#newFolder();
     try {
       await make(making);
       await files.rename(making, `${folder}/${name}`);
@@ -496,12 +543,18 @@ export class DatabaseCatalog {
     }
   }
 
+  /** A path for files that are written and are not those of a database yet. */
+  #newFolder(): string {
+    return `${this.#folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
+  }
+
   async #removeFolder(slot: Slot): Promise<void> {
     if (this.#folder === null) {
       this.#forget(slot);
       return;
     }
     const { files } = this.#environment;
+    await settleSwap(files, this.#folder, slot.name);
     const trash = `${this.#folder}/${deletedPrefix}${this.#environment.random(8).toString("hex")}`;
     await files.rename(`${this.#folder}/${slot.name}`, trash);
     this.#forget(slot);
@@ -513,6 +566,10 @@ export class DatabaseCatalog {
   #assertOpen(): void {
     if (this.#isClosed) throw new EngineError("database-stopped", "The server is stopping.");
   }
+}
+
+function missing(name: string): EngineError {
+  return new EngineError("database-missing", `Database '${name}' does not exist.`);
 }
 
 function seconds(ms: number): number {

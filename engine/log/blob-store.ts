@@ -76,6 +76,10 @@ export class BlobStore {
   };
   /** Carries each new content to other nodes before `store` resolves. Set by what replicates the database. */
   carrier: ((content: Lease) => Promise<void>) | null = null;
+  /** Told of a content that is referred to for the first time, and was not stored just before. */
+  whenReferred: ((hash: string) => void) | null = null;
+  /** Gets a missing content, by `fill`, for one who opens it. Null: missing ones are damage. */
+  fetchMissing: ((hash: string) => Promise<void>) | null = null;
   #folderMade: Promise<void> | null = null;
   #isSwept = false;
   #isClosed = false;
@@ -92,7 +96,16 @@ export class BlobStore {
   }
 
   retain(hash: string): void {
+    this.#count(hash);
+    if (this.#references.get(hash) === 1) this.whenReferred?.(hash);
+  }
+
+  #count(hash: string): void {
     this.#references.set(hash, (this.#references.get(hash) ?? 0) + 1);
+  }
+
+  isReferred(hash: string): boolean {
+    return this.#references.has(hash);
   }
 
   release(hash: string): void {
@@ -125,13 +138,32 @@ export class BlobStore {
     return new ContentFollower(this, names.filter(isContentName).map(hashOfContentName));
   }
 
-  /** Referenced contents without a file. */
-  async countMissing(): Promise<number> {
+  /** Referenced contents without a file: their hashes. None in memory. */
+  async findMissing(): Promise<string[]> {
+    if (this.#folder === null) return [];
     const folder = this.#folder;
     const { files } = this.#environment;
-    const isThere = folder !== null && (await files.exists(folder));
-    const names = new Set(isThere ? await files.list(folder) : []);
-    return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash))).length;
+    const names = new Set((await files.exists(folder)) ? await files.list(folder) : []);
+    return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash)));
+  }
+
+  /** Is its file there? Always in memory. */
+  async hasFile(hash: string): Promise<boolean> {
+    return this.#folder === null || (await this.#environment.files.exists(this.#pathOf(hash)));
+  }
+
+  /**
+   * Stores a content that is missing here, and that others have. @throws EngineError record-damaged for bytes of another
+   * hash, and as `store`
+   */
+  async fill(hash: string, bytes: Bytes): Promise<void> {
+    const folder = this.#folder;
+    this.#assertOpen();
+    if (folder === null) return;
+    if (this.host.isDiskFull()) throw diskFull();
+    const content = await this.#storeInFile(bytes, folder);
+    content.release();
+    if (content.hash !== hash) throw damaged(hash);
   }
 
   /** From a follower. */
@@ -185,13 +217,28 @@ export class BlobStore {
     if (chunks !== undefined) return new MemoryReader(chunks);
     if (this.#folder === null) throw missing(hash);
     const path = this.#pathOf(hash);
-    const file = await triedRead(path, null, () => this.#environment.files.open(path, "read"));
+    const openFile = () => triedRead(path, null, () => this.#environment.files.open(path, "read"));
+    let file = await openFile();
+    if (file === null && this.fetchMissing !== null && this.isReferred(hash)) {
+      await this.fetchMissing(hash);
+      file = await openFile();
+    }
     if (file === null) throw missing(hash);
     try {
       return new FileReader(file, hash, await file.size(), path);
     } catch (cause) {
       await file.close();
       throw readFailed(path, cause);
+    }
+  }
+
+  /** All bytes of a blob. @throws (while iterating) as `open`, and `read` of what that returns */
+  async *bytes(hash: string): AsyncGenerator<Buffer> {
+    const reader = await this.open(hash);
+    try {
+      yield* reader.read(0, reader.size);
+    } finally {
+      await reader.close();
     }
   }
 
@@ -262,7 +309,7 @@ export class BlobStore {
   }
 
   #lease(hash: string, size: number): Lease {
-    this.retain(hash);
+    this.#count(hash);
     let held = true;
     return {
       hash,

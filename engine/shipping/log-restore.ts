@@ -64,6 +64,11 @@ export class LogRestore {
     this.#blobs = new BlobStore(environment, `${folder}/blobs`);
   }
 
+  /** Of the base: 32 hex digits; null: there is none yet. */
+  get databaseId(): string | null {
+    return this.#databaseId;
+  }
+
   /** Has all up to the wanted moment been added? */
   get isDone(): boolean {
     return this.#walk.isCut;

@@ -155,13 +155,8 @@ export class Shipment {
   }
 
   /** The bytes of a content. @throws EngineError record-damaged, read-failed */
-  async *content(name: string): AsyncGenerator<Buffer> {
-    const reader = await this.#database.blobs.open(hashOfContentName(name));
-    try {
-      yield* reader.read(0, reader.size);
-    } finally {
-      await reader.close();
-    }
+  content(name: string): AsyncGenerator<Buffer> {
+    return this.#database.blobs.bytes(hashOfContentName(name));
   }
 
   /** Keeps nothing any more. */

@@ -12,7 +12,7 @@
  * - What the nodes agree on changes only through `change`, on the node that leads the shared values.
  * - A heartbeat of a node is heard by the replication of a database only if that node has a copy.
  */
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import {
@@ -36,21 +36,18 @@ import type {
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
+import { CopyRepairs } from "./copy-repairs.ts";
+import { copySources } from "./copy-sources.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
 import type { Nats } from "./nats/nats.ts";
-import { decodeStatus, encodeStatus, heartbeatOf, type StatusOfNode } from "./node-status.ts";
+import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
-import {
-  databaseKey,
-  deletedKey,
-  isSameMember,
-  memberKey,
-  Registry,
-  removedKey,
-  topologyIdKey,
-} from "./registry.ts";
+import { Registrar } from "./registrar.ts";
+import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
+import { SharedChanges } from "./shared-changes.ts";
+import { Sightings } from "./sightings.ts";
 
 /** Of the shared values, in every cluster. 32 hexadecimal digits, as of any database. */
 export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
@@ -59,16 +56,13 @@ const sharedGeneration = 1;
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
 const tickMs = 500;
-/** After this long without a heartbeat a node is not thought to be there. */
-const silentMs = 3000;
-/** A change waits this long for somebody who can make it. */
-const changeMs = 15_000;
 const creationMs = 30_000;
 const retryMs = 100;
+/** How often a change is made again because the registry has changed. */
+const triesMax = 10;
+/** The least between two heartbeats. */
+const beatMs = 20;
 const transferMs = 10_000;
-/** Routes between nodes: see endpoints/cluster-values.ts. */
-export const valuesPath = "/cluster/values";
-export const standPath = "/cluster/stand";
 
 export interface ClusterOptions {
   readonly tag: string;
@@ -91,40 +85,37 @@ export interface ClusterService {
   readonly member: () => ClusterMember;
 }
 
-/** What another node answers. */
-interface PeerAnswer {
-  /** The shared values have the change from here on. */
-  readonly Index?: number;
-  /** Why it was not made. */
-  readonly Code?: string;
-  readonly Message?: string;
-}
-
 export class Cluster implements ClusterView {
   readonly #options: ClusterOptions;
   readonly #copies: LocalCopies;
   readonly #patienceMs = standAfterMs + Math.random() * standSpreadMs;
   readonly #nats: Promise<Nats>;
   #natsFound: (nats: Nats) => void = () => undefined;
-  #parts: ClusterParts | null = null;
+  #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
   #service: ClusterService | null = null;
   #heartbeats: Heartbeats | null = null;
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
-  /** What was heard last of each other node, understood. */
-  readonly #statuses = new Map<string, { status: StatusOfNode; atMs: number }>();
+  readonly #sightings = new Sightings();
+  readonly #repairs: CopyRepairs;
+  readonly #registrar = new Registrar({
+    change: (changes) => this.changeHere(changes),
+    removeStream: (id, generation) =>
+      this.#opened.nats.removeStream({ databaseId: id, generation }),
+  });
   #timer: NodeJS.Timeout | null = null;
   #isReconciling = false;
   #isStale = true;
   #isStopped = false;
   #isTelling = false;
-  #duties: Promise<void> | null = null;
-  /** Streams of deleted databases that this process has removed. */
-  readonly #removedStreams = new Set<string>();
-  /** Of the copies here, by the id of the database: see `ClusterHealth`. */
+  /** Times that frames were missing in the streams of copies here, by the id of the database. */
   readonly #gaps = new Map<string, number>();
   /** What the last scrub of NATS has found; null: there was none. Set by whoever scrubs. */
   scrubbed: ScrubState | null = null;
+  /** How many wait for copies of what they wrote. */
+  #waiting = 0;
+  #beatMs = 0;
+  #duties: Promise<void> | null = null;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -138,6 +129,15 @@ export class Cluster implements ClusterView {
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
       watcher: (copy) => this.#watcherOf(copy.name, copy.id),
+      fetchContent: (id, name) => this.#repairs.content(id, name),
+    });
+    this.#repairs = new CopyRepairs({
+      tag: options.tag,
+      log: options.log,
+      databases: () => this.#opened.databases,
+      shared: () => this.#opened.shared,
+      sharedId: sharedValuesId,
+      sources: (id) => this.#sourcesOf(id),
     });
   }
 
@@ -161,15 +161,24 @@ export class Cluster implements ClusterView {
 
   /** Opens this node's copy of the shared values. @throws EngineError database-damaged */
   async open(parts: ClusterParts): Promise<void> {
-    this.#parts = parts;
-    this.#natsFound(parts.nats);
-    await parts.shared.open();
-    parts.shared.onCommit(() => this.#changed());
+    const { shared, nats } = parts;
+    const changes = new SharedChanges({
+      tag: this.tag,
+      shared,
+      leaderTag: () => this.leaderTag,
+      isStopped: () => this.#isStopped,
+    });
+    this.#parts = { ...parts, changes };
+    this.#natsFound(nats);
+    await shared.open();
+    shared.onCommit(() => this.#changed());
   }
 
   /** Begins to take part: it says that it is there, and makes its copies. */
   serve(service: ClusterService): void {
     this.#service = service;
+    this.#opened.changes.peers = service.peers;
+    this.#repairs.start(service.peers);
     this.#heartbeats = this.#opened.nats.heartbeats(
       () => this.#status(),
       (tag, status) => this.#heard(tag, status),
@@ -182,6 +191,7 @@ export class Cluster implements ClusterView {
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#repairs.stop();
     while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
   }
 
@@ -238,16 +248,12 @@ export class Cluster implements ClusterView {
   }
 
   sighting(tag: string): NodeSighting | undefined {
-    const found = this.#statuses.get(tag);
-    if (found === undefined) return undefined;
-    const { version, databases } = found.status;
-    return { ageMs: performance.now() - found.atMs, version, databases };
+    return this.#sightings.of(tag);
   }
 
   strangers(): readonly ClusterMember[] {
     const { members } = this.#known;
-    const heard = [...this.#statuses.values()].filter(({ atMs }) => isRecent(atMs));
-    return heard.map(({ status }) => status.member).filter(({ tag }) => !members.has(tag));
+    return this.#sightings.present().filter(({ tag }) => !members.has(tag));
   }
 
   find(name: string): ReplicaState | undefined {
@@ -275,39 +281,20 @@ export class Cluster implements ClusterView {
     return () => this.#listeners.delete(listener);
   }
 
-  async change(changes: readonly ValueChange[]): Promise<void> {
-    const untilMs = performance.now() + changeMs;
-    for (;;) {
-      try {
-        await this.#changeOnce(changes);
-        return;
-      } catch (error) {
-        if (!isForLater(error) || this.#isStopped || performance.now() > untilMs) throw error;
-      }
-      await pause(retryMs);
-    }
+  change(changes: readonly ValueChange[]): Promise<void> {
+    return this.#opened.changes.change(changes);
   }
 
-  async changeHere(changes: readonly ValueChange[]): Promise<number> {
-    const { shared } = this.#opened;
-    if (shared.replication.role !== "leader") throw this.#notLeading();
-    await shared.change(
-      changes.map(({ key, expected, value }) => ({
-        key,
-        expected: typeof expected === "string" ? (JSON.parse(expected) as unknown) : expected,
-        value: value === null ? null : (JSON.parse(value) as unknown),
-      })),
-    );
-    this.#changed();
-    return shared.index;
+  changeHere(changes: readonly ValueChange[]): Promise<number> {
+    return this.#opened.changes.changeHere(changes);
   }
 
   async addMember(tag: string): Promise<void> {
-    const status = this.#statuses.get(tag);
+    const member = this.#sightings.present().find((one) => one.tag === tag);
     if (this.#known.members.has(tag)) {
       throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
     }
-    if (status === undefined || !isRecent(status.atMs)) {
+    if (member === undefined) {
       throw new EngineError(
         "invalid-argument",
         `No node ${tag} is heard. Start it with --Cluster.NodeTag=${tag} and the same servers of NATS as this one.`,
@@ -315,49 +302,68 @@ export class Cluster implements ClusterView {
     }
     await this.change([
       { key: removedKey(tag), value: null },
-      { key: memberKey(tag), expected: null, value: JSON.stringify(status.status.member) },
+      { key: memberKey(tag), expected: null, value: JSON.stringify(member) },
     ]);
   }
 
-  async removeMember(tag: string): Promise<void> {
-    const { members, databases } = this.#known;
-    const member = members.get(tag);
-    if (member === undefined) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    const changes: ValueChange[] = [
-      { key: memberKey(tag), expected: JSON.stringify(member), value: null },
-      { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
-    ];
-    for (const registered of databases.values()) {
-      if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
-    }
-    await this.change(changes);
+  removeMember(tag: string): Promise<void> {
+    return this.#changeAsOf(({ members, databases }) => {
+      const member = members.get(tag);
+      if (member === undefined) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      const changes: ValueChange[] = [
+        { key: memberKey(tag), expected: JSON.stringify(member), value: null },
+        { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
+      ];
+      for (const registered of databases.values()) {
+        if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
+      }
+      return changes;
+    });
   }
 
-  async addCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!this.#known.members.has(tag)) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    if (registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has a copy of '${registered.name}'.`,
-      );
-    }
-    await this.change([this.#withMembers(registered, [...registered.members, tag])]);
+  addCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(({ members }) => {
+      const registered = this.#registered(name);
+      if (!members.has(tag)) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      if (registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has a copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withMembers(registered, [...registered.members, tag])];
+    });
   }
 
-  async removeCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has no copy of '${registered.name}'.`,
-      );
+  removeCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(() => {
+      const registered = this.#registered(name);
+      if (!registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has no copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withoutCopy(registered, tag)];
+    });
+  }
+
+  /** Makes changes of what is registered, again if that has changed meanwhile. @throws what `make` throws */
+  async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
+    for (let left = triesMax; ; left--) {
+      try {
+        await this.change(make(this.#known));
+        return;
+      } catch (error) {
+        const isStale = error instanceof EngineError && error.code === "concurrency";
+        if (!isStale || left === 0) throw error;
+      }
+      await pause(retryMs);
     }
-    await this.change([this.#withoutCopy(registered, tag)]);
   }
 
   async createDatabase(
@@ -414,7 +420,7 @@ export class Cluster implements ClusterView {
     }
     if (leaderTag === tag) return;
     if (tag === this.tag) this.standFor(registered.name);
-    else await this.#post(tag, standPath, { Name: registered.name });
+    else await this.#opened.changes.askToStand(tag, registered.name);
     const isDone = () => this.find(name)?.leaderTag === tag;
     if (await this.#reconciled(isDone, transferMs)) return;
     throw new EngineError(
@@ -432,10 +438,25 @@ export class Cluster implements ClusterView {
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
+    this.#waiting++;
+    try {
+      return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #haveCopies(
+    others: readonly string[],
+    id: string,
+    { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
+  ): Promise<number> {
     for (;;) {
-      const have = others.filter((tag) => this.#appliedBy(tag, registered.id) >= wanted).length;
+      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
       if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
-      await pause(Math.min(retryMs / 4, Math.max(1, untilMs - performance.now())));
+      // Those who hear this say at once how far they are.
+      this.#beat();
+      await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
     }
   }
 
@@ -446,12 +467,37 @@ export class Cluster implements ClusterView {
     return this.#copies.has(name);
   }
 
+  /** The copy of this node of the database of that id; undefined: it has none that is open. */
+  openedById(id: string): Database | undefined {
+    if (id === sharedValuesId) return this.#opened.shared.database;
+    const registered = this.#registeredOf(id);
+    return registered === undefined ? undefined : this.#copies.opened(registered.name);
+  }
+
+  #registeredOf(id: string): ClusterDatabase | undefined {
+    return [...this.#known.databases.values()].find((one) => one.id === id);
+  }
+
+  /** Nodes of which a copy can be taken; of the shared values, all that are heard. */
+  #sourcesOf(id: string): readonly string[] {
+    if (id === sharedValuesId) {
+      const members = [
+        ...this.#known.members.keys(),
+        ...this.#sightings.present().map((one) => one.tag),
+      ];
+      return copySources(this, { id, members: [...new Set(members)] }, this.leaderTag);
+    }
+    const registered = this.#registeredOf(id);
+    if (registered === undefined) return [];
+    return copySources(this, registered, this.#stateOf(registered).leaderTag);
+  }
+
   #stateOf(registered: ClusterDatabase): ReplicaState {
     const { name, members, index } = registered;
     const hasCopy = members.includes(this.tag);
     const replication = hasCopy ? this.#copies.opened(name)?.replication : undefined;
     const own = replication?.heartbeat;
-    const epoch = own?.epoch ?? this.#epochElsewhere(registered);
+    const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
     return {
       registered,
       role: hasCopy ? (own?.role ?? "stopped") : null,
@@ -459,37 +505,11 @@ export class Cluster implements ClusterView {
       leaderTag:
         replication !== null && replication !== undefined
           ? leaderOf(replication, this.tag)
-          : this.#leaderElsewhere(registered),
+          : this.#sightings.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
       trouble: this.#copies.trouble(name),
     };
-  }
-
-  /** Of a database without an open copy on this node: as the others say. */
-  #leaderElsewhere({ id, members }: ClusterDatabase): string | null {
-    let found: string | null = null;
-    let newest = -1;
-    for (const [tag, { status, atMs }] of this.#statuses) {
-      const sighting = status.databases.get(id);
-      if (sighting?.role !== "leader" || !members.includes(tag) || !isRecent(atMs)) continue;
-      if (sighting.epoch <= newest) continue;
-      newest = sighting.epoch;
-      found = tag;
-    }
-    return found;
-  }
-
-  #epochElsewhere({ id }: ClusterDatabase): number {
-    let newest = 0;
-    for (const { status } of this.#statuses.values()) {
-      newest = Math.max(newest, status.databases.get(id)?.epoch ?? 0);
-    }
-    return newest;
-  }
-
-  #appliedBy(tag: string, id: string): number {
-    return this.#statuses.get(tag)?.status.databases.get(id)?.applied ?? 0;
   }
 
   /** @throws EngineError database-missing */
@@ -558,66 +578,9 @@ export class Cluster implements ClusterView {
     return true;
   }
 
-  // Changes of the shared values
-
-  async #changeOnce(changes: readonly ValueChange[]): Promise<void> {
-    const { leaderTag } = this;
-    if (leaderTag === this.tag) {
-      await this.changeHere(changes);
-      return;
-    }
-    if (leaderTag === null) throw this.#notLeading();
-    const { status, answer } = await this.#post(leaderTag, valuesPath, { Changes: changes });
-    if (answer.Index === undefined) throw refusalOf(leaderTag, status, answer);
-    const index = answer.Index;
-    if (!(await this.#reachedIndex(index))) {
-      throw new EngineError(
-        "outcome-unknown",
-        `The change was made, and has not come to this node within ${changeMs} ms.`,
-      );
-    }
-  }
-
-  /** Asks another node. @throws EngineError node-unreachable, not-leader before this node can ask */
-  async #post(
-    tag: string,
-    path: string,
-    body: unknown,
-  ): Promise<{ readonly status: number; readonly answer: PeerAnswer }> {
-    if (this.#service === null) throw this.#notLeading();
-    const reply = await this.#service.peers.send(tag, {
-      method: "POST",
-      target: path,
-      headers: { "content-type": "application/json" },
-      body: Buffer.from(JSON.stringify(body)),
-      headMs: changeMs,
-    });
-    const pieces: Buffer[] = [];
-    for await (const piece of reply.body) pieces.push(piece as Buffer);
-    const text = Buffer.concat(pieces).toString();
-    const answer = reply.status === 200 ? (JSON.parse(text) as PeerAnswer) : {};
-    return { status: reply.status, answer };
-  }
-
-  async #reachedIndex(index: number): Promise<boolean> {
-    const untilMs = performance.now() + changeMs;
-    while (this.index < index) {
-      if (performance.now() > untilMs) return false;
-      await pause(retryMs / 10);
-    }
-    return true;
-  }
-
-  #notLeading(): EngineError {
-    return new EngineError(
-      "not-leader",
-      "No node of the cluster orders its changes at the moment.",
-    );
-  }
-
   // Taking part
 
-  get #opened(): ClusterParts {
+  get #opened() {
     if (this.#parts === null) throw new Error("the cluster is not open yet");
     return this.#parts;
   }
@@ -658,9 +621,7 @@ export class Cluster implements ClusterView {
   /** Has any node something of this database? Then its stream is not new, and must not be begun again. */
   #isKnownElsewhere(id: string): boolean {
     if (id === sharedValuesId && this.#parts !== null && this.index > 0) return true;
-    return [...this.#statuses.values()].some(
-      ({ status }) => (status.databases.get(id)?.applied ?? 0) > 0,
-    );
+    return this.#sightings.isKnown(id);
   }
 
   #watcherOf(name: string, id: string): ReplicationWatcher {
@@ -672,6 +633,7 @@ export class Cluster implements ClusterView {
       },
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
+        this.#repairs.need({ name, id });
         this.#changed();
       },
       blocked: (reason) => {
@@ -679,16 +641,11 @@ export class Cluster implements ClusterView {
         this.#changed();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
-      fetchRange: async () => {
+      fetchRange: () => {
         this.#gaps.set(id, (this.#gaps.get(id) ?? 0) + 1);
-        return (await this.#hasFrames(id)) ? [] : null;
+        return Promise.resolve(null);
       },
     };
-  }
-
-  /** Frames are removed from streams only when all nodes have them, or are thought to be gone. */
-  async #hasFrames(_id: string): Promise<boolean> {
-    return false;
   }
 
   #status(): NodeStatus {
@@ -700,7 +657,16 @@ export class Cluster implements ClusterView {
       const heartbeat = this.#copies.opened(name)?.replication?.heartbeat;
       if (heartbeat !== undefined) databases.set(id, heartbeat);
     }
-    return encodeStatus({ member: member(), version: this.#options.version, databases });
+    const { version } = this.#options;
+    return encodeStatus({ member: member(), version, databases, isWaiting: this.#waiting > 0 });
+  }
+
+  /** Says now how far this node is, instead of within half a second. */
+  #beat(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#beatMs < beatMs) return;
+    this.#beatMs = nowMs;
+    this.#heartbeats?.beat();
   }
 
   get #serving(): ClusterService {
@@ -709,9 +675,9 @@ export class Cluster implements ClusterView {
   }
 
   #heard(tag: string, sent: NodeStatus): void {
-    const status = decodeStatus(tag, sent);
+    const status = this.#sightings.hear(tag, sent);
     if (status === null) return;
-    this.#statuses.set(tag, { status, atMs: performance.now() });
+    if (status.isWaiting) this.#beat();
     const shared = status.databases.get(sharedValuesId);
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const { id, name, members } of this.#known.databases.values()) {
@@ -725,39 +691,16 @@ export class Cluster implements ClusterView {
     this.#isStale = true;
     this.#reconcileSoon();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
-    this.#duties = this.#doDuties()
-      .catch((error: unknown) => this.#options.log.report("The cluster's registry", error))
+    const present = [this.#serving.member(), ...this.#sightings.present()];
+    this.#duties = this.#registrar
+      .work(this.#known, present)
+      .catch((error: unknown) => {
+        // Another node leads, or it is tried again in the next turn.
+        if (!(error instanceof EngineError)) this.#options.log.report("The registry failed", error);
+      })
       .finally(() => {
         this.#duties = null;
       });
-  }
-
-  /** What the node does that orders the changes of the shared values: registers those that are there. */
-  async #doDuties(): Promise<void> {
-    const { topologyId, members, removed, deleted } = this.#known;
-    if (topologyId === null) {
-      await this.changeHere([
-        { key: topologyIdKey, expected: null, value: JSON.stringify(randomUUID()) },
-      ]);
-    }
-    const heard = [...this.#statuses.values()].filter(({ atMs }) => isRecent(atMs));
-    const present = [this.#serving.member(), ...heard.map(({ status }) => status.member)];
-    for (const member of present) {
-      const known = members.get(member.tag);
-      if (known === undefined ? removed.has(member.tag) : isSameMember(known, member)) continue;
-      await this.changeHere([
-        {
-          key: memberKey(member.tag),
-          expected: known === undefined ? null : JSON.stringify(known),
-          value: JSON.stringify(member),
-        },
-      ]);
-    }
-    for (const [id, { generation }] of deleted) {
-      if (this.#removedStreams.has(id)) continue;
-      await this.#opened.nats.removeStream({ databaseId: id, generation });
-      this.#removedStreams.add(id);
-    }
   }
 
   #reconcileSoon(): void {
@@ -772,6 +715,7 @@ export class Cluster implements ClusterView {
     while (this.#isStale && !this.#isStopped) {
       this.#isStale = false;
       const registry = this.#known;
+      this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
       for (const registered of registry.databases.values()) await this.#begin(registered);
     }
@@ -811,24 +755,4 @@ function leaderOf(
   if (role === "leader") return own;
   // One that lost its place, or has not been fenced yet.
   return leaderTag === own ? null : leaderTag;
-}
-
-function isRecent(atMs: number): boolean {
-  return performance.now() - atMs < silentMs;
-}
-
-/** Was nothing changed, so that another try may help? */
-function isForLater(error: unknown): boolean {
-  if (!(error instanceof EngineError)) return false;
-  if (error.code === "not-leader") return true;
-  return error.code === "node-unreachable" && error.details?.["wasSent"] === false;
-}
-
-function refusalOf(tag: string, status: number, { Code, Message }: PeerAnswer): EngineError {
-  if (Code === "concurrency") return new EngineError("concurrency", Message ?? "");
-  if (Code === "not-leader") return new EngineError("not-leader", Message ?? "");
-  return new EngineError(
-    "outcome-unknown",
-    Message ?? `Node ${tag} answered the change of the cluster's values by ${status}.`,
-  );
 }

@@ -39,6 +39,8 @@ export interface LocalCopiesOptions {
   /** The stream of a database; `mayMake`: it is made when it is not there. */
   readonly stream: (id: string, generation: number, mayMake: boolean) => ReplicatedStream;
   readonly watcher: (copy: { readonly name: string; readonly id: string }) => ReplicationWatcher;
+  /** Gets a content of an attachment from another node, by its name. */
+  readonly fetchContent: (id: string, name: string) => Promise<AsyncIterable<Buffer> | null>;
 }
 
 export class LocalCopies {
@@ -56,7 +58,7 @@ export class LocalCopies {
   replicationOf(name: string): ReplicationOptions | null {
     const copy = this.#noted(name);
     if (copy === null) return null;
-    const { tag, standAfterMs, stream, watcher } = this.#options;
+    const { tag, standAfterMs, stream, watcher, fetchContent } = this.#options;
     return {
       databaseId: copy.id,
       originTag: copy.originTag,
@@ -66,6 +68,7 @@ export class LocalCopies {
       standAfterMs,
       isSeed: copy.isSeed,
       watcher: watcher(copy),
+      fetchContent: (content) => fetchContent(copy.id, content),
     };
   }
 
@@ -99,6 +102,10 @@ export class LocalCopies {
         await this.#attempt(copy.name, () => this.#remove(copy));
       }
     }
+    if (registry.removed.has(this.#options.tag)) {
+      await this.#closeAll();
+      return;
+    }
     for (const registered of registry.databases.values()) {
       if (!registered.members.includes(this.#options.tag)) continue;
       await this.#attempt(registered.name, () => this.#make(registered));
@@ -109,6 +116,15 @@ export class LocalCopies {
   #wasTaken({ members }: ClusterDatabase, registry: Registry): boolean {
     const { tag } = this.#options;
     return registry.members.has(tag) && !members.includes(tag);
+  }
+
+  /** A node that left the cluster takes no part in anything, and keeps its files. */
+  async #closeAll(): Promise<void> {
+    const databases = this.#options.databases();
+    for (const { name } of [...this.#all()]) {
+      if (databases.peek(name) === undefined) continue;
+      await this.#attempt(name, () => databases.unload(name));
+    }
   }
 
   async #attempt(name: string, work: () => Promise<void>): Promise<void> {

@@ -19,15 +19,17 @@ export interface StatusOfNode {
   readonly version: string;
   /** By id of the database. */
   readonly databases: ReadonlyMap<string, ReplicaSighting>;
+  /** Does it wait for others to say how far they are? */
+  readonly isWaiting: boolean;
 }
 
-export function encodeStatus({ member, version, databases }: StatusOfNode): NodeStatus {
+export function encodeStatus({ member, version, databases, isWaiting }: StatusOfNode): NodeStatus {
   const { url, tcpUrl, fingerprint } = member;
   const rows: Record<string, readonly unknown[]> = {};
   for (const [id, { role, epoch, applied }] of databases) {
     rows[id] = [roleLetters[role], epoch, applied];
   }
-  return { url, tcpUrl, fingerprint, version, databases: rows };
+  return { url, tcpUrl, fingerprint, version, databases: rows, isWaiting };
 }
 
 /** Null: it is not in the form of this version. */
@@ -44,7 +46,8 @@ export function decodeStatus(tag: string, status: NodeStatus): StatusOfNode | nu
     if (role === undefined || !isCount(epoch) || !isCount(applied)) return null;
     sightings.set(id, { role, epoch, applied });
   }
-  return { member: { tag, url, tcpUrl, fingerprint }, version, databases: sightings };
+  const isWaiting = status["isWaiting"] === true;
+  return { member: { tag, url, tcpUrl, fingerprint }, version, databases: sightings, isWaiting };
 }
 
 export function heartbeatOf(tag: string, sighting: ReplicaSighting): ReplicaHeartbeat {

@@ -33,6 +33,11 @@ export class CommandIndex {
     });
   }
 
+  /** The last that this process has given out; 0: none. */
+  get last(): number {
+    return this.#last;
+  }
+
   /** The next index. Resolves once no later start can return it again. */
   async next(): Promise<number> {
     while (this.#last >= this.#end) {

@@ -139,47 +139,75 @@ export function recordOf(database: Database): KeptRecord {
   return database.settings as KeptRecord;
 }
 
-/** The topology of the one node, with the keys in the order of the record, or of the creation reply. */
-export function databaseTopology(database: Database, inRecord: boolean): JsonObject {
+/** Which nodes have a database. */
+export interface DatabaseNodes {
+  readonly members: readonly string[];
+  readonly promotables: readonly string[];
+  readonly rehabs: readonly string[];
+  /** Why some are not members, by their tags, as RavenDB names it and in words. */
+  readonly promotablesStatus: Readonly<Record<string, string>>;
+  readonly demotionReasons: Readonly<Record<string, string>>;
+  /** The index of the command that last changed them, and the term of the leader. */
+  readonly index: number;
+  readonly term: number;
+}
+
+/** Of a database that has one copy, here. */
+export function onlyNode(database: Database): DatabaseNodes {
+  return {
+    members: [database.nodeTag],
+    promotables: [],
+    rehabs: [],
+    promotablesStatus: {},
+    demotionReasons: {},
+    index: recordOf(database).CreatedIndex,
+    term: 1,
+  };
+}
+
+/** The topology of a database, with the keys in the order of the record, or of the creation reply. */
+export function databaseTopology(
+  database: Database,
+  inRecord: boolean,
+  nodes = onlyNode(database),
+): JsonObject {
   const kept = recordOf(database);
-  const stamp = { Index: kept.CreatedIndex, Term: 1, LeadersTicks: -2 };
+  const stamp = { Index: nodes.index, Term: nodes.term, LeadersTicks: -2 };
   const ids = {
     DatabaseTopologyIdBase64: database.databaseId,
     ClusterTransactionIdBase64: database.clusterTransactionId,
   };
+  const tags = { Members: nodes.members, Promotables: nodes.promotables, Rehabs: nodes.rehabs };
+  const count = nodes.members.length + nodes.promotables.length + nodes.rehabs.length;
   if (inRecord) {
     return {
-      Members: [database.nodeTag],
-      Promotables: [],
-      Rehabs: [],
+      ...tags,
       PredefinedMentors: {},
-      DemotionReasons: {},
-      PromotablesStatus: {},
+      DemotionReasons: nodes.demotionReasons,
+      PromotablesStatus: nodes.promotablesStatus,
       Stamp: stamp,
       DynamicNodesDistribution: false,
-      ReplicationFactor: 1,
+      ReplicationFactor: count,
       PriorityOrder: [],
       NodesModifiedAt: kept.CreatedAt,
       ...ids,
     };
   }
   return {
-    Members: [database.nodeTag],
-    Promotables: [],
-    Rehabs: [],
+    ...tags,
     Stamp: stamp,
     NodesModifiedAt: kept.CreatedAt,
-    PromotablesStatus: {},
-    DemotionReasons: {},
+    PromotablesStatus: nodes.promotablesStatus,
+    DemotionReasons: nodes.demotionReasons,
     DynamicNodesDistribution: false,
-    ReplicationFactor: 1,
+    ReplicationFactor: count,
     ...ids,
     PriorityOrder: [],
   };
 }
 
 /** The whole record, as returned by `GET /admin/databases?name=`. */
-export function fullRecord(database: Database): JsonObject {
+export function fullRecord(database: Database, nodes = onlyNode(database)): JsonObject {
   const kept = recordOf(database);
   const record: JsonObject = {
     DatabaseName: database.name,
@@ -190,7 +218,7 @@ export function fullRecord(database: Database): JsonObject {
     RollingIndexes: {},
     DatabaseState: kept["DatabaseState"] ?? "Normal",
     LockMode: kept["LockMode"] ?? "Unlock",
-    Topology: databaseTopology(database, true),
+    Topology: databaseTopology(database, true, nodes),
   };
   for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
   const { indexes } = database;

@@ -23,10 +23,17 @@ const path = "/databases/:database/attachments";
 export const attachmentRoutes: readonly Route[] = [
   { kind: "database", method: "GET", path, access: "read", handle: getAttachment },
   { kind: "database", method: "HEAD", path, access: "read", handle: headAttachment },
-  { kind: "database", method: "POST", path, access: "read", handle: postAttachment },
+  { kind: "database", method: "POST", path, access: "read", copies: "any", handle: postAttachment },
   { kind: "database", method: "PUT", path, access: "write", handle: writeAttachment },
   { kind: "database", method: "DELETE", path, access: "write", handle: removeAttachment },
-  { kind: "database", method: "POST", path: `${path}/bulk`, access: "read", handle: postBulk },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/bulk`,
+    access: "read",
+    copies: "any",
+    handle: postBulk,
+  },
   { kind: "database", method: "DELETE", path: `${path}/bulk`, access: "write", handle: removeBulk },
 ];
 

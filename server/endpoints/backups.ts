@@ -43,6 +43,7 @@ export const backupRoutes: readonly Route[] = [
     method: "GET",
     path: `${admin}/periodic-backup/config`,
     access: "database-admin",
+    copies: "leader",
     handle: getConfig,
   },
   {
@@ -50,6 +51,8 @@ export const backupRoutes: readonly Route[] = [
     method: "GET",
     path: "/periodic-backup",
     access: "valid-user",
+    copies: "leader",
+    about: "name",
     handle: getPeriodic,
   },
   {
@@ -57,6 +60,8 @@ export const backupRoutes: readonly Route[] = [
     method: "GET",
     path: "/periodic-backup/status",
     access: "valid-user",
+    copies: "leader",
+    about: "name",
     handle: getStatus,
   },
   {
@@ -64,6 +69,8 @@ export const backupRoutes: readonly Route[] = [
     method: "GET",
     path: "/periodic-backup/history",
     access: "valid-user",
+    copies: "leader",
+    about: "name",
     handle: getHistory,
   },
   {

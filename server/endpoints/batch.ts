@@ -3,13 +3,16 @@ import { EngineError } from "../../engine/base/errors.ts";
 import { countDropped } from "../../engine/base/garbage.ts";
 import { grownBuffer } from "../../engine/base/large-buffer.ts";
 import type { Database, PreparedBatch } from "../../engine/engine.ts";
+import type { ClusterView } from "../cluster/cluster-view.ts";
 import { BodyRoom, memoryOfBody } from "../http/body-room.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
 import { bodyTooLarge } from "../http/request-error.ts";
+import { confirmLeading } from "../routing/barriers.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 import type { HttpLimits } from "../settings/config.ts";
+import { copyCount } from "./database-nodes.ts";
 
 export const batchRoutes: readonly Route[] = [
   {
@@ -23,7 +26,7 @@ export const batchRoutes: readonly Route[] = [
 
 /** POST bulk_docs: 201 `{"Results":[row, …]}`. */
 async function postBatch(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
-  const wait = waitOf(exchange);
+  const wait = waitOf(exchange, copyCount(server, database.name));
   const indexWait = indexWaitOf(exchange);
   const boundary = multipartBoundary(exchange.header("content-type"));
   const { limits } = server.config;
@@ -32,11 +35,16 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
       ? await readBatch(exchange, database, limits)
       : await readParts(exchange, database, boundary, limits);
   if (batch.isClusterWide) {
-    await runClusterWide(exchange, batch);
+    await runClusterWide(exchange, batch).catch(async (error: unknown) => {
+      // Nothing was written: what it was compared with was read, and another node may have led by then.
+      const isRefused = error instanceof EngineError && error.code === "cluster-concurrency";
+      if (isRefused) await confirmLeading(database);
+      throw error;
+    });
     return;
   }
   const rows = await batch.run();
-  if (wait !== undefined) waitForReplicas(wait, database);
+  if (wait !== undefined) await waitForReplicas(wait, database, server.cluster);
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
@@ -105,28 +113,43 @@ async function collect(
 
 /** The replication that the caller wants to wait for. */
 interface ReplicaWait {
+  /** Other nodes than the one that writes. */
   readonly replicas: number;
   readonly timeoutMs: number;
+  readonly isThrowing: boolean;
 }
 
 /**
- * Undefined unless a single node cannot fulfill the request: a majority of one node is this node.
+ * Undefined unless there is something to wait for, or to refuse: a majority of one node is this node.
+ * @param copies how many nodes have the database, this one included
  * @throws EngineError invalid-argument
  */
-function waitOf({ query }: Exchange): ReplicaWait | undefined {
+function waitOf({ query }: Exchange, copies: number): ReplicaWait | undefined {
   const timeoutMs = query.timeSpanMs("waitForReplicasTimeout", undefined);
   const isThrowing = query.bool("throwOnTimeoutInWaitForReplicas", true);
   const isMajority = query.get("numberOfReplicasToWaitFor") === "majority";
-  const replicas = isMajority ? 0 : query.int("numberOfReplicasToWaitFor", 1);
-  if (timeoutMs === undefined || !isThrowing || replicas <= 0) return undefined;
-  return { replicas, timeoutMs };
+  const replicas = isMajority ? Math.floor(copies / 2) : query.int("numberOfReplicasToWaitFor", 1);
+  if (timeoutMs === undefined || replicas <= 0) return undefined;
+  if (copies === 1 && !isThrowing) return undefined;
+  return { replicas, timeoutMs, isThrowing };
 }
 
-/** There is no other node, so waiting is useless; the write stays. @throws EngineError timeout */
-function waitForReplicas({ replicas, timeoutMs }: ReplicaWait, database: Database): void {
+/** Waiting for more nodes than there are is useless. The write stays in any case. @throws EngineError timeout */
+async function waitForReplicas(
+  { replicas, timeoutMs, isThrowing }: ReplicaWait,
+  database: Database,
+  cluster: ClusterView | undefined,
+): Promise<void> {
+  const others = (cluster?.find(database.name)?.registered.members.length ?? 1) - 1;
+  const possible = Math.min(replicas, others);
+  const reached =
+    cluster === undefined || possible === 0
+      ? 0
+      : await cluster.waitForCopies(database.name, possible, timeoutMs);
+  if (reached >= replicas || !isThrowing) return;
   throw new EngineError(
     "timeout",
-    `Could not verify that the change vector '${database.changeVector}' was replicated to ${replicas} servers in ${timeSpanText(timeoutMs)}. So far, it only replicated to 0`,
+    `Could not verify that the change vector '${database.changeVector}' was replicated to ${replicas} servers in ${timeSpanText(timeoutMs)}. So far, it only replicated to ${reached}`,
   );
 }
 

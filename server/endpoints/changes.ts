@@ -13,12 +13,20 @@ const path = "/databases/:database/changes";
 
 export const changeRoutes: readonly Route[] = [
   { kind: "websocket", method: "GET", path, access: "read", connect: followChanges },
-  { kind: "database", method: "DELETE", path, access: "write", handle: deleteConnection },
+  {
+    kind: "database",
+    method: "DELETE",
+    path,
+    access: "write",
+    copies: "here",
+    handle: deleteConnection,
+  },
   {
     kind: "database",
     method: "GET",
     path: `${path}/debug`,
     access: "read",
+    copies: "here",
     handle: getConnections,
   },
 ];

@@ -11,14 +11,14 @@ export const clusterValueRoutes: readonly Route[] = [
     kind: "server",
     method: "POST",
     path: "/cluster/values",
-    access: "cluster-admin",
+    access: "cluster-node",
     handle: changeValues,
   },
   {
     kind: "server",
     method: "POST",
     path: "/cluster/stand",
-    access: "cluster-admin",
+    access: "cluster-node",
     handle: stand,
   },
 ];

@@ -1,16 +1,29 @@
 /**
- * Administration of whole databases besides creation and deletion: the order of their nodes (there is one), conflict
+ * Administration of whole databases besides creation and deletion: their nodes and the order of these, conflict
  * rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
+import { memberOf } from "../cluster/topology.ts";
+import { databaseTopology } from "../databases/database-record.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { databaseMissing } from "../http/request-error.ts";
 import type { Context, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
+import {
+  addCopyTo,
+  checkTopology,
+  modifyCopies,
+  recordElsewhere,
+  reorderCopies,
+  tagsIn,
+  tagsOfTopology,
+} from "./cluster-databases.ts";
+import { recordNodes } from "./database-nodes.ts";
+import { passOn } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -18,19 +31,34 @@ function route(method: "PUT" | "POST", path: string, handle: Handle): Route {
   return { kind: "server", method, path, access: "operator", handle };
 }
 
+/** Those that change the record of the database with the name in the query. */
+/** By a node that has a copy, because the reply tells what is in it. */
+const ofCopy = { copies: "any", about: "name" } as const;
+const ofLeader = { copies: "leader", about: "name" } as const;
+
 type Handle = (exchange: Exchange, context: Context) => Promise<void>;
 
 export const databaseMaintenanceRoutes: readonly Route[] = [
   route("POST", `${admin}/reorder`, reorder),
   route("POST", `${admin}/promote`, promote),
-  route("PUT", `${admin}/node`, addNode),
-  route("POST", `${admin}/unused-ids`, setUnusedIds),
-  route("POST", "/admin/replication/conflicts/solver", setConflictSolver),
+  { ...route("PUT", `${admin}/node`, addNode), ...ofCopy },
+  route("POST", `${admin}/topology/modify`, modifyTopology),
+  route("POST", `${admin}/dynamic-node-distribution`, distribute),
+  { ...route("POST", `${admin}/unused-ids`, setUnusedIds), ...ofLeader },
+  { ...route("POST", "/admin/replication/conflicts/solver", setConflictSolver), ...ofLeader },
   route("POST", "/admin/compact", compact),
 ];
 
-/** POST /admin/databases/reorder?name `{"MembersOrder":["A"]}`: 204 */
+/** POST /admin/databases/reorder?name `{"MembersOrder":["A"]}`: the first one leads; 204 */
 async function reorder(exchange: Exchange, { server }: Context): Promise<void> {
+  const { cluster } = server;
+  const state = cluster?.find(exchange.query.required("name"));
+  if (cluster !== undefined && state !== undefined) {
+    const { MembersOrder } = await jsonBody(exchange);
+    await reorderCopies(cluster, state, tagsIn(MembersOrder));
+    exchange.reply(204);
+    return;
+  }
   const { nodeTag } = await named(exchange, server);
   const { MembersOrder } = await jsonBody(exchange);
   if (!Array.isArray(MembersOrder) || MembersOrder.length !== 1 || MembersOrder[0] !== nodeTag) {
@@ -42,19 +70,36 @@ async function reorder(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.reply(204);
 }
 
-/** POST /admin/databases/promote?name&node: a no-op, since no node awaits promotion */
+/** POST /admin/databases/promote?name&node: a no-op, since a copy is a member as soon as it is up to date */
 async function promote(exchange: Exchange, { server }: Context): Promise<void> {
-  const database = await named(exchange, server);
+  const name = exchange.query.required("name");
+  const state = server.cluster?.find(name);
+  const known = state === undefined ? (await named(exchange, server)).name : state.registered.name;
   exchange.query.required("node");
   const index = await server.commandIndex.next();
-  exchange.replyJson(200, { Name: database.name, RaftCommandIndex: index });
+  exchange.replyJson(200, { Name: known, RaftCommandIndex: index });
 }
 
-/** PUT /admin/databases/node?name[&node]: fails, since there is no other node. @throws EngineError invalid-operation */
+/** PUT /admin/databases/node?name[&node]: adds a copy, on the given node or any that has none; refused on a single node */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
+  const { cluster } = server;
+  const node = exchange.query.get("node") || undefined;
+  const name = exchange.query.required("name");
+  const state = cluster?.find(name);
+  if (cluster === undefined || state === undefined) {
+    const database = await named(exchange, server);
+    throw new EngineError("invalid-operation", refusalOf(database, node ?? null));
+  }
+  const before = new Set(state.registered.members);
+  await addCopyTo(cluster, state, node);
   const database = await named(exchange, server);
-  const node = exchange.query.get("node") || null;
-  throw new EngineError("invalid-operation", refusalOf(database, node));
+  const added = cluster.find(name)?.registered.members.filter((tag) => !before.has(tag)) ?? [];
+  exchange.replyJson(200, {
+    RaftCommandIndex: await server.commandIndex.next(),
+    Name: database.name,
+    Topology: databaseTopology(database, false, recordNodes(server, database)),
+    NodesAddedTo: added.map((tag) => memberOf(cluster, tag)?.url ?? null),
+  });
 }
 
 function refusalOf({ name, nodeTag }: Database, node: string | null): string {
@@ -63,6 +108,37 @@ function refusalOf({ name, nodeTag }: Database, node: string | null): string {
     return `Can't add node ${node} to ${name} topology because it is already part of it`;
   }
   return `Can't add node ${node} to database '${name}' topology, because node ${node} (which is in the new topology) is not part of the cluster`;
+}
+
+/** POST /admin/databases/topology/modify?name `{"Members":["A","B"]}`: copies are added and removed until they are these */
+async function modifyTopology(exchange: Exchange, { server }: Context): Promise<void> {
+  const { cluster } = server;
+  const name = exchange.query.required("name");
+  const wanted = tagsOfTopology(await jsonBody(exchange));
+  const state = cluster?.find(name);
+  if (cluster !== undefined && state !== undefined) await modifyCopies(cluster, state, wanted);
+  else {
+    const database = await named(exchange, server);
+    checkTopology([{ tag: database.nodeTag }], database.name, wanted);
+  }
+  exchange.replyJson(200, { RaftCommandIndex: await server.commandIndex.next() });
+}
+
+/** POST /admin/databases/dynamic-node-distribution?name&enabled=false: 204; true is refused, as copies are moved by hand */
+async function distribute(exchange: Exchange, { server }: Context): Promise<void> {
+  const { query } = exchange;
+  // RavenDB 7.2.7 reads `enable`, its clients send `enabled`.
+  const parameter = query.has("enabled") ? "enabled" : "enable";
+  query.required(parameter);
+  const name = query.required("name");
+  if (server.cluster?.find(name) === undefined) await named(exchange, server);
+  if (query.bool(parameter, false)) {
+    throw new EngineError(
+      "not-supported",
+      "Copies of databases stay where they are until somebody moves them: PUT /admin/databases/node adds one, DELETE /admin/databases with FromNodes takes one away.",
+    );
+  }
+  exchange.reply(204);
 }
 
 /** POST /admin/databases/unused-ids?name `{"DatabaseIds":[…]}`: 204 */
@@ -100,11 +176,17 @@ async function setConflictSolver(exchange: Exchange, { server }: Context): Promi
   });
 }
 
-/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: starts an operation of the server */
+/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: of this node's copy, if it has one; starts an operation of the server */
 async function compact(exchange: Exchange, { server }: Context): Promise<void> {
-  const { DatabaseName, Documents } = await jsonBody(exchange);
+  const body = await jsonBody(exchange);
+  const { DatabaseName, Documents } = body;
   if (typeof DatabaseName !== "string") {
     throw new EngineError("invalid-argument", "'DatabaseName' is mandatory, but wasn't specified.");
+  }
+  const elsewhere = recordElsewhere(exchange, server, DatabaseName);
+  if (elsewhere !== null) {
+    await passOn(exchange, server, elsewhere, body);
+    return;
   }
   const database = await server.databases.find(DatabaseName);
   if (database === undefined) {

@@ -4,6 +4,7 @@
 
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { type Database, EngineError } from "../../engine/engine.ts";
+import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import {
   databaseTopology,
   fullRecord,
@@ -14,27 +15,83 @@ import {
 } from "../databases/database-record.ts";
 import { dateText, humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../http/request-error.ts";
 import { interfaceVersion, noContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import {
+  createElsewhere,
+  deleteCopies,
+  isLost,
+  listRows,
+  membersOfNew,
+  namesFor,
+  recordElsewhere,
+  tagsIn,
+} from "./cluster-databases.ts";
+import {
+  addressesOf,
+  clientTopology,
+  clusterNodesTopology,
+  copyCount,
+  createdNodes,
+  nodesTopology,
+  recordNodes,
+} from "./database-nodes.ts";
+import { askPeer, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
 export const databaseRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/databases", access: "valid-user", handle: getDatabases },
   { kind: "server", method: "GET", path: "/topology", access: "valid-user", handle: getTopology },
-  { kind: "server", method: "GET", path: admin, access: "operator", handle: getRecord },
-  { kind: "server", method: "PUT", path: admin, access: "operator", handle: putDatabase },
+  {
+    kind: "server",
+    method: "GET",
+    path: admin,
+    access: "operator",
+    copies: "any",
+    about: "name",
+    handle: getRecord,
+  },
+  {
+    kind: "server",
+    method: "PUT",
+    path: admin,
+    access: "operator",
+    copies: (exchange) => (recordIndexOf(exchange) === undefined ? "here" : "leader"),
+    about: "name",
+    handle: putDatabase,
+  },
   { kind: "server", method: "DELETE", path: admin, access: "operator", handle: deleteDatabases },
-  { kind: "server", method: "POST", path: `${admin}/enable`, access: "operator", handle: enable },
-  { kind: "server", method: "POST", path: `${admin}/disable`, access: "operator", handle: disable },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/enable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: enable,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/disable`,
+    access: "operator",
+    copies: "leader",
+    about: "name",
+    handle: disable,
+  },
   {
     kind: "server",
     method: "POST",
     path: `${admin}/set-lock`,
     access: "operator",
+    copies: "leader",
+    about: "name",
     handle: setLock,
   },
   {
@@ -52,7 +109,7 @@ export const databaseRoutes: readonly Route[] = [
 async function getDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const { query, identity } = exchange;
   const wanted = query.get("name");
-  let names = server.databases.names().filter((name) => hasPermission(identity, name, 1));
+  let names = namesFor(exchange, server).filter((name) => hasPermission(identity, name, 1));
   if (wanted !== undefined) {
     names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
     if (names.length === 0) {
@@ -69,14 +126,13 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
     exchange.replyJson(200, { Databases: names });
     return;
   }
-  const databases = await Promise.all(names.map((name) => server.databases.find(name)));
-  const rows = databases.flatMap((database) =>
-    database === undefined ? [] : describe(database, server.address.url),
-  );
+  const describe = (database: Database) => rowOf(server, database);
+  const list = { names, path: "/databases", describe, outline: outlineOf };
+  const rows = await listRows(exchange, server, list);
   exchange.replyJson(200, { Databases: rows });
 }
 
-function describe(database: Database, url: string): JsonObject {
+function rowOf(server: ServerServices, database: Database): JsonObject {
   const record = recordOf(database);
   const bytes = database.sizeBytes;
   return {
@@ -99,23 +155,36 @@ function describe(database: Database, url: string): JsonObject {
     HasRefreshConfiguration: record["Refresh"] !== undefined,
     HasDataArchivalConfiguration: false,
     IndexesCount: database.indexes.definitionCount,
-    NodesTopology: nodesOf(database, url),
-    ReplicationFactor: 1,
+    NodesTopology: nodesTopology(server, database, server.address.url),
+    ReplicationFactor: copyCount(server, database.name),
     DynamicNodesDistribution: false,
     DeletionInProgress: {},
     Environment: "None",
   };
 }
 
-/** The nodes of a database in lists of databases: this one. */
-export function nodesOf({ nodeTag }: Database, url: string): JsonObject {
+/** As `rowOf`, of a database that none of its nodes tells of. */
+function outlineOf(cluster: ClusterView, state: ReplicaState): JsonObject {
+  const { name, initialRecord, members } = state.registered;
   return {
-    Members: [{ NodeTag: nodeTag, NodeUrl: url, ResponsibleNode: null }],
-    Promotables: [],
-    Rehabs: [],
-    Status: { [nodeTag]: { LastStatus: "Ok", LastError: null } },
-    PriorityOrder: [],
+    Name: name,
+    TotalSize: null,
+    TempBuffersSize: null,
+    Alerts: null,
+    PerformanceHints: null,
+    IndexingErrors: null,
+    TasksErrors: null,
+    DocumentsCount: null,
+    IndexingStatus: null,
+    Disabled: initialRecord["Disabled"] === true,
+    LockMode: initialRecord["LockMode"] ?? "Unlock",
+    IsAdmin: true,
+    IsEncrypted: false,
+    NodesTopology: clusterNodesTopology(cluster, state),
+    ReplicationFactor: members.length,
     DynamicNodesDistribution: false,
+    DeletionInProgress: {},
+    Environment: "None",
   };
 }
 
@@ -124,6 +193,12 @@ async function getTopology(exchange: Exchange, { server }: Context): Promise<voi
   const name = exchange.query.required("name");
   if (!hasPermission(exchange.identity, name, 1)) {
     throw forbidden(refusalMessage(exchange.identity, undefined, name));
+  }
+  const { cluster } = server;
+  const state = cluster?.find(name);
+  if (cluster !== undefined && state !== undefined) {
+    exchange.replyJson(200, clientTopology(cluster, state));
+    return;
   }
   const database = await server.databases.find(name);
   if (database === undefined) {
@@ -158,12 +233,17 @@ async function getRecord(exchange: Exchange, { server }: Context): Promise<void>
   const name = exchange.query.required("name");
   const database = await server.databases.find(name);
   if (database === undefined) replyMissing(exchange, 404, name);
-  else exchange.replyJson(200, fullRecord(database));
+  else exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
 }
 
 /** GET admin/record: the record of the database */
-function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void {
-  exchange.replyJson(200, fullRecord(database));
+function getAdminRecord(exchange: Exchange, { database, server }: DatabaseContext): void {
+  exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
+}
+
+/** The index that a record must have to be replaced, as text; undefined: a database is to be created. */
+function recordIndexOf(exchange: Exchange): string | undefined {
+  return /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
 }
 
 /** PUT /admin/databases?name&replicationFactor, ETag: creates a database, or replaces its record (numeric ETag) */
@@ -179,25 +259,60 @@ async function putDatabase(exchange: Exchange, { server }: Context): Promise<voi
     );
   }
   checkDatabaseName(name);
-  const expected = /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
-  const index = await server.commandIndex.next();
-  let database: Database | undefined;
-  if (expected === undefined) {
-    const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
-    database = await server.databases.create(name, kept);
-  } else {
-    database = await server.databases.find(name);
-    if (database === undefined) throw databaseMissing(name);
-    await replaceRecord(database, sent, Number(expected), index);
-  }
+  const expected = recordIndexOf(exchange);
+  const made =
+    expected === undefined
+      ? await createDatabase(exchange, server, name, sent)
+      : await replaceDatabase(server, name, sent, Number(expected));
+  if (made === null) return; // another node has replied
+  const { database, index } = made;
   await server.backups.periodic.recordChanged(database);
   exchange.replyJson(201, {
     RaftCommandIndex: index,
     Name: database.name,
-    Topology: databaseTopology(database, false),
-    NodesAddedTo: [exchange.baseUrl],
+    Topology: databaseTopology(database, false, createdNodes(server, database)),
+    NodesAddedTo: addressesOf(server, database) ?? [exchange.baseUrl],
     ShardsDefined: false,
   });
+}
+
+interface Made {
+  readonly database: Database;
+  readonly index: number;
+}
+
+async function createDatabase(
+  exchange: Exchange,
+  server: ServerServices,
+  name: string,
+  sent: JsonObject,
+): Promise<Made | null> {
+  const { cluster } = server;
+  const members = cluster === undefined ? [] : membersOfNew(cluster, exchange, sent);
+  if (cluster !== undefined && !members.includes(cluster.tag)) {
+    await createElsewhere(exchange, server, sent, members);
+    return null;
+  }
+  const index = await server.commandIndex.next();
+  const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
+  const database =
+    cluster === undefined
+      ? await server.databases.create(name, kept)
+      : await cluster.createDatabase(name, kept, members);
+  return { database, index };
+}
+
+async function replaceDatabase(
+  server: ServerServices,
+  name: string,
+  sent: JsonObject,
+  expected: number,
+): Promise<Made> {
+  const index = await server.commandIndex.next();
+  const database = await server.databases.find(name);
+  if (database === undefined) throw databaseMissing(name);
+  await replaceRecord(database, sent, expected, index);
+  return { database, index };
 }
 
 async function replaceRecord(
@@ -219,28 +334,18 @@ async function replaceRecord(
   });
 }
 
-/** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}`: deletes databases and their files */
+/** DELETE /admin/databases `{"DatabaseNames":[…],"FromNodes":["A"]}`: deletes databases and their files, or copies of them */
 async function deleteDatabases(exchange: Exchange, { server }: Context): Promise<void> {
-  const names = namesOf(await jsonBody(exchange));
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
   exchange.changedNames = names;
+  if (server.cluster !== undefined) {
+    await deleteFromNodes(exchange, server, names, body);
+    return;
+  }
   let deleted = false;
   const found = await Promise.all(names.map((name) => server.databases.find(name)));
-  for (const database of found) {
-    if (database === undefined) continue;
-    const { LockMode: lock, DatabaseState: state } = recordOf(database);
-    if (state === restoringState) {
-      throw new EngineError(
-        "invalid-operation",
-        `Can't delete database '${database.name}' while the restore process is in progress. In order to delete the database, you need cancel the restore task first`,
-      );
-    }
-    if (lock === "PreventDeletesError") {
-      throw new EngineError(
-        "invalid-operation",
-        `Database '${database.name}' cannot be deleted because of the set lock mode ('PreventDeletesError'). Please consider changing the lock mode before deleting the database.`,
-      );
-    }
-  }
+  for (const database of found) if (database !== undefined) checkDeletable(database);
   for (const database of found) {
     if (database === undefined) continue;
     if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
@@ -248,6 +353,67 @@ async function deleteDatabases(exchange: Exchange, { server }: Context): Promise
   }
   const index = deleted ? await server.commandIndex.next() : -1;
   exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [] });
+}
+
+/** @throws EngineError invalid-operation */
+function checkDeletable(database: Database): void {
+  const { LockMode: lock, DatabaseState: state } = recordOf(database);
+  if (state === restoringState) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't delete database '${database.name}' while the restore process is in progress. In order to delete the database, you need cancel the restore task first`,
+    );
+  }
+  if (lock === "PreventDeletesError") {
+    throw new EngineError(
+      "invalid-operation",
+      `Database '${database.name}' cannot be deleted because of the set lock mode ('PreventDeletesError'). Please consider changing the lock mode before deleting the database.`,
+    );
+  }
+}
+
+/** Each by a node that has a copy, because the record says whether it may be deleted. */
+async function deleteFromNodes(
+  exchange: Exchange,
+  server: ServerServices,
+  names: readonly string[],
+  body: JsonObject,
+): Promise<void> {
+  let index = -1;
+  const pending = new Set<string>();
+  for (const name of names) {
+    const from = tagsIn(body["FromNodes"]);
+    const lost = isLost(server.cluster, name, from);
+    const elsewhere = lost ? null : recordElsewhere(exchange, server, name);
+    if (elsewhere !== null) {
+      const { method, target } = exchange;
+      const asked = { ...body, DatabaseNames: [name] };
+      const answer = await askPeer(exchange, server, elsewhere, { method, target, body: asked });
+      if (answer.status !== 200) {
+        replyWith(exchange, answer);
+        return;
+      }
+      const told = JSON.parse(answer.body.toString()) as DeletionReply;
+      index = Math.max(index, told.RaftCommandIndex);
+      for (const tag of told.PendingDeletes) pending.add(tag);
+      continue;
+    }
+    const database = await server.databases.find(name);
+    if (database !== undefined) {
+      checkDeletable(database);
+      if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
+    }
+    const unconfirmed = await deleteCopies(server, name, from);
+    if (unconfirmed === null) continue;
+    index = await server.commandIndex.next();
+    for (const tag of unconfirmed) pending.add(tag);
+  }
+  exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [...pending] });
+}
+
+interface DeletionReply {
+  readonly RaftCommandIndex: number;
+  readonly PendingDeletes: readonly string[];
 }
 
 /** POST /admin/databases/enable `{"DatabaseNames":[…]}`: databases that were disabled serve again */
@@ -265,8 +431,15 @@ async function setDisabled(
   { server }: Context,
   disabled: boolean,
 ): Promise<void> {
-  const names = namesOf(await jsonBody(exchange));
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
   exchange.changedNames = names;
+  const others = await askLeaders(exchange, server, body, names);
+  if (others !== undefined) {
+    const rows = others.flatMap((reply) => JSON.parse(reply.body.toString()).Status as unknown[]);
+    exchange.replyJson(200, { Status: rows });
+    return;
+  }
   const rows: JsonObject[] = [];
   for (const name of names) {
     const database = await server.databases.find(name);
@@ -306,6 +479,10 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }
+  if ((await askLeaders(exchange, server, body, names)) !== undefined) {
+    exchange.reply(204);
+    return;
+  }
   const databases: Database[] = [];
   for (const name of names) {
     const database = await server.databases.find(name);
@@ -316,6 +493,43 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
     await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });
   }
   exchange.reply(204);
+}
+
+/**
+ * In a cluster each database's record is changed by the node that leads it: asks for each of `names` with the parameter
+ * `name`, by which the request finds its way.
+ *
+ * @returns undefined: this is a single node, or such a request. @throws RequestError of the first that failed
+ */
+async function askLeaders(
+  exchange: Exchange,
+  server: ServerServices,
+  body: JsonObject,
+  names: readonly string[],
+): Promise<CapturedReply[] | undefined> {
+  if (server.cluster === undefined || exchange.query.has("name")) return undefined;
+  const replies: CapturedReply[] = [];
+  for (const name of names) {
+    const inner = new InternalExchange(exchange, {
+      method: exchange.method,
+      target: `${exchange.path}?name=${encodeURIComponent(name)}`,
+      body: Buffer.from(JSON.stringify({ ...body, DatabaseNames: [name] })),
+    });
+    await server.dispatch(inner);
+    const reply = await inner.captureReply();
+    if (reply === undefined || reply.status >= 300) throw failureOf(name, reply);
+    replies.push(reply);
+  }
+  return replies;
+}
+
+function failureOf(name: string, reply: CapturedReply | undefined): RequestError {
+  const { Type, Message } = JSON.parse(reply?.body.toString() ?? "{}") as JsonObject;
+  return new RequestError(
+    reply?.status ?? 503,
+    typeof Type === "string" ? Type : "System.InvalidOperationException",
+    typeof Message === "string" ? Message : `Nothing is known of database '${name}'.`,
+  );
 }
 
 async function changeRecord(database: Database, index: number, changes: JsonObject): Promise<void> {

@@ -11,13 +11,32 @@ import { jsonBody } from "../http/json-body.ts";
 import { uploadedFile } from "../http/multipart.ts";
 import { listDocuments } from "../replies/document-listing.ts";
 import { loadDocuments } from "../replies/document-loading.ts";
-import type { DatabaseContext, Route } from "../routing/route.ts";
+import type { Copies, DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/docs";
 
+/** What is loaded in a cluster-wide session is what no other node can have changed. */
+function clusterWideOrAny({ query }: Exchange): Copies {
+  return query.get("txMode")?.toLowerCase() === "clusterwide" ? "confirmed" : "any";
+}
+
 export const documentRoutes: readonly Route[] = [
-  { kind: "database", method: "GET", path, access: "read", handle: getDocuments },
-  { kind: "database", method: "POST", path, access: "read", handle: postDocuments },
+  {
+    kind: "database",
+    method: "GET",
+    path,
+    access: "read",
+    copies: clusterWideOrAny,
+    handle: getDocuments,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path,
+    access: "read",
+    copies: clusterWideOrAny,
+    handle: postDocuments,
+  },
   { kind: "database", method: "HEAD", path, access: "read", handle: headDocument },
   { kind: "database", method: "PUT", path, access: "write", handle: putDocument },
   { kind: "database", method: "DELETE", path, access: "write", handle: removeDocument },

@@ -13,6 +13,7 @@ export const identityRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/hilo/next`,
     access: "write",
+    copies: "leader",
     handle: getNextRange,
   },
   {
@@ -42,6 +43,7 @@ export const identityRoutes: readonly Route[] = [
     path: `${prefix}/debug/identities`,
     access: "read",
     inPackage: true,
+    copies: "confirmed",
     handle: getIdentities,
   },
 ];

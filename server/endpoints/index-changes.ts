@@ -15,26 +15,33 @@ import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { noContentType } from "../http/response.ts";
-import type { DatabaseContext, Method, Route } from "../routing/route.ts";
+import type { Copies, DatabaseContext, Method, Route } from "../routing/route.ts";
 import type { Access } from "../security/access.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 
-function route(method: Method, path: string, access: Access, handle: Handle): Route {
-  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle };
+function route(
+  method: Method,
+  path: string,
+  access: Access,
+  handle: Handle,
+  copies?: Copies,
+): Route {
+  const own = copies === undefined ? {} : { copies };
+  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle, ...own };
 }
 
 export const indexChangeRoutes: readonly Route[] = [
   route("PUT", "indexes", "write", putIndexes),
   route("PUT", "admin/indexes", "database-admin", putAnyIndexes),
   route("DELETE", "indexes", "write", deleteIndex),
-  route("RESET", "indexes", "write", resetIndex),
+  route("RESET", "indexes", "write", resetIndex, "here"),
   route("POST", "indexes/test", "write", postTest),
   route("POST", "indexes/replace", "write", replaceIndex),
   route("POST", "indexes/set-lock", "write", setLock),
   route("POST", "indexes/set-priority", "write", setPriority),
-  route("POST", "admin/indexes/start", "database-admin", startIndexing),
-  route("POST", "admin/indexes/stop", "database-admin", stopIndexing),
+  route("POST", "admin/indexes/start", "database-admin", startIndexing, "here"),
+  route("POST", "admin/indexes/stop", "database-admin", stopIndexing, "here"),
   route("POST", "admin/indexes/enable", "database-admin", enableIndex),
   route("POST", "admin/indexes/disable", "database-admin", disableIndex),
 ];

@@ -10,30 +10,37 @@ import { jsonContentType } from "../http/response.ts";
 import { indexPerformance } from "../replies/index-performance.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../replies/index-rows.ts";
 import { timeText } from "../replies/query-reply.ts";
-import type { DatabaseContext, Method, Route } from "../routing/route.ts";
+import type { Copies, DatabaseContext, Method, Route } from "../routing/route.ts";
 import type { Access } from "../security/access.ts";
 import { wantedIndexes } from "./live-figures.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 
-function route(method: Method, path: string, access: Access, handle: Handle): Route {
-  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle };
+function route(
+  method: Method,
+  path: string,
+  access: Access,
+  handle: Handle,
+  copies?: Copies,
+): Route {
+  const own = copies === undefined ? {} : { copies };
+  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle, ...own };
 }
 
 export const indexRoutes: readonly Route[] = [
   route("GET", "indexes", "read", getIndexes),
-  route("GET", "indexes/stats", "read", getStatistics),
-  route("GET", "indexes/status", "read", getStatus),
+  route("GET", "indexes/stats", "read", getStatistics, "here"),
+  route("GET", "indexes/status", "read", getStatus, "here"),
   route("GET", "indexes/staleness", "read", getStaleness),
   route("GET", "indexes/terms", "read", getTerms),
-  route("GET", "indexes/errors", "read", getErrors),
-  route("DELETE", "indexes/errors", "write", deleteErrors),
-  route("GET", "indexes/progress", "read", getProgress),
-  route("POST", "indexes/has-changed", "read", postHasChanged),
-  route("GET", "indexes/performance", "read", getPerformance),
-  route("GET", "indexes/total-time", "read", getTotalTime),
-  route("GET", "indexes/debug", "read", getDebug),
-  route("GET", "indexes/debug/metadata", "read", getMetadata),
+  route("GET", "indexes/errors", "read", getErrors, "here"),
+  route("DELETE", "indexes/errors", "write", deleteErrors, "here"),
+  route("GET", "indexes/progress", "read", getProgress, "here"),
+  route("POST", "indexes/has-changed", "read", postHasChanged, "any"),
+  route("GET", "indexes/performance", "read", getPerformance, "here"),
+  route("GET", "indexes/total-time", "read", getTotalTime, "here"),
+  route("GET", "indexes/debug", "read", getDebug, "here"),
+  route("GET", "indexes/debug/metadata", "read", getMetadata, "here"),
   route("GET", "indexes/source", "read", getSource),
   route("GET", "indexes/history", "read", getHistory),
 ];

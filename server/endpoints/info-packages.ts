@@ -41,6 +41,7 @@ export const infoPackageRoutes: readonly Route[] = [
     method: "GET",
     path: "/databases/:database/debug/info-package",
     access: "read",
+    copies: "here",
     handle: getDatabasePackage,
   },
 ];

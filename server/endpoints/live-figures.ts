@@ -37,6 +37,7 @@ export const liveFigureRoutes: readonly Route[] = [
     path: `${prefix}/debug/io-metrics`,
     access: "read",
     inPackage: true,
+    copies: "here",
     handle: getDisk,
   },
   {
@@ -64,7 +65,8 @@ export const liveFigureRoutes: readonly Route[] = [
 ];
 
 function live(path: string, connect: WebSocketRoute["connect"]): Route {
-  return { kind: "websocket", method: "GET", path: `${prefix}/${path}`, access: "read", connect };
+  const own = { path: `${prefix}/${path}`, access: "read", copies: "here", connect } as const;
+  return { kind: "websocket", method: "GET", ...own };
 }
 
 /** indexes/performance/live[?name=…]: the last batches of the indexes, then those that have begun or changed */

@@ -38,6 +38,7 @@ export const monitoringRoutes: readonly Route[] = [
     method: "GET",
     path: "/databases/:database/metrics",
     access: "read",
+    copies: "here",
     handle: getDatabaseFigures,
   },
   {

@@ -24,7 +24,7 @@ const replyBytesMax = 32 * 1024 * 1024;
 const cutMax = 16;
 
 export const multiGetRoutes: readonly Route[] = [
-  { kind: "database", method: "POST", path, access: "read", handle: postMultiGet },
+  { kind: "database", method: "POST", path, access: "read", copies: "any", handle: postMultiGet },
 ];
 
 interface Item {

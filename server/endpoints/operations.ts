@@ -15,15 +15,31 @@ import { callerName } from "../security/caller-name.ts";
 const path = "/databases/:database/operations";
 
 export const operationRoutes: readonly Route[] = [
-  { kind: "database", method: "GET", path, access: "read", inPackage: true, handle: getOperations },
+  {
+    kind: "database",
+    method: "GET",
+    path,
+    access: "read",
+    inPackage: true,
+    copies: "leader",
+    handle: getOperations,
+  },
   {
     kind: "database",
     method: "GET",
     path: `${path}/next-operation-id`,
     access: "read",
+    copies: "leader",
     handle: getNextId,
   },
-  { kind: "database", method: "GET", path: `${path}/state`, access: "read", handle: getState },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${path}/state`,
+    access: "read",
+    copies: "leader",
+    handle: getState,
+  },
   { kind: "database", method: "POST", path: `${path}/kill`, access: "write", handle: postKill },
   { kind: "database", method: "POST", path: `${path}/pause`, access: "write", handle: postPause },
   { kind: "database", method: "POST", path: `${path}/resume`, access: "write", handle: postResume },

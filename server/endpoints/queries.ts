@@ -23,9 +23,9 @@ const timed = { kind: "database", isTimed: true } as const;
 
 export const queryRoutes: readonly Route[] = [
   { ...timed, method: "GET", path, access: "read", handle: getQuery },
-  { ...timed, method: "POST", path, access: "read", handle: postQuery },
+  { ...timed, method: "POST", path, access: "read", copies: "any", handle: postQuery },
   { ...timed, method: "GET", path: streamPath, access: "read", handle: getStream },
-  { ...timed, method: "POST", path: streamPath, access: "read", handle: postStream },
+  { ...timed, method: "POST", path: streamPath, access: "read", copies: "any", handle: postStream },
 ];
 
 /** GET queries?query=…: the results of a query in RQL */

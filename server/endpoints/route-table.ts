@@ -7,7 +7,9 @@ import { batchRoutes } from "./batch.ts";
 import { bulkInsertRoutes } from "./bulk-insert.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { changeRoutes } from "./changes.ts";
+import { clusterCopyRoutes } from "./cluster-copies.ts";
 import { clusterDashboardRoutes } from "./cluster-dashboard.ts";
+import { clusterNodeRoutes } from "./cluster-nodes.ts";
 import { clusterStatusRoutes } from "./cluster-status.ts";
 import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
@@ -54,9 +56,11 @@ export const routes: readonly Route[] = [
   ...serverConfigurationRoutes,
   ...clusterValueRoutes,
   ...certificateRoutes,
+  ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...databaseMaintenanceRoutes,
+  ...clusterNodeRoutes,
   ...documentRoutes,
   ...documentStreamRoutes,
   ...multiGetRoutes,

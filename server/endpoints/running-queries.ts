@@ -16,8 +16,8 @@ const shown = { kind: "database", method: "GET", access: "read", inPackage: true
 const pageSizeMax = 2_147_483_647;
 
 export const runningQueryRoutes: readonly Route[] = [
-  { ...shown, path: `${path}/running`, handle: getRunning },
-  { ...shown, path: `${path}/cache/list`, handle: getKnown },
+  { ...shown, path: `${path}/running`, copies: "here", handle: getRunning },
+  { ...shown, path: `${path}/cache/list`, copies: "here", handle: getKnown },
   {
     kind: "websocket",
     method: "GET",
@@ -25,7 +25,14 @@ export const runningQueryRoutes: readonly Route[] = [
     access: "valid-user",
     connect: watchRunning,
   },
-  { kind: "database", method: "POST", path: `${path}/kill`, access: "write", handle: postKill },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/kill`,
+    access: "write",
+    copies: "here",
+    handle: postKill,
+  },
 ];
 
 /** GET debug/queries/running: `{"@metadata",…,"Auto/Users/ByName":[…]}`, by index */

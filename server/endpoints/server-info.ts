@@ -1,6 +1,8 @@
-/** Server information: version, node, cluster of one, routes, statistics. Shapes are those of RavenDB 7.2.7. */
+/** Server information: version, nodes, routes, statistics. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ClusterMember, ClusterView } from "../cluster/cluster-view.ts";
+import { isHeard, ownState } from "../cluster/topology.ts";
 import { dateText, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing, forbidden } from "../http/request-error.ts";
@@ -8,6 +10,7 @@ import { interfaceVersion } from "../http/response.ts";
 import { type Context, databasePrefix, type Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import { usedCertificates } from "./certificates.ts";
 
 /** The longest delay that `getDelayed` grants. */
 const delayMsMax = 60_000;
@@ -43,6 +46,8 @@ export const serverInfoRoutes: readonly Route[] = [
     method: "GET",
     path: "/info/remote-task/tcp",
     access: "valid-user",
+    copies: "leader",
+    about: "database",
     handle: getRemoteTaskTcpInfo,
   },
   {
@@ -50,6 +55,7 @@ export const serverInfoRoutes: readonly Route[] = [
     method: "GET",
     path: "/databases/:database/info/tcp",
     access: "read",
+    copies: "leader",
     handle: getTcpInfo,
   },
   {
@@ -145,9 +151,14 @@ export function replyMetadata(server: ServerServices): Readonly<Record<string, u
 }
 
 function leadershipReason(server: ServerServices): string {
-  const [date = "", time = ""] = dateText(server.startedAt).split(/[T.]/);
+  return `Leader, I'm the only one in the cluster, so I'm the leader (at ${americanText(server.startedAt)})`;
+}
+
+/** 11/24/2026 10:00:00 */
+function americanText(at: Date): string {
+  const [date = "", time = ""] = dateText(at).split(/[T.]/);
   const [year, month, day] = date.split("-");
-  return `Leader, I'm the only one in the cluster, so I'm the leader (at ${month}/${day}/${year} ${time})`;
+  return `${month}/${day}/${year} ${time}`;
 }
 
 /** GET /build/version: the version of RavenDB's interface that this server speaks */
@@ -155,27 +166,31 @@ function getBuildVersion(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, build, { "server-startup-time": dateText(server.startedAt) });
 }
 
-/** GET /cluster/node-info: the one node of this cluster */
+/** GET /cluster/node-info: this node */
 function getNodeInfo(exchange: Exchange, { server }: Context): void {
+  const { cluster } = server;
+  const state = cluster === undefined ? "Leader" : ownState(cluster);
   exchange.replyJson(200, {
     NodeTag: server.config.nodeTag,
-    TopologyId: server.topologyId,
+    TopologyId: cluster === undefined ? server.topologyId : cluster.topologyId,
     Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,
     ClusterStatus: null,
     ...nodeDetails(),
     ServerId: server.serverId,
-    CurrentState: "Leader",
-    ServerRole: "Member",
+    CurrentState: state,
+    ServerRole: state === "Passive" ? "None" : "Member",
     HasFixedPort: server.config.serverUrl.port !== "0",
     ServerSchemaVersion: 71000,
-    LastStateChangeReason: leadershipReason(server),
+    LastStateChangeReason: stateReason(server),
   });
 }
 
-/** Clients continue with the addresses named here, so these are the one that this client used. */
+/** Clients of a single node continue with the address named here, so it is the one that this client used. */
 function getClusterTopology(exchange: Exchange, { server }: Context): void {
   const { Topology, Leader, NodeTag, CurrentTerm, NodeLicenseDetails, Status, CurrentState } =
     clusterTopologyOf(server, exchange.baseUrl);
+  const { Etag } = Topology;
+  const leadingMs = server.clusterHistory?.leadingMs;
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     Topology: {
@@ -185,42 +200,76 @@ function getClusterTopology(exchange: Exchange, { server }: Context): void {
       Promotables: {},
       Watchers: {},
       LastNodeId: Topology.LastNodeId,
-      Etag: 1,
+      Etag,
     },
-    Etag: 1,
+    Etag,
     Leader,
-    LeaderShipDuration: Date.now() - server.startedAt.getTime(),
+    LeaderShipDuration:
+      leadingMs === undefined ? Date.now() - server.startedAt.getTime() : leadingMs,
     CurrentState,
     NodeTag,
-    ServerRole: "Member",
+    ServerRole: CurrentState === "Passive" ? "None" : "Member",
     CurrentTerm,
     NodeLicenseDetails,
-    LastStateChangeReason: leadershipReason(server),
+    LastStateChangeReason: stateReason(server),
     Status,
   });
 }
 
-/** What is told of the one node, as its notification has it. */
+function stateReason(server: ServerServices): string {
+  const { clusterHistory } = server;
+  if (clusterHistory === undefined) return leadershipReason(server);
+  const { state, atMs, reason } = clusterHistory.current;
+  return `${state}, ${reason} (at ${americanText(new Date(atMs))})`;
+}
+
+/** What is told of the nodes, as their notification has it. `url`: of a single node. */
 export function clusterTopologyOf(server: ServerServices, url: string) {
-  const { nodeTag } = server.config;
+  const { cluster, config } = server;
+  const { nodeTag } = config;
+  const members =
+    cluster === undefined
+      ? [[nodeTag, url] as const]
+      : cluster.members().map((member) => [member.tag, member.url] as const);
   return {
     Topology: {
-      TopologyId: server.topologyId,
-      Members: { [nodeTag]: url },
+      TopologyId: cluster === undefined ? server.topologyId : cluster.topologyId,
+      Members: Object.fromEntries(members),
       Promotables: {},
       Watchers: {},
-      LastNodeId: nodeTag,
-      Etag: 1,
+      LastNodeId: members.at(-1)?.[0] ?? nodeTag,
+      Etag: cluster?.index ?? 1,
     },
-    Leader: nodeTag,
+    Leader: cluster === undefined ? nodeTag : cluster.leaderTag,
     NodeTag: nodeTag,
-    Status: {},
-    CurrentTerm: 1,
+    Status: cluster === undefined ? {} : otherNodes(cluster),
+    CurrentTerm: cluster?.epoch ?? 1,
     NodeLicenseDetails: {
       [nodeTag]: { UtilizedCores: cpus().length, MaxUtilizedCores: null, ...nodeDetails() },
     },
-    CurrentState: "Leader",
+    CurrentState: cluster === undefined ? "Leader" : ownState(cluster),
   };
+}
+
+/** How the other nodes are, as far as this one hears them. */
+function otherNodes(cluster: ClusterView): Readonly<Record<string, unknown>> {
+  const others = cluster.members().filter(({ tag }) => tag !== cluster.tag);
+  const row = ({ tag }: ClusterMember) => {
+    const ageMs = cluster.sighting(tag)?.ageMs;
+    const Connected = isHeard(cluster, tag);
+    return {
+      Name: tag,
+      Connected,
+      ErrorDetails: Connected ? null : silenceText(tag, ageMs),
+      LastReply: ageMs === undefined ? null : dateText(new Date(Date.now() - ageMs)),
+    };
+  };
+  return Object.fromEntries(others.map((member) => [member.tag, row(member)]));
+}
+
+function silenceText(tag: string, ageMs: number | undefined): string {
+  if (ageMs === undefined) return `Node ${tag} has not been heard since this node was started.`;
+  return `Node ${tag} has not been heard for ${Math.round(ageMs / 1000)} s.`;
 }
 
 /** The address of the subscription protocol. */
@@ -312,17 +361,33 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
     MaxMemory: 0,
     MaxCores: cpus().length,
     MaxClusterSize: 1,
+    ...features,
   });
 }
 
-/** GET /admin/stats: when the server was started, its number of databases and of certificates */
+/** What RavenDB's Studio offers only where the licence has it, and this server has. */
+const features = {
+  HasPeriodicBackup: true,
+  HasCloudBackups: true,
+  HasEncryptedBackups: true,
+  HasClientConfiguration: true,
+  HasReadOnlyCertificates: true,
+  HasConcurrentDataSubscriptions: true,
+  HasRevisionsInSubscriptions: true,
+  HasTimeSeriesRollupsAndRetention: true,
+  CanSetupDefaultRevisionsConfiguration: true,
+} as const;
+
+/** GET /admin/stats: when the server was started, its number of databases and of certificates, and when these were used */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
+  const used = usedCertificates(server).map((one) => [one.Thumbprint, one.LastUsed]);
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     UpTime: timeSpanText(Date.now() - server.startedAt.getTime()),
     StartUpTime: dateText(server.startedAt),
     Databases: server.databases.names().length,
     Certificates: server.certificates.list().length,
+    LastRequestTimePerCertificate: Object.fromEntries(used),
   });
 }
 

@@ -56,6 +56,7 @@ export const statisticsRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/healthcheck`,
     access: "read",
+    copies: "here",
     handle: getHealth,
   },
 ];

@@ -11,12 +11,24 @@ const prefix = "/databases/:database";
 const shown = { kind: "database", method: "GET", access: "read" } as const;
 
 export const storageReportRoutes: readonly Route[] = [
-  { ...shown, path: `${prefix}/debug/storage/report`, inPackage: true, handle: getReport },
-  { ...shown, path: `${prefix}/debug/storage/environment/report`, handle: getEnvironment },
+  {
+    ...shown,
+    path: `${prefix}/debug/storage/report`,
+    inPackage: true,
+    copies: "here",
+    handle: getReport,
+  },
+  {
+    ...shown,
+    path: `${prefix}/debug/storage/environment/report`,
+    copies: "here",
+    handle: getEnvironment,
+  },
   {
     ...shown,
     path: `${prefix}/debug/storage/all-environments/report`,
     inPackage: true,
+    copies: "here",
     handle: getEnvironments,
   },
   {
@@ -32,6 +44,7 @@ export const storageReportRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/admin/tombstones/state`,
     access: "database-admin",
+    copies: "here",
     handle: getTombstones,
   },
 ];

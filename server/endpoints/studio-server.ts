@@ -23,6 +23,7 @@ export const studioServerRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/notification-center/watch`,
     access: "read",
+    copies: "here",
     connect: followDatabase,
   },
   {
@@ -30,6 +31,7 @@ export const studioServerRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/notifications`,
     access: "read",
+    copies: "here",
     handle: getNotifications,
   },
   {
@@ -37,6 +39,7 @@ export const studioServerRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/etl/stats`,
     access: "read",
+    copies: "leader",
     handle: getEtlStats,
   },
   {
@@ -44,6 +47,7 @@ export const studioServerRoutes: readonly Route[] = [
     method: "GET",
     path: `${prefix}/tasks/errors`,
     access: "read",
+    copies: "leader",
     handle: getTaskErrors,
   },
   {

@@ -1,7 +1,9 @@
 /** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
+import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
-import { foldersIn } from "../backups/backup-folder.ts";
+import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
+import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -18,8 +20,20 @@ export const studioToolRoutes: readonly Route[] = [
   { ...ofDatabase, path: `${prefix}/docs/class`, handle: getClass },
   { ...ofDatabase, path: `${prefix}/studio/sample-data/classes`, handle: getSampleClasses },
   { ...ofDatabase, path: `${prefix}/indexes/c-sharp-index-definition`, handle: getIndexClass },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-fields`, handle: postIndexFields },
-  { ...ofDatabase, method: "POST", path: `${prefix}/studio/index-type`, handle: postIndexType },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-fields`,
+    copies: "any",
+    handle: postIndexFields,
+  },
+  {
+    ...ofDatabase,
+    method: "POST",
+    path: `${prefix}/studio/index-type`,
+    copies: "any",
+    handle: postIndexType,
+  },
   { ...ofDatabase, path: `${prefix}/indexes/suggest-index-merge`, handle: getMerges },
   {
     ...ofDatabase,
@@ -41,16 +55,16 @@ export const studioToolRoutes: readonly Route[] = [
     access: "operator",
     handle: postFolders,
   },
+  {
+    ...ofDatabase,
+    path: `${prefix}/admin/backup-data-directory`,
+    access: "database-admin",
+    handle: getBackupFolder,
+  },
   { ...ofServer, path: "/license/configuration", handle: getLicenseConfiguration },
   { ...ofServer, path: "/license-server/connectivity", handle: getLicenseServer },
   { ...ofServer, path: "/assistant/check-consent", handle: refuseAssistant },
   { ...ofServer, path: "/assistant/check-usage", handle: refuseAssistant },
-  {
-    ...ofServer,
-    path: "/admin/cluster/observer/decisions",
-    access: "operator",
-    handle: getDecisions,
-  },
   {
     ...ofServer,
     path: "/admin/traffic-watch/configuration",
@@ -142,6 +156,40 @@ async function postFolders(exchange: Exchange, { server }: Context): Promise<voi
   exchange.replyJson(200, { List: folders });
 }
 
+/**
+ * GET admin/backup-data-directory?path&getNodesInfo: where backups would be, and the room there, as
+ * `{"List":[{"NodeTag","FullPath","FreeSpaceInBytes",…,"Error"}]}`, without `getNodesInfo` the one item
+ */
+async function getBackupFolder(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const { query } = exchange;
+  const path = query.required("path");
+  const item = { NodeTag: database.nodeTag, ...(await roomReply(path, server.config)) };
+  exchange.replyJson(200, query.bool("getNodesInfo", false) ? { List: [item] } : item);
+}
+
+async function roomReply(path: string, config: Context["server"]["config"]): Promise<JsonObject> {
+  const { backupRoot: root, runInMemory } = config;
+  const dataFolder = runInMemory ? undefined : resolve(config.dataFolder);
+  const reply = (fullPath: string, free: number, total: number, problem: string | null) => ({
+    FullPath: fullPath,
+    FreeSpaceInBytes: free,
+    FreeSpaceHumane: humaneSize(free),
+    TotalSpaceInBytes: total,
+    TotalSpaceHumane: humaneSize(total),
+    Error: problem,
+  });
+  try {
+    const room = await roomIn(path, { root, dataFolder });
+    return reply(room.path, room.freeBytes, room.totalBytes, null);
+  } catch (error) {
+    // It is asked while the path is being typed.
+    return reply(path, 0, 0, error instanceof Error ? error.message : String(error));
+  }
+}
+
 /** GET indexes/suggest-index-merge: no merges are looked for; RavenDB does so with a licence */
 function getMerges(exchange: Exchange): void {
   exchange.replyJson(200, { Unmergables: {}, Suggestions: [], Errors: [] });
@@ -187,18 +235,6 @@ function getLicenseServer(exchange: Exchange, { server }: Context): void {
 /** GET /assistant/check-consent, check-usage: refused, as there is no assistant */
 function refuseAssistant(): never {
   throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
-}
-
-/** GET /admin/cluster/observer/decisions: with one node there are none */
-function getDecisions(exchange: Exchange, { server }: Context): void {
-  exchange.replyJson(200, {
-    "@metadata": replyMetadata(server),
-    LeaderNode: server.config.nodeTag,
-    Term: 1,
-    Suspended: false,
-    Iteration: 0,
-    ObserverLog: [],
-  });
 }
 
 /** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */

@@ -8,6 +8,7 @@ import {
   type RevisionKind,
 } from "../../engine/engine.ts";
 import { CronSchedule } from "../backups/cron-schedule.ts";
+import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import { recordOf } from "../databases/database-record.ts";
 import { dateText, humaneSize, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -16,8 +17,10 @@ import { RequestError } from "../http/request-error.ts";
 import { noContentType } from "../http/response.ts";
 import { replyFields, replyPreview } from "../replies/collection-preview.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 import { hasPermission } from "../security/access.ts";
-import { nodesOf } from "./databases.ts";
+import { listRows, namesFor } from "./cluster-databases.ts";
+import { clusterNodesTopology, nodesTopology } from "./database-nodes.ts";
 
 const prefix = "/databases/:database/studio";
 const int32Max = 2_147_483_647;
@@ -54,8 +57,16 @@ export const studioRoutes: readonly Route[] = [
   {
     kind: "database",
     method: "GET",
+    path: `${prefix}/revisions/ids`,
+    access: "read",
+    handle: getRevisionIds,
+  },
+  {
+    kind: "database",
+    method: "GET",
     path: `${prefix}/indexes/errors-count`,
     access: "read",
+    copies: "here",
     handle: getErrorCounts,
   },
   {
@@ -175,6 +186,22 @@ const revisionKinds: Readonly<Record<string, RevisionKind>> = {
   deleted: "deleted",
 };
 
+/**
+ * GET studio/revisions/ids?prefix&pageSize: `{"Results":[{"Id"}]}`, ids that have revisions, of deleted documents too, in
+ * the order of ids, at most 1,024
+ */
+async function getRevisionIds(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const prefix = query.get("prefix") ?? "";
+  if (prefix.trim() === "") {
+    const problem = "Query string prefix is mandatory, but wasn't specified.";
+    throw new EngineError("invalid-argument", problem);
+  }
+  const pageSize = query.int("pageSize", int32Max);
+  const ids = await database.revisions.idsWithPrefix(prefix, pageSize);
+  exchange.replyJson(200, { Results: ids.map((Id) => ({ Id })) });
+}
+
 /** GET studio/indexes/errors-count?name, which may be repeated: `{"Results":[{"Name","Errors":[{"Action","NumberOfErrors"}]}]}` */
 function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void {
   const wanted = exchange.query.all("name");
@@ -196,45 +223,50 @@ function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void
 
 /** GET /studio-tasks/databases?name&start&pageSize: what a list of databases shows at once */
 async function getDatabases(exchange: Exchange, context: Context): Promise<void> {
-  const databases = await wantedDatabases(exchange, context);
-  if (databases === null) return;
-  const { url } = context.server.address;
-  exchange.replyJson(200, { Databases: databases.map((database) => listRow(database, url)) });
+  const { server } = context;
+  const names = wantedNames(exchange, namesFor(exchange, server));
+  if (names === null) return;
+  const rows = await listRows(exchange, server, {
+    names,
+    path: "/studio-tasks/databases",
+    describe: (database) => listRow(server, database),
+    outline: listOutline,
+  });
+  exchange.replyJson(200, { Databases: rows });
 }
 
 /** GET /studio-tasks/databases/state?name&start&pageSize: what is filled in later */
 async function getStates(exchange: Exchange, context: Context): Promise<void> {
-  const databases = await wantedDatabases(exchange, context);
-  if (databases === null) return;
+  const { databases, startedAt } = context.server;
+  // Of this node: who shows a cluster asks each.
+  const names = wantedNames(exchange, databases.names());
+  if (names === null) return;
+  const found = await Promise.all(names.map((name) => databases.find(name)));
   exchange.replyJson(200, {
     Orchestrators: [],
-    Databases: databases.map((database) => stateRow(database, context.server.startedAt)),
+    Databases: found.flatMap((database) =>
+      database === undefined ? [] : [stateRow(database, startedAt)],
+    ),
   });
 }
 
-/** Those that the caller may see; null: 404 was replied. */
-async function wantedDatabases(
-  exchange: Exchange,
-  { server }: Context,
-): Promise<Database[] | null> {
+/** The page of `all` that is asked for and that the caller may see; null: 404 was replied. */
+function wantedNames(exchange: Exchange, all: readonly string[]): string[] | null {
   const { query, identity } = exchange;
   const wanted = query.get("name")?.toLowerCase();
   const start = Math.max(0, query.int("start", 0));
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
-  const names = server.databases
-    .names()
+  const names = all
     .filter((name) => hasPermission(identity, name, 1))
     .filter((name) => wanted === undefined || name.toLowerCase() === wanted);
   if (wanted !== undefined && names.length === 0) {
     exchange.reply(404, { "content-type": noContentType });
     return null;
   }
-  const page = names.slice(start, start + pageSize);
-  const found = await Promise.all(page.map((name) => server.databases.find(name)));
-  return found.filter((database) => database !== undefined);
+  return names.slice(start, start + pageSize);
 }
 
-function listRow(database: Database, url: string): JsonObject {
+function listRow(server: ServerServices, database: Database): JsonObject {
   const record = recordOf(database);
   return {
     Name: database.name,
@@ -249,7 +281,23 @@ function listRow(database: Database, url: string): JsonObject {
     HasDataArchivalConfiguration: record["DataArchival"] !== undefined,
     DeletionInProgress: {},
     LockMode: record["LockMode"] ?? "Unlock",
-    NodesTopology: nodesOf(database, url),
+    NodesTopology: nodesTopology(server, database, server.address.url),
+    Sharding: null,
+  };
+}
+
+/** As `listRow`, of a database that none of its nodes tells of. */
+function listOutline(cluster: ClusterView, state: ReplicaState): JsonObject {
+  const { name, initialRecord } = state.registered;
+  return {
+    Name: name,
+    IsSharded: false,
+    IsDisabled: initialRecord["Disabled"] === true,
+    IsEncrypted: false,
+    StudioEnvironment: "None",
+    DeletionInProgress: {},
+    LockMode: initialRecord["LockMode"] ?? "Unlock",
+    NodesTopology: clusterNodesTopology(cluster, state),
     Sharding: null,
   };
 }

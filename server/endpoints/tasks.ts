@@ -31,9 +31,17 @@ export const taskRoutes: readonly Route[] = [
     path: `${prefix}/tasks`,
     access: "read",
     inPackage: true,
+    copies: "leader",
     handle: getTasks,
   },
-  { kind: "database", method: "GET", path: `${prefix}/task`, access: "read", handle: getTask },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/task`,
+    access: "read",
+    copies: "leader",
+    handle: getTask,
+  },
   {
     kind: "database",
     method: "POST",

@@ -8,7 +8,7 @@
  * - The body is read once, by `body` or `bodyStream`.
  */
 import type { X509Certificate } from "node:crypto";
-import type { Readable, Writable } from "node:stream";
+import { Readable, type Writable } from "node:stream";
 import { assert } from "../../engine/base/assert.ts";
 import type { DocumentPieces } from "../../engine/engine.ts";
 import type { Identity, Requirement } from "../security/access.ts";
@@ -31,6 +31,18 @@ import {
   type ReplyEncoding,
   type ReplyHeaders,
 } from "./response.ts";
+
+/** What another node of the cluster tells of a request that it has passed on. */
+export interface Origin {
+  /** Of that node. */
+  readonly nodeTag: string;
+  /** Of the caller. */
+  readonly identity: Identity;
+  /** The caller's, where it is registered. */
+  readonly certificate: X509Certificate | undefined;
+  /** The caller's, as that node sees it. */
+  readonly address: string;
+}
 
 export abstract class Exchange {
   readonly connection: Connection;
@@ -61,6 +73,15 @@ export abstract class Exchange {
   changedNames: readonly string[] | undefined;
   /** The text of the query that it asks for, for those who watch; undefined: none. */
   queryText: string | undefined;
+  /** Set by the pipeline: where it comes from when another node has passed it on. */
+  origin: Origin | undefined;
+  /** Set by the pipeline: the tag of the node that it was passed on to. */
+  passedTo: string | undefined;
+  /** Set by the pipeline: a body that `body` collects is kept, so that the request can be made again elsewhere. */
+  isRepeatable: boolean;
+  /** What `bodyAsSent` has collected, and what `body` has of a repeatable request. */
+  private sentBody: Buffer | undefined;
+  private readBody: Buffer | undefined;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
   private lazyQuery: QueryString | undefined;
@@ -84,6 +105,11 @@ export abstract class Exchange {
     this.replyBytes = 0;
     this.changedNames = undefined;
     this.queryText = undefined;
+    this.origin = undefined;
+    this.passedTo = undefined;
+    this.isRepeatable = false;
+    this.sentBody = undefined;
+    this.readBody = undefined;
     this.hasReplied = false;
     this.isBodyTaken = false;
     this.lazyQuery = undefined;
@@ -93,6 +119,8 @@ export abstract class Exchange {
 
   /** A request header; `name` in lower case. Repeated ones are joined by ", ". */
   abstract header(name: string): string | undefined;
+  /** All headers of the request, names in lower case; repeated ones are joined as by `header`. */
+  abstract headers(): Iterable<readonly [name: string, value: string]>;
   /** Host and port as the client named them; "" when it sent none. */
   abstract get authority(): string;
   /** The body as received, still encoded. */
@@ -126,13 +154,19 @@ export abstract class Exchange {
     return this.lazyQuery;
   }
 
+  /** Of the caller, whichever node it has come to. */
   get identity(): Identity {
-    return this.connection.identity;
+    return this.origin === undefined ? this.connection.identity : this.origin.identity;
+  }
+
+  /** The address of the caller, whichever node it has come to. */
+  get remoteAddress(): string {
+    return this.origin === undefined ? this.connection.remoteAddress : this.origin.address;
   }
 
   /** The certificate that the client presented, registered here or not. */
   get remoteCertificate(): X509Certificate | undefined {
-    return this.connection.certificate;
+    return this.origin === undefined ? this.connection.certificate : this.origin.certificate;
   }
 
   /** `https://host:port` as the client addresses this server; the base of links to ourselves. */
@@ -178,8 +212,34 @@ export abstract class Exchange {
    * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding, 503 no room
    */
   body(): Promise<Buffer> {
+    if (this.readBody !== undefined) return Promise.resolve(this.readBody);
+    const collected = this.collect(this.header("content-encoding"));
+    return this.isRepeatable ? this.keep(collected) : collected;
+  }
+
+  /** The body, where it was collected and can be sent again; undefined: it was not. */
+  get collectedBody(): Buffer | undefined {
+    return this.readBody ?? this.sentBody ?? (this.hasBody ? undefined : Buffer.alloc(0));
+  }
+
+  /** Is `collectedBody` without the encoding in which it came? */
+  get isBodyDecoded(): boolean {
+    return this.readBody !== undefined;
+  }
+
+  /** The whole body as it came, still encoded; it can be read again. @throws RequestError as `body` */
+  async bodyAsSent(): Promise<Buffer> {
+    this.sentBody ??= await this.collect(undefined);
+    return this.sentBody;
+  }
+
+  /** The body as it comes, still encoded. @throws (while iterating) RequestError 408, and when the client disconnects */
+  chunksAsSent(): AsyncIterable<Buffer> {
+    return decodeBody(this.takeBody(), undefined, this.limits);
+  }
+
+  private collect(encoding: string | undefined): Promise<Buffer> {
     if (!this.hasBody) return Promise.resolve(Buffer.alloc(0));
-    const encoding = this.header("content-encoding");
     const length = this.header("content-length");
     const room = new BodyRoom();
     if (encoding === undefined && Number(length ?? Number.NaN) <= room.bytes) {
@@ -187,6 +247,12 @@ export abstract class Exchange {
     }
     this.whenClosed(() => room.release());
     return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this);
+  }
+
+  /** Remembers a body that was collected. */
+  protected async keep(collecting: Promise<Buffer>): Promise<Buffer> {
+    this.readBody = await collecting;
+    return this.readBody;
   }
 
   /**
@@ -347,8 +413,14 @@ export abstract class Exchange {
   }
 
   private takeBody(): Readable {
+    if (this.sentBody !== undefined) return Readable.from([this.sentBody]);
     this.takeUnread();
     return this.rawBody();
+  }
+
+  /** Is the body in memory already? */
+  protected get isBodyCollected(): boolean {
+    return this.sentBody !== undefined || this.readBody !== undefined;
   }
 
   /** Asserts that nothing has read the body. */

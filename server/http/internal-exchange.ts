@@ -49,6 +49,7 @@ export class InternalExchange extends Exchange {
    */
   constructor(outer: Exchange, request: InternalRequest, replyBytesMax = Number.MAX_SAFE_INTEGER) {
     const { identity, certificate, isSecure, remoteAddress } = outer.connection;
+    // The caller is that of the outer one: `origin`.
     const connection = new Connection(identity, certificate, isSecure, remoteAddress);
     super(connection, request.method, request.target, internalLimits);
     this.request = request;
@@ -58,6 +59,7 @@ export class InternalExchange extends Exchange {
     this.sink = undefined;
     this.wasDestroyed = false;
     this.replyBytesMax = replyBytesMax;
+    this.origin = outer.origin;
   }
 
   /** The captured reply; undefined when the exchange was aborted. */
@@ -71,6 +73,10 @@ export class InternalExchange extends Exchange {
 
   override header(name: string): string | undefined {
     return this.request.headers?.[name];
+  }
+
+  override headers(): Iterable<readonly [string, string]> {
+    return Object.entries(this.request.headers ?? {});
   }
 
   override get authority(): string {
@@ -87,6 +93,14 @@ export class InternalExchange extends Exchange {
 
   override body(): Promise<Buffer> {
     return Promise.resolve(this.request.body ?? Buffer.alloc(0));
+  }
+
+  override get collectedBody(): Buffer {
+    return this.request.body ?? Buffer.alloc(0);
+  }
+
+  override get isBodyDecoded(): boolean {
+    return true;
   }
 
   override jsonBytes(): Promise<Buffer> {

@@ -19,6 +19,7 @@ import * as tls from "node:tls";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
+import type { Exchange } from "../http/exchange.ts";
 import type { Dispatcher } from "../routing/dispatcher.ts";
 import type { CertificateUse, ServerServices } from "../routing/services.ts";
 import { isAllowed, unsecured } from "../security/access.ts";
@@ -322,15 +323,26 @@ export class HttpServer {
     return { openCount: open?.size ?? 0, usedMs };
   }
 
-  /** A certificate's rights have changed: updates identities, and aborts exchanges that are no longer allowed. */
-  private reconsider(thumbprint: string): void {
-    for (const connection of this.byThumbprint.get(thumbprint) ?? []) {
-      connection.identity = this.services.certificates.identityOf(connection.certificate);
-      for (const exchange of connection.open) {
-        const { requirement, databaseName } = exchange;
-        if (requirement === undefined) continue;
-        if (!isAllowed(connection.identity, requirement, databaseName)) exchange.abort();
-      }
+  /**
+   * A certificate's rights have changed (undefined: those of any): updates identities, and aborts exchanges that are no
+   * longer allowed.
+   */
+  private reconsider(thumbprint: string | undefined): void {
+    const { certificates } = this.services;
+    const known =
+      thumbprint === undefined
+        ? [...this.byThumbprint.values()].flatMap((connections) => [...connections])
+        : (this.byThumbprint.get(thumbprint) ?? []);
+    for (const connection of known) {
+      connection.identity = certificates.identityOf(connection.certificate);
+      for (const exchange of connection.open) abortUnlessAllowed(exchange);
+    }
+    for (const exchange of this.dispatcher.arrivals.open) {
+      const { origin } = exchange;
+      if (origin === undefined || origin.identity.standing === "unsecured") continue;
+      if (thumbprint !== undefined && origin.identity.thumbprint !== thumbprint) continue;
+      exchange.origin = { ...origin, ...certificates.identityNamed(origin.identity.thumbprint) };
+      abortUnlessAllowed(exchange);
     }
   }
 
@@ -514,6 +526,14 @@ export class HttpServer {
       stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     });
   }
+}
+
+/** What is passed on by who is no node any more has lost its rights, whoever it is for. */
+function abortUnlessAllowed(exchange: Exchange): void {
+  const { requirement, databaseName, origin, identity, connection } = exchange;
+  if (requirement === undefined) return;
+  const isTold = origin === undefined || connection.identity.isNode;
+  if (!isTold || !isAllowed(identity, requirement, databaseName)) exchange.abort();
 }
 
 /** OpenSSL's codes for bytes that are not TLS: it recognizes some HTTP methods, and not the others. */

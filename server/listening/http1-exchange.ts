@@ -44,6 +44,10 @@ export class Http1Exchange extends Exchange {
     return typeof value === "string" || value === undefined ? value : value.join(", ");
   }
 
+  override *headers(): Iterable<readonly [string, string]> {
+    for (const name of Object.keys(this.request.headers)) yield [name, this.header(name) ?? ""];
+  }
+
   override get authority(): string {
     return this.header("host") ?? "";
   }

@@ -15,7 +15,7 @@ import { interfaceVersion, type ReplyHeaders } from "../http/response.ts";
 
 export class Http2Exchange extends Exchange {
   private readonly http2Stream: ServerHttp2Stream;
-  private readonly headers: IncomingHttpHeaders;
+  private readonly headerFields: IncomingHttpHeaders;
 
   constructor(
     connection: Connection,
@@ -25,16 +25,22 @@ export class Http2Exchange extends Exchange {
   ) {
     super(connection, pseudo(headers, ":method"), pseudo(headers, ":path"), limits);
     this.http2Stream = stream;
-    this.headers = headers;
+    this.headerFields = headers;
   }
 
   override header(name: string): string | undefined {
-    const value = this.headers[name];
+    const value = this.headerFields[name];
     return typeof value === "string" || value === undefined ? value : value.join(", ");
   }
 
+  override *headers(): Iterable<readonly [string, string]> {
+    for (const name of Object.keys(this.headerFields)) {
+      if (!name.startsWith(":")) yield [name, this.header(name) ?? ""];
+    }
+  }
+
   override get authority(): string {
-    return pseudo(this.headers, ":authority") || (this.header("host") ?? "");
+    return pseudo(this.headerFields, ":authority") || (this.header("host") ?? "");
   }
 
   override get hasBody(): boolean {

@@ -50,6 +50,10 @@ export class WholeExchange extends Exchange {
     return this.request.headers.get(name);
   }
 
+  override headers(): Iterable<readonly [string, string]> {
+    return this.request.headers;
+  }
+
   override get authority(): string {
     return this.header("host") ?? "";
   }
@@ -72,9 +76,10 @@ export class WholeExchange extends Exchange {
   override body(): Promise<Buffer> {
     const { body } = this.request;
     const isFree = body.length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
-    if (!isFree || this.header("content-encoding") !== undefined) return super.body();
+    const isPlain = isFree && this.header("content-encoding") === undefined;
+    if (!isPlain || this.isBodyCollected) return super.body();
     this.takeUnread();
-    return Promise.resolve(body);
+    return this.isRepeatable ? this.keep(Promise.resolve(body)) : Promise.resolve(body);
   }
 
   /** The exchange is over: its reply has left, or the client has gone. */

@@ -235,6 +235,7 @@ export class RequestObserver {
         ...fieldsOf(exchange, route, ms),
         replyBytes: exchange.replyBytes,
         thumbprint: exchange.identity.thumbprint || null,
+        ...nodesOf(exchange),
       });
     }
     if (route !== undefined && this.#audit.isOn && isAudited(route)) {
@@ -245,6 +246,7 @@ export class RequestObserver {
         certificate: exchange.query.get("thumbprint") ?? null,
         changed: exchange.changedNames,
         status: exchange.status,
+        ...nodesOf(exchange),
       });
     }
   }
@@ -282,7 +284,15 @@ function bytesSent(exchange: Exchange): number | null {
   return length === undefined ? null : Number(length);
 }
 
-function actorOf({ identity, remoteCertificate, connection }: Exchange): Actor {
+function actorOf({ identity, remoteCertificate, remoteAddress }: Exchange): Actor {
   const { thumbprint } = identity;
-  return { thumbprint, subject: remoteCertificate?.subject, address: connection.remoteAddress };
+  return { thumbprint, subject: remoteCertificate?.subject, address: remoteAddress };
+}
+
+/** Which nodes have to do with a request beside this one; nothing on a single node. */
+function nodesOf({ origin, passedTo }: Exchange): Record<string, string> {
+  return {
+    ...(origin === undefined ? {} : { passedBy: origin.nodeTag }),
+    ...(passedTo === undefined ? {} : { passedTo }),
+  };
 }

@@ -12,6 +12,7 @@ import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
+import type { PeerSocket } from "../cluster/peer-link.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -27,7 +28,10 @@ import {
 } from "../http/request-error.ts";
 import { errorReply } from "../http/response.ts";
 import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
+import { Arrivals } from "./arrivals.ts";
+import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
+import { PassingOn } from "./passing-on.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
@@ -39,6 +43,8 @@ import type { ServerServices } from "./services.ts";
 export interface Admitted {
   readonly route: Route;
   readonly database: Database | undefined;
+  /** Its connection to the node where it belongs; undefined: it belongs here. */
+  readonly elsewhere?: PeerSocket;
 }
 
 export class Dispatcher {
@@ -48,6 +54,9 @@ export class Dispatcher {
   private readonly shares: RequestShares;
   /** Schedules when requests begin. */
   readonly turns: RequestTurns;
+  /** What other nodes have passed on to this one. */
+  readonly arrivals: Arrivals;
+  private readonly passingOn: PassingOn;
   /** The last that `checkHost` let pass: nearly all requests name the same. */
   private checkedAuthority: string | undefined = undefined;
 
@@ -56,6 +65,8 @@ export class Dispatcher {
     this.logError = logError;
     this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
     this.turns = new RequestTurns((exchange) => this.begin(exchange));
+    this.arrivals = new Arrivals(services.certificates);
+    this.passingOn = new PassingOn(() => services.peers);
   }
 
   /** Queues a request from the wire; it begins now or soon. Never throws. Hot. */
@@ -100,10 +111,17 @@ export class Dispatcher {
     }
   }
 
-  /** Runs only the checks, for web sockets. @throws RequestError, EngineError */
-  async admit(exchange: Exchange, method: string): Promise<Admitted> {
+  /** Runs only the checks, for web sockets. @returns undefined: it was answered. @throws RequestError, EngineError */
+  async admit(exchange: Exchange, method: string): Promise<Admitted | undefined> {
     const match = this.services.routes.match(method, exchange.path);
     const endpoint = this.authorize(exchange, match);
+    const { cluster } = this.services;
+    if (cluster !== undefined && endpoint.route.kind === "websocket") {
+      const { route } = endpoint;
+      const elsewhere = await this.passingOn.connect(cluster, exchange, route, match.database);
+      if (elsewhere === "refused") return undefined;
+      if (elsewhere !== undefined) return { route, database: undefined, elsewhere };
+    }
     if (endpoint.route.kind === "server" || match.database === undefined) {
       return { route: endpoint.route, database: undefined };
     }
@@ -157,6 +175,20 @@ export class Dispatcher {
   private run(exchange: Exchange): Promise<void> | void {
     const match = this.services.routes.match(exchange.method, exchange.path);
     const { route } = this.authorize(exchange, match);
+    const { cluster } = this.services;
+    if (cluster === undefined) return this.runHere(exchange, route, match.database, false);
+    return this.passingOn.run(cluster, exchange, route, match.database, (isConfirmed) =>
+      this.runHere(exchange, route, match.database, isConfirmed),
+    );
+  }
+
+  /** `isConfirmed`: not before it is certain that no other node leads the database. */
+  private runHere(
+    exchange: Exchange,
+    route: Route,
+    databaseName: string | undefined,
+    isConfirmed: boolean,
+  ): Promise<void> | void {
     switch (route.kind) {
       case "server":
         return route.handle(exchange, { server: this.services, route });
@@ -167,14 +199,15 @@ export class Dispatcher {
           `Not a WebSocket request: ${exchange.path} is for WebSocket clients.`,
         );
       case "database": {
-        const name = match.database as string; // the router sets it for every database path
+        const name = databaseName as string; // the router sets it for every database path
         const found = this.services.databases.find(name);
-        if (found instanceof Promise) {
-          return found.then((opened) => {
-            return this.runOn(usable(opened, name, route), exchange, route);
-          });
-        }
-        return this.runOn(usable(found, name, route), exchange, route);
+        const runOn = (opened: Database | undefined) => {
+          const database = usable(opened, name, route);
+          const confirming = isConfirmed ? confirmLeading(database) : undefined;
+          if (confirming === undefined) return this.runOn(database, exchange, route);
+          return confirming.then(() => this.runOn(database, exchange, route));
+        };
+        return found instanceof Promise ? found.then(runOn) : runOn(found);
       }
     }
   }
@@ -200,9 +233,14 @@ export class Dispatcher {
       if (configuration < etag) exchange.notices = { "refresh-client-configuration": "true" };
     }
     const topology = knownEtag(exchange, "topology-etag");
-    if (topology !== undefined && topology < recordOf(database).CreatedIndex) {
+    if (topology !== undefined && topology < this.topologyEtag(database)) {
       exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
     }
+  }
+
+  private topologyEtag(database: Database): number {
+    const state = this.services.cluster?.find(database.name);
+    return state?.topologyEtag ?? recordOf(database).CreatedIndex;
   }
 
   /**
@@ -228,6 +266,7 @@ export class Dispatcher {
 
   /** Authorizes the caller and resolves the endpoint, in an order that leaks nothing. @throws RequestError */
   private authorize(exchange: Exchange, match: Match): Endpoint {
+    if (this.services.cluster !== undefined) this.arrivals.take(exchange);
     const { identity } = exchange;
     const { endpoint, database } = match;
     if (identity.rank === 0 && endpoint?.route.access !== "open") {

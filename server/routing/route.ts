@@ -30,6 +30,15 @@ export interface DatabaseContext extends Context {
   readonly database: Database;
 }
 
+/**
+ * Which copy of a database serves a request, where several nodes have copies.
+ * - any: each of them, so it may be some milliseconds behind
+ * - leader: the one that is written
+ * - confirmed: the one that is written, and nobody else can have been meanwhile: linearizable
+ * - here: it tells of this node itself, or changes it
+ */
+export type Copies = "any" | "leader" | "confirmed" | "here";
+
 interface RouteBase {
   /**
    * The literal path, case-sensitive. A path that begins with `/databases/:database/` has a database context; one that
@@ -39,6 +48,10 @@ interface RouteBase {
   readonly access: Access;
   /** Its reply to a GET without parameters is included in the info packages, as `<path with dots>.json`. */
   readonly inPackage?: true;
+  /** Left out: `any` for GET, HEAD and web sockets, else `leader`; of a route of the server: `here`, unless it has `about`. */
+  readonly copies?: Copies | ((exchange: Exchange) => Copies);
+  /** Of a route of the server: the parameter of the query that names the database which it is about. */
+  readonly about?: string;
   /** Its replies, errors included, carry `Request-Time`, as RavenDB 7.2.7's replies to queries do. */
   readonly isTimed?: true;
 }

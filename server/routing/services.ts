@@ -4,7 +4,9 @@
  */
 import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
+import type { ClusterHistory } from "../cluster/cluster-history.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import type { OpenCopies } from "../cluster/open-copies.ts";
 import type { PeerLink } from "../cluster/peer-link.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -63,6 +65,10 @@ export interface ServerServices {
   readonly cluster: ClusterView | undefined;
   /** The other nodes; undefined: a single node. */
   readonly peers: PeerLink | undefined;
+  /** What was seen of the cluster lately; undefined: a single node. */
+  readonly clusterHistory: ClusterHistory | undefined;
+  /** The copies that other nodes take from this one; undefined: a single node. */
+  readonly copies: OpenCopies | undefined;
   readonly certificates: CertificateStore;
   /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;

@@ -14,6 +14,7 @@ import type { X509Certificate } from "node:crypto";
  * - valid-user: any registered certificate
  * - read, write, database-admin: that permission on the database in the path; operators have all
  * - operator, cluster-admin: that clearance
+ * - cluster-node: another node of the cluster; nobody else, whatever he may do
  */
 export type Access =
   | "open"
@@ -22,7 +23,8 @@ export type Access =
   | "write"
   | "database-admin"
   | "operator"
-  | "cluster-admin";
+  | "cluster-admin"
+  | "cluster-node";
 
 export const securityClearances = [
   "UnauthenticatedClients",
@@ -51,6 +53,8 @@ export interface Identity {
   readonly standing: "known" | "unsecured" | "none" | "unknown" | "expired" | "not-yet-valid";
   /** 0 nobody, 1 valid user, 2 operator, 3 cluster admin. */
   readonly rank: number;
+  /** A node of the cluster: it may act for others. */
+  readonly isNode: boolean;
   /** Lower-case database name -> 1 read, 2 write, 3 admin. */
   readonly permissions: ReadonlyMap<string, number>;
   /** SHA-1 of the certificate, in capitals; "" without one. */
@@ -68,6 +72,7 @@ function nobody(standing: Identity["standing"], rank: number): Identity {
   return {
     standing,
     rank,
+    isNode: rank === 3,
     permissions: noPermissions,
     thumbprint: "",
     label: "",
@@ -84,6 +89,16 @@ export const unsecured: Identity = nobody("unsecured", 3);
 export interface Grant {
   readonly clearance: SecurityClearance;
   readonly permissions: Readonly<Record<string, DatabaseAccess>>;
+}
+
+/** An administrator of whom only the thumbprint is known, from the settings. */
+export function namedAdmin(thumbprint: string): Identity {
+  return { ...nobody("known", 3), isNode: false, thumbprint, label: `(Thumbprint: ${thumbprint})` };
+}
+
+/** A caller of whom another node tells a thumbprint that is not registered here. */
+export function namedStranger(thumbprint: string): Identity {
+  return { ...nobody("unknown", 0), thumbprint, label: `(Thumbprint: ${thumbprint})` };
 }
 
 /**
@@ -110,6 +125,7 @@ export function identify(
   return {
     standing,
     rank: grant === undefined || standing !== "known" ? 0 : clearanceRank[grant.clearance],
+    isNode: standing === "known" && grant?.clearance === "ClusterNode",
     permissions,
     thumbprint,
     label: `${oneLine(certificate.subject)}(Thumbprint: ${thumbprint})`,
@@ -117,6 +133,9 @@ export function identify(
     validUntilMs,
   };
 }
+
+/** Above all ranks: being a node is no matter of rank. */
+const nodeRank = 4;
 
 /** What an access level requires: a rank of the identity, or else a permission on the database. */
 export interface Requirement {
@@ -136,6 +155,7 @@ export const requirements: Readonly<Record<Access, Requirement>> = {
   "database-admin": { access: "database-admin", rank: 2, permission: 3 },
   operator: { access: "operator", rank: 2, permission: 0 },
   "cluster-admin": { access: "cluster-admin", rank: 3, permission: 0 },
+  "cluster-node": { access: "cluster-node", rank: nodeRank, permission: 0 },
 };
 
 /** May `identity` use a route with this requirement? `database`: the name in the path, in any case. Hot. */
@@ -145,6 +165,7 @@ export function isAllowed(
   database: string | undefined,
 ): boolean {
   if (identity.rank >= requirement.rank) return true;
+  if (requirement.rank === nodeRank) return identity.isNode;
   if (requirement.permission === 0 || identity.rank === 0 || database === undefined) return false;
   return hasPermission(identity, database, requirement.permission);
 }
@@ -163,6 +184,7 @@ const accessNames: Readonly<Record<Access, string>> = {
   "database-admin": "DatabaseAdmin",
   operator: "Operator",
   "cluster-admin": "ClusterAdmin",
+  "cluster-node": "ClusterNode",
 };
 
 const whatToDo =

@@ -5,7 +5,8 @@
  * Invariants:
  * - Listeners are notified after a change is durable, within the same turn of the event loop.
  * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint only names them.
- * - The server's own certificate and the well-known admins are recognized without being stored.
+ * - The server's own certificate, those of the other nodes and the well-known admins are recognized without being stored
+ *   here.
  */
 import { X509Certificate } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -16,6 +17,8 @@ import {
   type Grant,
   type Identity,
   identify,
+  namedAdmin,
+  namedStranger,
   type SecurityClearance,
 } from "./access.ts";
 
@@ -44,8 +47,10 @@ export class CertificateStore {
   private readonly wellKnownAdmins: readonly string[];
   private readonly byThumbprint = new Map<string, Entry>();
   private readonly byFingerprint = new Map<string, Entry>();
-  private readonly listeners = new Set<(thumbprint: string) => void>();
+  private readonly listeners = new Set<(thumbprint: string | undefined) => void>();
   private own: X509Certificate | undefined;
+  /** SHA-256 of the certificates of the cluster's nodes. */
+  private nodes: ReadonlySet<string> = new Set();
   private provisionalAdmin: X509Certificate | undefined;
 
   /** Loads the stored certificates. `wellKnownAdmins`: thumbprints in capitals. */
@@ -65,6 +70,19 @@ export class CertificateStore {
     this.announce(thumbprintOf(certificate));
   }
 
+  /**
+   * The SHA-256 fingerprints of the cluster's nodes, `AB:CD:…`: they rank as ClusterNode, and those that are no longer among
+   * them lose that at once.
+   */
+  setNodes(fingerprints: ReadonlySet<string>): void {
+    const { nodes } = this;
+    const isSame =
+      fingerprints.size === nodes.size && [...fingerprints].every((one) => nodes.has(one));
+    if (isSame) return;
+    this.nodes = new Set(fingerprints);
+    this.announce(undefined);
+  }
+
   get serverCertificate(): X509Certificate | undefined {
     return this.own;
   }
@@ -77,6 +95,18 @@ export class CertificateStore {
   identityOf(certificate: X509Certificate | undefined): Identity {
     if (certificate === undefined) return anonymous;
     return identify(certificate, this.grantOf(certificate), Date.now());
+  }
+
+  /** Who another node says that its caller is: the identity of the certificate with that thumbprint, in any case. */
+  identityNamed(thumbprint: string): {
+    identity: Identity;
+    certificate: X509Certificate | undefined;
+  } {
+    const upper = thumbprint.toUpperCase();
+    const certificate = this.byThumbprint.get(upper)?.certificate;
+    if (certificate !== undefined) return { identity: this.identityOf(certificate), certificate };
+    const isAdmin = this.wellKnownAdmins.includes(upper);
+    return { identity: isAdmin ? namedAdmin(upper) : namedStranger(upper), certificate };
   }
 
   /** All certificates, ordered by name. */
@@ -190,15 +220,18 @@ export class CertificateStore {
     this.announce(provisional);
   }
 
-  /** Calls `listener` with the thumbprint after each change. @returns a function that unsubscribes */
-  onChange(listener: (thumbprint: string) => void): () => void {
+  /**
+   * Calls `listener` with the thumbprint after each change; undefined: any identity may have changed.
+   * @returns a function that unsubscribes
+   */
+  onChange(listener: (thumbprint: string | undefined) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
   private grantOf(certificate: X509Certificate): Grant | undefined {
     const fingerprint = certificate.fingerprint256;
-    if (fingerprint === this.own?.fingerprint256) {
+    if (fingerprint === this.own?.fingerprint256 || this.nodes.has(fingerprint)) {
       return { clearance: "ClusterNode", permissions: {} };
     }
     if (this.wellKnownAdmins.includes(thumbprintOf(certificate))) {
@@ -219,7 +252,7 @@ export class CertificateStore {
     this.byFingerprint.set(certificate.fingerprint256, entry);
   }
 
-  private announce(thumbprint: string): void {
+  private announce(thumbprint: string | undefined): void {
     for (const listener of this.listeners) listener(thumbprint);
   }
 }

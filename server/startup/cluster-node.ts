@@ -1,7 +1,9 @@
 /** A server as a node of a cluster: the parts that replace those of a single node. Of a single node nothing is loaded. */
 import { resolve } from "node:path";
 import type { FolderReplication } from "../../engine/engine.ts";
+import type { ClusterHistory } from "../cluster/cluster-history.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import type { OpenCopies } from "../cluster/open-copies.ts";
 import type { PeerLink } from "../cluster/peer-link.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import { interfaceVersion } from "../http/response.ts";
@@ -25,6 +27,9 @@ export interface ClusterNode {
 export interface ClusterServices {
   readonly cluster: ClusterView;
   readonly peers: PeerLink;
+  readonly history: ClusterHistory;
+  /** Those that other nodes take from this one. */
+  readonly copies: OpenCopies;
   readonly databases: DatabaseDirectory;
   readonly values: ValueStore;
   readonly commandIndex: CommandIndex;
@@ -56,9 +61,12 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
       const nats = await parts.startNats({ settings, nodeTag, dataFolder, log });
       await cluster.open({ nats, databases, shared, values });
       const peers = new parts.Peers(cluster, shown);
+      const history = new parts.ClusterHistory(cluster);
       return {
         cluster,
         peers,
+        history,
+        copies: new parts.OpenCopies((id) => cluster.openedById(id)),
         databases: new parts.ClusterDirectory(cluster, databases),
         values: new parts.ClusterValues(values, cluster),
         commandIndex: parts.clusterCommandIndex(cluster),
@@ -69,7 +77,10 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
           };
           cluster.serve({ peers, member });
         },
-        stop: () => cluster.stop(),
+        stop: () => {
+          history.close();
+          return cluster.stop();
+        },
         close: async () => {
           await cluster.close();
           peers.close();

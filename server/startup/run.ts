@@ -9,6 +9,7 @@ import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
+import { followNodes } from "../cluster/node-certificates.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -85,11 +86,26 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     return await serve(options, shown, storage, clustered);
   } catch (error) {
     shown?.close();
-    await clustered?.stop();
-    await storage.close();
-    await clustered?.close();
+    await endStorage(storage, clustered);
     throw error;
   }
+}
+
+async function endStorage(storage: Storage, clustered: ClusterServices | undefined): Promise<void> {
+  await clustered?.stop();
+  await storage.close();
+  await clustered?.close();
+}
+
+function nodesOf(
+  clustered: ClusterServices | undefined,
+): Pick<ServerServices, "cluster" | "peers" | "clusterHistory" | "copies"> {
+  return {
+    cluster: clustered?.cluster,
+    peers: clustered?.peers,
+    clusterHistory: clustered?.history,
+    copies: clustered?.copies,
+  };
 }
 
 const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
@@ -102,30 +118,30 @@ async function serve(
 ): Promise<RunningServer> {
   setWorkLimits(config.queries);
   const shared = clustered ?? singleNode(storage);
-  const certificates = new CertificateStore(shared.values, config.wellKnownAdmins);
+  const { values } = shared;
+  const certificates = new CertificateStore(values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
-  if (certificate !== undefined) await registerOwn(certificates, certificate, clustered?.cluster);
+  await registerOwn(certificates, certificate, clustered?.cluster);
   let address: ServerAddress | undefined;
-  const backups = makeBackups(config, storage, shared);
+  const backups = makeBackups(config, storage, shared, clustered?.cluster);
   const { serverId, topologyId } = await durableIds(storage.values);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const monitoring = makeMonitoring({
     ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
-    view: () => services.cluster,
     connections: () => connectionsOf(server, tcpServer),
+    view: () => services.cluster,
   });
   const services: ServerServices = {
     config,
-    values: shared.values,
+    values,
     databases: shared.databases,
     get operations() {
       return storage.operations;
     },
     commandIndex: shared.commandIndex,
     backups,
-    cluster: clustered?.cluster,
-    peers: clustered?.peers,
+    ...nodesOf(clustered),
     certificates,
     shownCertificate,
     routes: new RouteTable(routes),
@@ -149,11 +165,14 @@ async function serve(
   const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
   const tcpServer = new TcpServer(services, logError);
   const close = closing({ backups, tcpServer, server, monitoring, audit });
-  address = await orElse(close, async () => {
+  try {
     await backups.start();
     await monitoring.start(config.monitoring.url);
-    return await listen(server, tcpServer, config, certificate);
-  });
+    address = await listen(server, tcpServer, config, certificate);
+  } catch (error) {
+    await close(0);
+    throw error;
+  }
   clustered?.serve(address);
   const withdraw = await announce(dataFolderOf(config), address.url);
   showNew(shownCertificate, [server, tcpServer], certificates);
@@ -175,24 +194,9 @@ async function serve(
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
-      await clustered?.stop();
-      await storage.close();
-      await clustered?.close();
+      await endStorage(storage, clustered);
     },
   };
-}
-
-/** Ends what there is when the rest cannot begin. */
-async function orElse<Value>(
-  close: (timeoutMs: number) => Promise<void>,
-  begin: () => Promise<Value>,
-): Promise<Value> {
-  try {
-    return await begin();
-  } catch (error) {
-    await close(0);
-    throw error;
-  }
 }
 
 interface Ended {
@@ -244,8 +248,13 @@ function singleNode({ values, databases }: Storage): SharedParts {
   return { values, databases, commandIndex: CommandIndex.of(values) };
 }
 
-function makeBackups(config: Config, storage: Storage, shared: SharedParts): Backups {
-  return new Backups({
+function makeBackups(
+  config: Config,
+  storage: Storage,
+  shared: SharedParts,
+  cluster: ClusterView | undefined,
+): Backups {
+  const backups = new Backups({
     databases: shared.databases,
     operations: () => storage.operations,
     values: shared.values,
@@ -255,8 +264,17 @@ function makeBackups(config: Config, storage: Storage, shared: SharedParts): Bac
       dataFolder: dataFolderOf(config),
     },
     report: storage.report,
+    isElsewhere: (name) => {
+      if (cluster === undefined) return false;
+      const state = cluster.find(name);
+      if (state !== undefined) return state.role !== "leader";
+      // What is left of a database that is gone is removed by one of the nodes.
+      return !shared.databases.has(name) && cluster.leaderTag !== cluster.tag;
+    },
     nextIndex: () => shared.commandIndex.next(),
   });
+  cluster?.onChange(() => backups.periodic.reload());
+  return backups;
 }
 
 function connectionsOf(server: HttpServer, tcp: TcpServer): Record<ConnectionKind, number> {
@@ -360,10 +378,13 @@ function bracketed(host: string): string {
 
 async function registerOwn(
   certificates: CertificateStore,
-  { certificate, admin }: ServerCertificate,
+  shown: ServerCertificate | undefined,
   cluster: ClusterView | undefined,
 ): Promise<void> {
+  if (shown === undefined) return;
+  const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
+  if (cluster !== undefined) followNodes(cluster, certificates);
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
   if (cluster === undefined) {

@@ -110,10 +110,12 @@ export class TcpServer {
     });
   }
 
-  #reconsider(thumbprint: string): void {
+  /** `thumbprint` undefined: those of all. */
+  #reconsider(thumbprint: string | undefined): void {
     for (const served of this.#connections) {
       const { connection } = served;
-      if (connection.identity.thumbprint !== thumbprint) continue;
+      if (!connection.isSecure) continue;
+      if (thumbprint !== undefined && connection.identity.thumbprint !== thumbprint) continue;
       connection.identity = this.#services.certificates.identityOf(connection.certificate);
       served.reconsider();
     }

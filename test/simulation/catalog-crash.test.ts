@@ -1,6 +1,10 @@
-/** Power loss and failing calls while databases are created and deleted: each exists completely, or not at all. */
+/**
+ * Power loss and failing calls while databases are created, deleted and given other files: each exists completely, or not
+ * at all, with the old files or the new.
+ */
 import { expect, test } from "vitest";
 import { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
@@ -81,6 +85,72 @@ test("a call that fails leaves whole databases only", { timeout: 600_000 }, asyn
         async () => {
           await check(files.restart(), known);
           await check(files.powerLoss(at), known);
+        },
+      );
+    }
+  }
+});
+
+/** Which files `shop` has: it was told that it has the new ones, or it may have either. */
+class Replaced {
+  readonly mayBe = new Set<string>(["old"]);
+}
+
+async function replaceScenario(files: SimulatedFileSystem, known: Replaced): Promise<void> {
+  const catalog = await open(files);
+  if (!catalog.has("shop")) await catalog.create("shop", { Made: "old" });
+  const replace = async (made: string): Promise<void> => {
+    known.mayBe.add(made);
+    const database = await catalog.replaceFiles("shop", async (environment, making) => {
+      const other = await OpenDatabase.open(environment, "shop", making, logOptions());
+      await other.changeSettings(() => ({ Made: made }));
+      await other.close();
+    });
+    known.mayBe.clear();
+    known.mayBe.add(made);
+    await database.put("a", { made });
+  };
+  await replace("new");
+  await replace("newer");
+  known.mayBe.add("gone");
+  await catalog.delete("shop");
+  known.mayBe.clear();
+  known.mayBe.add("gone");
+  await catalog.close();
+}
+
+async function checkReplaced(files: SimulatedFileSystem, known: Replaced): Promise<void> {
+  const catalog = await open(files);
+  const database = await catalog.find("shop");
+  const made = database === undefined ? "gone" : (database.settings["Made"] as string);
+  // Before it was there at all.
+  if (made !== "gone" || !known.mayBe.has("old")) {
+    expect([...known.mayBe]).toContain(made);
+  }
+  database?.checkInvariants();
+  const paths = files.paths().map((path) => path.slice(folder.length + 1).split("/")[0] ?? "");
+  expect(paths.filter((path) => path.startsWith("."))).toEqual([]);
+  await catalog.close();
+}
+
+test("a crash leaves the old files of a database, or the new", { timeout: 600_000 }, async () => {
+  const options = { seeds: everyFault ? 3 : 1, step: everyFault ? 1 : 5 };
+  await crashEverywhere(() => new Replaced(), replaceScenario, options, checkReplaced);
+});
+
+test("a call that fails leaves the old files or the new", { timeout: 600_000 }, async () => {
+  const calls = await countCalls(() => new Replaced(), replaceScenario);
+  for (const code of ["EIO", "ENOSPC"] as const) {
+    for (let at = 0; at < calls; at += everyFault ? 1 : 7) {
+      const known = new Replaced();
+      const files = await playWithFault(replaceScenario, known, (index) =>
+        index === at ? { kind: "error", code } : undefined,
+      );
+      await named(
+        `${code} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`,
+        async () => {
+          await checkReplaced(files.restart(), known);
+          await checkReplaced(files.powerLoss(at), known);
         },
       );
     }

@@ -26,6 +26,8 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
   hasFrames = false;
   /** Where it takes the files of the database from when its own are not enough. */
   source: () => OpenDatabase | null = () => null;
+  /** Contents of attachments that other nodes have; null: each says that it has it not. */
+  fetchContent: (name: string) => AsyncIterable<Buffer> | null = () => null;
   database: OpenDatabase | null = null;
   #isDown = true;
   #turn: Promise<void> = Promise.resolve();
@@ -73,6 +75,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
           standAfterMs: this.#standAfterMs,
           isSeed: true,
           watcher,
+          fetchContent: async (name) => await this.fetchContent(name),
         },
         { ...environment, report: (text) => void this.told.push(text) },
       );

@@ -91,7 +91,7 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
       cluster.states.find(({ registered }) => registered.name.toLowerCase() === name.toLowerCase()),
     change: refuse,
     changeHere: refuse,
-    standFor: refuse,
+    standFor: () => undefined,
     value: () => undefined,
     values: () => [],
     onChange: () => () => undefined,

@@ -162,6 +162,67 @@ test("indexes are deployed on every node, changed and deleted, and each builds i
   await expect.poll(() => names().join(" "), soon).toBe(Array(3).fill("Things/ByText").join(" "));
 });
 
+/** A document with an attachment `a`. */
+async function putContent(database: OpenDatabase, id: string, bytes: Buffer): Promise<string> {
+  await database.put(id, { id });
+  const content = await database.blobs.store([bytes]);
+  const { hash, size } = content;
+  await database.write((transaction) =>
+    putAttachment(transaction, id, { name: "a", contentType: "", hash, size }),
+  );
+  content.release();
+  return hash;
+}
+
+async function* otherBytes(): AsyncGenerator<Buffer> {
+  yield Buffer.from("other bytes");
+}
+
+async function readContent(database: OpenDatabase, hash: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of database.blobs.bytes(hash)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+test("a content that is missing on a node comes from another one, and who reads it waits", async () => {
+  const all = await threeNodes();
+  const leader = await all.leader();
+  const [one, other] = all.followers() as [ReplicatedNode<StreamWay>, ReplicatedNode<StreamWay>];
+  const bytes = Buffer.alloc(300_000, "content ");
+  const hash = await putContent(databaseOf(leader), "items/1", bytes);
+  await all.expectSame();
+  // Lost while it was away; the first time that it asks, nobody can be reached.
+  await one.kill();
+  await rm(`${one.folder}/blobs`, { recursive: true });
+  let asked = 0;
+  one.fetchContent = () => {
+    asked++;
+    if (asked === 1) throw new Error("nobody is there");
+    return asked === 2 ? otherBytes() : databaseOf(leader).blobs.bytes(hash);
+  };
+  await one.open();
+  expect(databaseOf(one).replication?.missingContents).toBe(0);
+  await expect.poll(() => asked, { timeout: 10_000 }).toBe(1);
+  expect(await codeOf(readContent(databaseOf(one), hash))).toBe("node-unreachable");
+  expect(await readContent(databaseOf(one), hash)).toEqual(bytes);
+  expect([asked, databaseOf(one).replication?.missingContents]).toEqual([3, 0]);
+  // A group refers to what never came.
+  databaseOf(leader).blobs.carrier = null;
+  one.fetchContent = (name) =>
+    databaseOf(leader).blobs.bytes(Buffer.from(name, "hex").toString("base64"));
+  const second = await putContent(databaseOf(leader), "items/2", Buffer.from("second"));
+  await expect.poll(() => databaseOf(one).blobs.hasFile(second), { timeout: 10_000 }).toBe(true);
+  // This one asks and nobody has it: it is damage, and not an answer.
+  await expect
+    .poll(() => databaseOf(other).replication?.missingContents, { timeout: 10_000 })
+    .toBe(1);
+  expect(await codeOf(readContent(databaseOf(other), second))).toBe("record-damaged");
+  await databaseOf(leader).delete("items/2");
+  await expect
+    .poll(() => databaseOf(other).replication?.missingContents, { timeout: 10_000 })
+    .toBe(0);
+});
+
 test("a node that was away for too long, or lost its files, begins with those of another", async () => {
   const all = await threeNodes();
   const leader = await all.leader();

@@ -26,8 +26,8 @@ const callers = [
   "writer",
   "database-admin",
   "operator",
-  "cluster-node",
   "cluster-admin",
+  "cluster-node",
 ] as const;
 type Caller = (typeof callers)[number];
 
@@ -39,7 +39,8 @@ const firstAllowed: Record<Access, Caller> = {
   write: "writer",
   "database-admin": "database-admin",
   operator: "operator",
-  "cluster-admin": "cluster-node",
+  "cluster-admin": "cluster-admin",
+  "cluster-node": "cluster-node",
 };
 
 /**
@@ -50,10 +51,14 @@ const firstAllowed: Record<Access, Caller> = {
 const specification: Readonly<Record<Access, string>> = {
   open: `
     GET /setup/alive /auth-error.html /certificates/whoami /livez /readyz /healthz /studio /studio/*`,
+  "cluster-node": `
+    POST /cluster/values /cluster/stand`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
-    POST /admin/cluster/demote
+    GET /admin/certificates/mode
+    POST /admin/cluster/demote /admin/cluster/promote
     PUT DELETE /admin/cluster/node
+    GET DELETE /cluster/copies/*
     POST /admin/console /admin/certificates/replace-cluster-cert`,
   operator: `
     GET PUT POST DELETE /admin/*
@@ -93,6 +98,7 @@ const specification: Readonly<Record<Access, string>> = {
 /** In which order levels are looked up: the lists of higher ones have the fewer stars. */
 const levels = [
   "open",
+  "cluster-node",
   "cluster-admin",
   "operator",
   "database-admin",

@@ -1,0 +1,37 @@
+/** Gives a database the files of another node's copy of it. */
+import type { DatabaseCatalog } from "../database/database-catalog.ts";
+import type { OpenDatabase } from "../database/open-database.ts";
+import { BlobStore, hashOfContentName } from "../log/blob-store.ts";
+import { LogRestore } from "../shipping/log-restore.ts";
+
+/**
+ * The bytes of a content that the old files of a database have, by its name. @throws (while iterating) EngineError
+ * record-damaged when they have it not, or damaged; read-failed
+ */
+export type OldContent = (name: string) => AsyncGenerator<Buffer>;
+
+/** Adds a base, and the contents of attachments that belong to it. */
+export type AddFiles = (restore: LogRestore, old: OldContent) => Promise<void>;
+
+/**
+ * Replaces the files of a database by shipped ones: those of another node, which are the same database. A crash or a
+ * failure leaves the old ones or the new. The old ones serve until all of the new ones are there.
+ * @throws EngineError database-missing, not-supported for databases in memory, backup-damaged, and what `add` throws
+ */
+export function replaceFiles(
+  catalog: DatabaseCatalog,
+  name: string,
+  add: AddFiles,
+): Promise<OpenDatabase> {
+  return catalog.replaceFiles(name, async (environment, folder, old) => {
+    const contents = new BlobStore(environment, `${old}/blobs`);
+    const restore = new LogRestore(environment, folder, Number.POSITIVE_INFINITY);
+    try {
+      await add(restore, (content) => contents.bytes(hashOfContentName(content)));
+      await restore.finish();
+    } catch (error) {
+      await restore.abandon();
+      throw error;
+    }
+  });
+}

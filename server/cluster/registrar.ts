@@ -1,0 +1,45 @@
+/** What the node does that leads the shared values: it registers the nodes that are there, and tidies what was deleted. */
+import { randomUUID } from "node:crypto";
+import type { ClusterMember, ValueChange } from "./cluster-view.ts";
+import { isSameMember, memberKey, type Registry, topologyIdKey } from "./registry.ts";
+
+export interface RegistrarOptions {
+  readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
+  readonly removeStream: (id: string, generation: number) => Promise<unknown>;
+}
+
+export class Registrar {
+  readonly #options: RegistrarOptions;
+  /** Ids of deleted databases whose streams this process has removed. */
+  readonly #tidied = new Set<string>();
+
+  constructor(options: RegistrarOptions) {
+    this.#options = options;
+  }
+
+  /** `present`: the nodes that are heard, and this one. @throws EngineError not-leader, … */
+  async work(registry: Registry, present: readonly ClusterMember[]): Promise<void> {
+    const { change, removeStream } = this.#options;
+    const { topologyId, members, removed, deleted } = registry;
+    if (topologyId === null) {
+      const value = JSON.stringify(randomUUID());
+      await change([{ key: topologyIdKey, expected: null, value }]);
+    }
+    for (const member of present) {
+      const known = members.get(member.tag);
+      if (known === undefined ? removed.has(member.tag) : isSameMember(known, member)) continue;
+      await change([
+        {
+          key: memberKey(member.tag),
+          expected: known === undefined ? null : JSON.stringify(known),
+          value: JSON.stringify(member),
+        },
+      ]);
+    }
+    for (const [id, { generation }] of deleted) {
+      if (this.#tidied.has(id)) continue;
+      await removeStream(id, generation);
+      this.#tidied.add(id);
+    }
+  }
+}

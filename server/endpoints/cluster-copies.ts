@@ -1,0 +1,172 @@
+/**
+ * Copies of databases for other nodes of the cluster, which alone may ask: a base, which is the log of a database as of a
+ * moment (engine/shipping), and the contents of attachments by their hashes. What takes them is in
+ * server/cluster/copy-fetch.ts.
+ *
+ *     GET    /cluster/copies/<id>/base?node=B            the base; the headers name the copy, and its place in the stream
+ *     GET    /cluster/copies/<id>/contents?copy=<key>    names of the contents that belong to the base, one a line
+ *     GET    /cluster/copies/<id>/contents/<name>        a content; with ?copy=<key> it keeps that copy open
+ *     DELETE /cluster/copies/<id>/base?copy=<key>        everything was taken
+ */
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { nodeTagPattern } from "../../engine/base/names.ts";
+import type { OpenCopies, OpenCopy } from "../cluster/open-copies.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { takeRoom } from "../http/reply-room.ts";
+import { type ReplyStream, streamHeldBytes } from "../http/reply-stream.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { Context, Route } from "../routing/route.ts";
+
+const path = "/cluster/copies/*";
+
+export const clusterCopyRoutes: readonly Route[] = [
+  { kind: "server", method: "GET", path, access: "cluster-admin", handle: getPart },
+  { kind: "server", method: "DELETE", path, access: "cluster-admin", handle: endCopy },
+];
+
+const bytesHeaders = { "content-type": "application/octet-stream" };
+const namesPerPiece = 1000;
+
+/** What is asked for: `<id>/base`, `<id>/contents` or `<id>/contents/<name>`. */
+interface Asked {
+  readonly id: string;
+  readonly part: string;
+  readonly name: string | undefined;
+}
+
+/** GET /cluster/copies/*: 200; 404 for a copy that has ended, or a content that is not there */
+async function getPart(exchange: Exchange, { server }: Context): Promise<void> {
+  const { id, part, name } = askedBy(exchange);
+  const copies = copiesOf(server.copies);
+  if (part === "base") await sendBase(exchange, copies, id);
+  else if (name === undefined) await sendNames(exchange, copies);
+  else await sendContent(exchange, copies, id, name);
+}
+
+/** DELETE /cluster/copies/<id>/base?copy=…: 204, also when it has ended */
+function endCopy(exchange: Exchange, { server }: Context): void {
+  copiesOf(server.copies).end(exchange.query.required("copy"));
+  exchange.reply(204);
+}
+
+async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Promise<void> {
+  const tag = exchange.query.required("node");
+  if (!nodeTagPattern.test(tag)) throw invalidArgument(`'${tag}' is not the tag of a node.`);
+  const give = await takeRoom("replies", streamHeldBytes, exchange);
+  const { copy, release } = begun(copies, id, tag, give);
+  const { key, base, mark } = copy;
+  try {
+    const stream = exchange.stream(
+      200,
+      {
+        ...bytesHeaders,
+        "x-jackdaw-copy": key,
+        "x-jackdaw-mark": mark === null ? "" : `${mark.generation}:${mark.sequence}`,
+        "x-jackdaw-contents": base.contents.length,
+      },
+      give,
+    );
+    await sendAll(stream, base.bytes);
+  } finally {
+    copies.baseEnded(key);
+    release();
+  }
+}
+
+/** Gives the room back when there is no copy. */
+function begun(copies: OpenCopies, id: string, tag: string, give: () => void) {
+  try {
+    return copies.begin(id, tag);
+  } catch (error) {
+    give();
+    throw error;
+  }
+}
+
+async function sendNames(exchange: Exchange, copies: OpenCopies): Promise<void> {
+  const key = exchange.query.required("copy");
+  const used = copies.use(key);
+  if (used === undefined) throw copyEnded(key);
+  try {
+    const { contents } = used.copy.base;
+    const give = await takeRoom("replies", streamHeldBytes, exchange);
+    const stream = exchange.stream(200, { "content-type": "text/plain" }, give);
+    for (let at = 0; at < contents.length && !stream.isClosed; at += namesPerPiece) {
+      await stream.write(`${contents.slice(at, at + namesPerPiece).join("\n")}\n`);
+    }
+    await stream.end();
+  } finally {
+    used.release();
+  }
+}
+
+async function sendContent(
+  exchange: Exchange,
+  copies: OpenCopies,
+  id: string,
+  name: string,
+): Promise<void> {
+  const used = copies.use(exchange.query.get("copy") ?? "");
+  try {
+    const content = await openContent(copies, id, name);
+    try {
+      const give = await takeRoom("replies", streamHeldBytes, exchange);
+      const stream = exchange.stream(
+        200,
+        { ...bytesHeaders, "content-length": content.size },
+        give,
+      );
+      await sendAll(stream, content.read(0, content.size));
+    } finally {
+      await content.close();
+    }
+  } finally {
+    used?.release();
+  }
+}
+
+/** @throws RequestError 404, EngineError */
+async function openContent(copies: OpenCopies, id: string, name: string) {
+  try {
+    return await copies.database(id).shipping.openContent(name);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
+    throw missing(`The content ${name} is not there.`);
+  }
+}
+
+/** Until the other node has gone, which ends `bytes`. */
+async function sendAll(stream: ReplyStream, bytes: AsyncGenerator<Buffer>): Promise<void> {
+  for await (const piece of bytes) {
+    await stream.write(piece);
+    if (stream.isClosed) return;
+  }
+  await stream.end();
+}
+
+function copiesOf(copies: OpenCopies | undefined): OpenCopies {
+  if (copies !== undefined) return copies;
+  throw new EngineError(
+    "not-supported",
+    "This server is a single node: nobody takes copies of it.",
+  );
+}
+
+/** @throws RequestError 404 */
+function askedBy(exchange: Exchange): Asked {
+  const found =
+    /^\/cluster\/copies\/([0-9a-f]{32})\/(?:(base)|(contents)(?:\/([0-9a-f]{64}))?)$/.exec(
+      exchange.path,
+    );
+  if (found === null) throw missing(`There is nothing at ${exchange.path}.`);
+  const [, id = "", base, contents = "", name] = found;
+  return { id, part: base ?? contents, name };
+}
+
+function copyEnded(key: OpenCopy["key"]): RequestError {
+  return missing(`The copy ${key} has ended: nobody asked about it for too long. Begin another.`);
+}
+
+function missing(message: string): RequestError {
+  return new RequestError(404, "Raven.Client.Exceptions.RavenException", message);
+}

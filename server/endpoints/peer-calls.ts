@@ -1,0 +1,95 @@
+/**
+ * Requests that another node of the cluster has to answer: passed on as they came, or asked for a part of an answer.
+ *
+ * Invariants:
+ * - The caller's right to the route was checked on this node. Such a request says on whose behalf it is made, and that it
+ *   was passed on: it goes no further.
+ */
+import { EngineError } from "../../engine/base/errors.ts";
+import type { PeerReply } from "../cluster/peer-link.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { addressHeader, callerHeader, forwardedHeader } from "../routing/arrivals.ts";
+import type { ServerServices } from "../routing/services.ts";
+
+/** Bytes of a reply that is kept here as a whole. */
+const replyBytesMax = 64 * 1024 * 1024;
+const keptHeaders = ["etag", "raven-client-version", "raft-request-id"] as const;
+
+export interface PeerAnswer {
+  readonly status: number;
+  /** JSON, or nothing. */
+  readonly body: Buffer;
+}
+
+/** Was it passed on by another node, so that this one must answer it? */
+export function isForwarded(exchange: Exchange): boolean {
+  return exchange.origin !== undefined;
+}
+
+/** Asks another node on behalf of the caller of `exchange`. @throws EngineError node-unreachable */
+export async function askPeer(
+  exchange: Exchange,
+  server: ServerServices,
+  tag: string,
+  request: { readonly method: string; readonly target: string; readonly body?: JsonObject },
+): Promise<PeerAnswer> {
+  const { cluster, peers } = server;
+  if (cluster === undefined || peers === undefined) throw new Error("there are no other nodes");
+  const { identity } = exchange;
+  const headers: Record<string, string> = {
+    [forwardedHeader]: cluster.tag,
+    [addressHeader]: exchange.remoteAddress,
+    // A node asks for itself.
+    ...(identity.isNode ? {} : { [callerHeader]: identity.thumbprint }),
+  };
+  for (const name of keptHeaders) {
+    const value = exchange.header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const { method, target } = request;
+  const reply = await peers.send(tag, {
+    method,
+    target,
+    headers,
+    signal: exchange.signal,
+    ...(body === undefined ? {} : { body }),
+  });
+  return { status: reply.status, body: await wholeBody(reply, tag) };
+}
+
+async function wholeBody({ body }: PeerReply, tag: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer);
+    length += (chunk as Buffer).length;
+    if (length > replyBytesMax) {
+      throw new EngineError("too-large", `Node ${tag} answers with more than this node passes on.`);
+    }
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Lets another node answer the request, whose body, if it has one, was read as `body`. */
+export async function passOn(
+  exchange: Exchange,
+  server: ServerServices,
+  tag: string,
+  body?: JsonObject,
+): Promise<void> {
+  const { method, target } = exchange;
+  const answer = await askPeer(exchange, server, tag, {
+    method,
+    target,
+    ...(body === undefined ? {} : { body }),
+  });
+  replyWith(exchange, answer);
+}
+
+export function replyWith(exchange: Exchange, { status, body }: PeerAnswer): void {
+  if (body.length === 0) exchange.reply(status);
+  else exchange.replyJson(status, body);
+}

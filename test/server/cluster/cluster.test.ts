@@ -1,0 +1,213 @@
+/** Several servers as one cluster: what they share, and the copies of databases that they have. */
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Cluster } from "../../../server/cluster/cluster.ts";
+import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
+import { ClusterServers } from "../../support/cluster-servers.ts";
+import type { Reply } from "../../support/start-test-server.ts";
+
+let nodes: ClusterServers;
+
+beforeAll(async () => {
+  nodes = await ClusterServers.start(3);
+});
+
+afterAll(() => nodes.stop());
+
+function put(tag: string, database: string, id: string, body: object): Promise<Reply> {
+  return nodes.at(tag).request(`/databases/${database}/docs?id=${id}`, {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+async function nameOn(tag: string, database: string, id: string): Promise<unknown> {
+  const reply = await nodes.at(tag).request(`/databases/${database}/docs?id=${id}`);
+  if (reply.status !== 200) return reply.status;
+  return (reply.json as { Results: { Name: unknown }[] }).Results[0]?.Name;
+}
+
+function create(tag: string, name: string): Promise<Reply> {
+  return nodes.at(tag).request(`/admin/databases?name=${name}`, {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ DatabaseName: name }),
+  });
+}
+
+test("all nodes have one topology, and know each other", () => {
+  const ids = nodes.tags.map((tag) => nodes.cluster(tag).topologyId);
+  expect(new Set(ids).size).toBe(1);
+  for (const tag of nodes.tags) {
+    const cluster = nodes.cluster(tag);
+    expect(cluster).toBeInstanceOf(Cluster);
+    expect(cluster.members().map((member) => [member.tag, member.url])).toEqual(
+      ["A", "B", "C"].map((one) => [one, nodes.at(one).url]),
+    );
+  }
+});
+
+test("a value is changed by any node, and only where it is what was expected", async () => {
+  const b = nodes.cluster("B");
+  const c = nodes.cluster("C");
+  await b.change([{ key: "certificates/x", expected: null, value: '{"n":1}' }]);
+  expect(b.value("certificates/x")).toBe('{"n":1}');
+  await nodes.until(() => c.value("certificates/x") === '{"n":1}');
+  const late = c.change([
+    { key: "certificates/y", value: "1" },
+    { key: "certificates/x", expected: '{"n":2}', value: null },
+  ]);
+  await expect(late).rejects.toMatchObject({ code: "concurrency" });
+  expect(c.value("certificates/y")).toBe(undefined);
+  await c.change([{ key: "certificates/x", expected: '{"n":1}', value: null }]);
+  await nodes.until(() => b.value("certificates/x") === undefined);
+  expect([...c.values("certificates/")]).toEqual([]);
+});
+
+test("a database that is made on one node is on all, and so is what is written", async () => {
+  expect((await create("B", "shop")).status).toBe(201);
+  const leader = await nodes.leaderOf("shop");
+  expect((await put(leader, "shop", "users/1", { Name: "Ann" })).status).toBe(201);
+  for (const tag of nodes.tags) {
+    await nodes.until(async () => (await nameOn(tag, "shop", "users/1")) === "Ann");
+    expect(nodes.cluster(tag).find("SHOP")).toMatchObject({ leaderTag: leader, trouble: null });
+  }
+  const index = nodes.cluster(leader).find("shop")?.registered;
+  await nodes.until(() => nodes.cluster("A").find("shop")?.registered.isSeeded === true);
+  expect(index?.members).toHaveLength(3);
+  expect((await create("C", "Shop")).status).toBe(409);
+});
+
+test("one of two that make a database of the same name at the same time gets it", async () => {
+  const replies = await Promise.all(["A", "B", "C"].map((tag) => create(tag, "raced")));
+  expect(replies.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
+  const ids = new Set(nodes.tags.map((tag) => nodes.cluster(tag).find("raced")?.registered.id));
+  expect(ids.size).toBe(1);
+});
+
+test("another node leads when it is asked to, and nothing is lost", async () => {
+  await create("A", "moved");
+  const before = await nodes.leaderOf("moved");
+  expect((await put(before, "moved", "a", { Name: "before" })).status).toBe(201);
+  const next = nodes.tags.find((tag) => tag !== before) as string;
+  const etag = nodes.cluster("A").find("moved")?.topologyEtag ?? 0;
+  await nodes.cluster(before).transfer("moved", next);
+  expect(await nodes.leaderOf("moved")).toBe(next);
+  await nodes.until(() => (nodes.cluster("A").find("moved")?.topologyEtag ?? 0) > etag);
+  await nodes.until(async () => (await put(next, "moved", "b", { Name: "after" })).status === 201);
+  for (const tag of nodes.tags) {
+    await nodes.until(async () => (await nameOn(tag, "moved", "b")) === "after");
+    expect(await nameOn(tag, "moved", "a")).toBe("before");
+  }
+  await expect(nodes.cluster("A").transfer("moved", "Z")).rejects.toMatchObject({
+    code: "invalid-operation",
+  });
+});
+
+test("the copies that others have of a write are waited for", async () => {
+  await create("A", "waited");
+  const leader = await nodes.leaderOf("waited");
+  await put(leader, "waited", "a", {});
+  expect(await nodes.cluster(leader).waitForCopies("waited", 2, 10_000)).toBe(2);
+  expect(await nodes.cluster(leader).waitForCopies("waited", 3, 50)).toBe(2);
+});
+
+test("a node that was away has what was written, made and deleted meanwhile", async () => {
+  await create("A", "kept");
+  await create("A", "gone");
+  const away = nodes.tags.find((tag) => tag !== nodes.cluster("A").leaderTag) as string;
+  await nodes.close(away);
+  const leader = await nodes.leaderOf("kept");
+  await nodes.until(async () => (await put(leader, "kept", "a", { Name: "x" })).status === 201);
+  const [other] = nodes.tags as [string];
+  expect((await create(other, "made")).status).toBe(201);
+  expect(await nodes.cluster(other).deleteDatabase("gone")).toBe(true);
+  expect(await nodes.cluster(other).deleteDatabase("gone")).toBe(false);
+  await nodes.open(away);
+  await nodes.complete(3);
+  await nodes.until(async () => (await nameOn(away, "kept", "a")) === "x");
+  const { databases } = nodes.at(away).running.services;
+  await nodes.until(() => databases.has("made") && !databases.has("gone"));
+  // Its files, too.
+  await nodes.until(() => databases.opened().every(({ name }) => name !== "gone"));
+});
+
+test("a copy is taken away from a node, and given to it again with all that is in it", async () => {
+  await create("A", "copied");
+  const leader = await nodes.leaderOf("copied");
+  await put(leader, "copied", "a", { Name: "x" });
+  const other = nodes.tags.find((tag) => tag !== leader) as string;
+  await nodes.cluster("A").removeCopy("copied", other);
+  const { databases } = nodes.at(other).running.services;
+  await nodes.until(() => databases.opened().every(({ name }) => name !== "copied"));
+  expect(nodes.cluster(other).find("copied")).toMatchObject({ role: null, leaderTag: leader });
+  await put(leader, "copied", "b", { Name: "y" });
+  await nodes.cluster("B").addCopy("copied", other);
+  await nodes.until(async () => (await nameOn(other, "copied", "b")) === "y");
+  expect(await nameOn(other, "copied", "a")).toBe("x");
+});
+
+test("a write and a query come to any node, and are done by the one that leads", async () => {
+  await create("A", "anywhere");
+  for (const tag of nodes.tags) {
+    expect((await put(tag, "anywhere", `users/${tag}`, { Name: tag })).status).toBe(201);
+    const reply = await nodes.at(tag).request("/databases/anywhere/queries", {
+      method: "POST",
+      body: JSON.stringify({ Query: `from Users where Name = "${tag}" and In${tag} = null` }),
+    });
+    expect(reply).toMatchObject({ status: 200, json: { NodeTag: tag } });
+  }
+});
+
+test("a node that was away for longer than the stream remembers takes the files of another", async () => {
+  await create("A", "long");
+  const leader = await nodes.leaderOf("long");
+  await put(leader, "long", "a", { Name: "before" });
+  const away = nodes.tags.find((tag) => tag !== leader) as string;
+  await nodes.until(async () => (await nameOn(away, "long", "a")) === "before");
+  await nodes.close(away);
+  const writer = await nodes.leaderOf("long");
+  for (let at = 0; at < 20; at++) await put(writer, "long", `b/${at}`, { Name: "meanwhile" });
+  const content = randomBytes(300_000);
+  const path = "/databases/long/attachments?id=a&name=photo";
+  const stored = await nodes.at(writer).request(path, { method: "PUT", body: content });
+  expect(stored.status).toBe(201);
+  const { registered, applied } = nodes.cluster(writer).find("long") as ReplicaState;
+  const id = { databaseId: registered.id, generation: registered.generation };
+  const stream = await JetStreamStream.open(await nodes.nats.link(), id, 3, () => undefined);
+  // All but the last: what the others' own logs go on from.
+  await stream?.purgeBelow(applied);
+  await put(writer, "long", "c", { Name: "after" });
+  await nodes.open(away);
+  await nodes.until(async () => (await nameOn(away, "long", "c")) === "after");
+  expect(await nameOn(away, "long", "b/19")).toBe("meanwhile");
+  expect((await nodes.at(away).request(path)).body.equals(content)).toBe(true);
+  await nodes.until(() => nodes.cluster(away).find("long")?.trouble === null);
+});
+
+test("a node that is removed stays away until it is added", async () => {
+  const leader = nodes.cluster("A").leaderTag as string;
+  const gone = nodes.tags.find((tag) => tag !== leader) as string;
+  await nodes.cluster(leader).removeMember(gone);
+  await nodes.until(() =>
+    nodes
+      .cluster(leader)
+      .strangers()
+      .some(({ tag }) => tag === gone),
+  );
+  for (const { registered } of nodes.cluster(leader).databases()) {
+    expect(registered.members).not.toContain(gone);
+  }
+  expect(nodes.cluster(leader).members()).toHaveLength(2);
+  // It takes no part in anything, and keeps its files.
+  const { databases } = nodes.at(gone).running.services;
+  await nodes.until(() => databases.opened().length === 0);
+  expect(nodes.cluster(leader).databases().length).toBeGreaterThan(0);
+  await nodes.cluster(leader).addMember(gone);
+  await nodes.complete(3);
+  await expect(nodes.cluster(leader).addMember("Q")).rejects.toMatchObject({
+    code: "invalid-argument",
+  });
+});

@@ -1,0 +1,196 @@
+/** Which node of a cluster runs a request: every route of the table against what it must be, and every state of a database. */
+import { describe, expect, test } from "vitest";
+import type { ClusterView, ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { routes } from "../../../server/endpoints/route-table.ts";
+import type { Exchange } from "../../../server/http/exchange.ts";
+import { QueryString } from "../../../server/http/request.ts";
+import { type Need, needOf, placeOf } from "../../../server/routing/placement.ts";
+import { type Copies, databasePrefix, type Route } from "../../../server/routing/route.ts";
+import { FakeNodes } from "../../support/fake-nodes.ts";
+
+/**
+ * Which copy serves a request. `~` is a database, `*` any rest, `name=` a parameter that names a database. The first line that
+ * fits is the one that counts, and every route must have one: a new route is thought about, and written down here,
+ * before a cluster can serve it wrongly.
+ *
+ * - leader: what writes; what is told of the work that the leader does (operations, tasks, backups, subscriptions) and
+ *   where it is reached.
+ * - confirmed: what is promised to be linearizable.
+ * - here: what tells of one node, or changes what is not durable.
+ * - any: what reads replicated data.
+ */
+const specification: Readonly<Record<Copies, string>> = {
+  confirmed: `
+    GET ~/cmpxchg ~/debug/identities`,
+  leader: `
+    PUT PATCH ~/*
+    DELETE ~/docs ~/attachments ~/attachments/bulk ~/queries ~/cmpxchg ~/indexes ~/subscriptions
+    DELETE ~/admin/*
+    RESET ~/admin/etl
+    POST ~/bulk_docs ~/bulk_insert ~/counters ~/timeseries ~/timeseries/names/config ~/studio/sample-data
+    POST ~/identity/next ~/identity/seed ~/smuggler/export ~/smuggler/import ~/revisions/revert ~/revisions/revert/docs
+    POST ~/operations/kill ~/operations/pause ~/operations/resume ~/operations/limit ~/operations/undo
+    POST ~/subscriptions/update ~/subscriptions/drop ~/subscriptions/try
+    POST ~/indexes/test ~/indexes/replace ~/indexes/set-lock ~/indexes/set-priority
+    POST ~/admin/indexes/enable ~/admin/indexes/disable ~/admin/tasks/state ~/admin/studio-tasks/folder-path-options
+    POST ~/admin/backup ~/admin/backup/database ~/admin/periodic-backup
+    POST ~/admin/revisions/* ~/admin/expiration/config ~/admin/refresh/config ~/admin/documents-compression/config
+    POST ~/admin/data-archival/config ~/admin/timeseries/config
+    GET ~/hilo/next ~/operations ~/operations/next-operation-id ~/operations/state
+    GET ~/subscriptions ~/subscriptions/state ~/subscriptions/connection-details
+    GET ~/tasks ~/task ~/tasks/errors ~/etl/stats ~/admin/periodic-backup/config ~/info/tcp
+    GET database=/info/remote-task/tcp
+    GET name=/periodic-backup name=/periodic-backup/status name=/periodic-backup/history
+    POST name=/admin/databases/enable name=/admin/databases/disable name=/admin/databases/set-lock
+    POST name=/admin/databases/unused-ids name=/admin/replication/conflicts/solver`,
+  here: `
+    DELETE ~/changes ~/indexes/errors
+    RESET ~/indexes
+    POST ~/admin/indexes/start ~/admin/indexes/stop ~/debug/queries/kill
+    GET ~/indexes/stats ~/indexes/status ~/indexes/errors ~/indexes/progress ~/indexes/performance
+    GET ~/indexes/total-time ~/indexes/debug ~/indexes/debug/metadata ~/studio/indexes/errors-count
+    GET ~/healthcheck ~/changes/debug ~/metrics ~/notifications ~/notification-center/watch
+    GET ~/debug/* ~/admin/tombstones/state ~/indexes/performance/live ~/subscriptions/performance/live
+    GET ~/replication/performance/live ~/replication/pulses/live ~/etl/performance/live
+    GET ~/queue-sink/performance/live ~/cdc-sink/performance/live
+    PUT name=/admin/databases
+    GET PUT POST DELETE /*`,
+  any: `
+    POST ~/docs ~/multi_get ~/queries ~/streams/queries ~/attachments ~/attachments/bulk ~/indexes/has-changed
+    POST ~/smuggler/validate-options ~/studio/index-fields ~/studio/index-type
+    GET HEAD ~/*`,
+};
+const order = ["confirmed", "leader", "here", "any"] as const satisfies readonly Copies[];
+
+function specified(name: string): Copies | undefined {
+  const [method = "", path = ""] = name.split(" ");
+  const fits = (pattern: string) =>
+    pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+  return order.find((copies) =>
+    specification[copies].split("\n").some((line) => {
+      const words = line.trim().split(" ");
+      return words.includes(method) && words.filter((word) => /[/~]/.test(word)).some(fits);
+    }),
+  );
+}
+
+function nameOf({ method, path, about }: Route): string {
+  const of = about === undefined ? "" : `${about}=`;
+  return `${method} ${of}${path.replace(databasePrefix, "~/")}`;
+}
+
+/** As much of an exchange as is looked at. */
+function exchangeOf(query: string, headers: Readonly<Record<string, string>> = {}): Exchange {
+  const header = (name: string) => headers[name];
+  return { query: new QueryString(query), header } as unknown as Exchange;
+}
+
+function routeOf(name: string): Route {
+  const found = routes.find((route) => nameOf(route) === name);
+  if (found === undefined) throw new Error(`there is no ${name}`);
+  return found;
+}
+
+test.each(routes.map((route) => [nameOf(route), route]))("%s runs where it must", (name, route) => {
+  const isOfDatabase = route.path.startsWith(databasePrefix);
+  const query = route.about === undefined ? "" : `${route.about}=shop`;
+  const need = needOf(exchangeOf(query), route, isOfDatabase ? "shop" : undefined);
+  const wanted = specified(name);
+  expect(wanted, `${name} is in the specification`).toBeDefined();
+  expect(need?.copies ?? "here").toBe(wanted);
+  if (need !== undefined) expect(need.database).toBe("shop");
+});
+
+describe("what a request needs", () => {
+  test("of documents in a cluster-wide session is what nobody else can have changed", () => {
+    for (const name of ["GET ~/docs", "POST ~/docs"]) {
+      const route = routeOf(name);
+      expect(needOf(exchangeOf("id=a&txMode=ClusterWide"), route, "shop")?.copies).toBe(
+        "confirmed",
+      );
+      expect(needOf(exchangeOf("id=a&txMode=SingleNode"), route, "shop")?.copies).toBe("any");
+    }
+  });
+
+  test("to replace a record is the leader, and to create a database any node", () => {
+    const route = routeOf("PUT name=/admin/databases");
+    expect(needOf(exchangeOf("name=shop", { etag: '"12"' }), route, undefined)?.copies).toBe(
+      "leader",
+    );
+    expect(needOf(exchangeOf("name=shop", { etag: "undefined" }), route, undefined)?.copies).toBe(
+      "here",
+    );
+  });
+
+  test("of a route of the server that names no database is this node", () => {
+    expect(needOf(exchangeOf(""), routeOf("GET name=/periodic-backup"), undefined)).toBeUndefined();
+  });
+});
+
+describe("the place", () => {
+  const nodes = new FakeNodes();
+  for (const tag of ["A", "B", "C"]) {
+    nodes.members.set(tag, { tag, url: "http://127.0.0.1:1", tcpUrl: null, fingerprint: null });
+  }
+  const view = nodes.viewOf("A");
+  const database = nodes.addDatabase("shop", ["A", "B", "C"], "B");
+
+  function place(copies: Copies, seen: ClusterView = view, wanted?: string): string {
+    const need: Need = { database: "shop", copies, wanted };
+    const found = placeOf(need, seen.find("shop") as ReplicaState, seen);
+    return typeof found === "string" ? found : found.tag;
+  }
+
+  function all(): string {
+    return (["any", "here", "leader", "confirmed"] as const)
+      .map((copies) => place(copies))
+      .join(" ");
+  }
+
+  function given(members: string, leader: string | null, roles = {}): void {
+    Object.assign(database, { members: [...members], leader, roles });
+    nodes.sightings.clear();
+  }
+
+  test("is here for what a copy can do, and the leader for the rest", () => {
+    given("ABC", "B");
+    expect(all()).toBe("here here B B");
+    given("ABC", "A");
+    expect(all()).toBe("here here here here");
+    given("ABC", null);
+    expect(all()).toBe("here here nowhere nowhere");
+  });
+
+  test("is nowhere while this node is said to lead and does not", () => {
+    given("ABC", "A", { A: "candidate" });
+    expect(all()).toBe("here here nowhere nowhere");
+  });
+
+  test("is another node where there is no copy", () => {
+    given("BC", "C");
+    expect(all()).toBe("C C C C");
+    given("BC", null);
+    expect(all()).toBe("B B nowhere nowhere");
+    nodes.sightings.set("C", { ageMs: 100, version: "", databases: new Map() });
+    nodes.sightings.set("B", { ageMs: 9_000, version: "", databases: new Map() });
+    expect(place("any")).toBe("C");
+    given("", null);
+    expect(all()).toBe("nowhere nowhere nowhere nowhere");
+  });
+
+  test("is another node for a read while the copy here is opened again, not for what is of this node", () => {
+    given("ABC", "B", { A: "stopped" });
+    expect(all()).toBe("B here B B");
+    given("A", "A", { A: "stopped" });
+    expect(all()).toBe("here here nowhere nowhere");
+  });
+
+  test("is the node that a request names, if it has a copy and any can do it", () => {
+    given("ABC", "B");
+    const wanted = (copies: Copies, tag: string) => place(copies, view, tag);
+    expect(["C", "A", "Z"].map((tag) => wanted("any", tag))).toEqual(["C", "here", "here"]);
+    expect(wanted("here", "C")).toBe("C");
+    expect(wanted("leader", "C")).toBe("B");
+    expect(wanted("confirmed", "A")).toBe("B");
+  });
+});

@@ -1,0 +1,108 @@
+/** Servers of one process that are nodes of a cluster, over real servers of NATS. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ClusterView } from "../../server/cluster/cluster-view.ts";
+import { NatsCluster } from "./nats-cluster.ts";
+import { startTestServer, type TestServer } from "./start-test-server.ts";
+
+const waitMs = 45_000;
+const pollMs = 20;
+
+export class ClusterServers {
+  readonly nats: NatsCluster;
+  readonly #folder: string;
+  readonly #flags: readonly string[];
+  readonly #servers = new Map<string, TestServer>();
+  /** The certificates are those of the test servers when it is false. */
+  readonly #unsecured: boolean;
+
+  private constructor(nats: NatsCluster, unsecured: boolean) {
+    this.nats = nats;
+    this.#unsecured = unsecured;
+    this.#folder = mkdtempSync(join(tmpdir(), "jackdaw-cluster-"));
+    const { servers, user, pass } = nats.options();
+    this.#flags = [
+      `--Cluster.Nats.Url=${servers.map((server) => `nats://${server}`).join(",")}`,
+      `--Cluster.Nats.User=${user}`,
+      `--Cluster.Nats.Password=${pass}`,
+      "--RunInMemory=false",
+    ];
+  }
+
+  /** Nodes A, B, … Resolves when all are registered. */
+  static async start(count: number, { unsecured = true } = {}): Promise<ClusterServers> {
+    const nats = await NatsCluster.start(count);
+    const servers = new ClusterServers(nats, unsecured);
+    const tags = Array.from({ length: count }, (_, at) => String.fromCharCode(65 + at));
+    await Promise.all(tags.map((tag) => servers.open(tag)));
+    await servers.complete(count);
+    return servers;
+  }
+
+  async open(tag: string): Promise<TestServer> {
+    const server = await startTestServer({
+      unsecured: this.#unsecured,
+      flags: [...this.#flags, `--Cluster.NodeTag=${tag}`, `--DataDir=${join(this.#folder, tag)}`],
+    });
+    this.#servers.set(tag, server);
+    return server;
+  }
+
+  async close(tag: string): Promise<void> {
+    await this.at(tag).stop();
+    this.#servers.delete(tag);
+  }
+
+  at(tag: string): TestServer {
+    const server = this.#servers.get(tag);
+    if (server === undefined) throw new Error(`node ${tag} does not run`);
+    return server;
+  }
+
+  get tags(): string[] {
+    return [...this.#servers.keys()];
+  }
+
+  cluster(tag: string): ClusterView {
+    const { cluster } = this.at(tag).running.services;
+    if (cluster === undefined) throw new Error(`node ${tag} is alone`);
+    return cluster;
+  }
+
+  /** Waits until every node that runs knows of so many. */
+  async complete(count: number): Promise<void> {
+    await this.until(() =>
+      this.tags.every((tag) => {
+        const cluster = this.cluster(tag);
+        return cluster.members().length === count && cluster.topologyId !== null;
+      }),
+    );
+  }
+
+  /** The node that leads a database, as all that run say. */
+  async leaderOf(name: string): Promise<string> {
+    let found: string | null | undefined;
+    await this.until(() => {
+      const told = this.tags.map((tag) => this.cluster(tag).find(name)?.leaderTag);
+      found = told[0];
+      return typeof found === "string" && this.tags.includes(found) && new Set(told).size === 1;
+    });
+    return found as string;
+  }
+
+  async until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+    // Also before the tests begin, where vitest does not poll.
+    const endMs = performance.now() + waitMs;
+    while (!(await isSo())) {
+      if (performance.now() > endMs) throw new Error(`it is not so after ${waitMs} ms: ${isSo}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const tag of this.tags) await this.close(tag);
+    await this.nats.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,48 @@
+/** Requests to other nodes, for tests: the servers of a test by their tags, over HTTP without TLS. */
+import { request } from "node:http";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { PeerLink, PeerReply, PeerRequest } from "../../server/cluster/peer-link.ts";
+
+export class PeerServers implements PeerLink {
+  /** `http://…` by tag. A node that is not here cannot be reached. */
+  readonly urls = new Map<string, string>();
+  /** What was sent: `B GET /path`. */
+  readonly sent: string[] = [];
+  /** May answer in the place of the other node. */
+  answer: (tag: string, asked: PeerRequest) => PeerReply | undefined = () => undefined;
+
+  upgrade(): Promise<never> {
+    return Promise.reject(new Error("no test asks for a web socket"));
+  }
+
+  send(tag: string, asked: PeerRequest): Promise<PeerReply> {
+    this.sent.push(`${tag} ${asked.method} ${asked.target}`);
+    const own = this.answer(tag, asked);
+    if (own !== undefined) return Promise.resolve(own);
+    const url = this.urls.get(tag);
+    return new Promise((resolve, reject) => {
+      const failed = (cause?: unknown) => {
+        const message = `Node ${tag} cannot be reached.`;
+        reject(
+          new EngineError("node-unreachable", message, { cause, details: { wasSent: false } }),
+        );
+      };
+      if (url === undefined) {
+        failed();
+        return;
+      }
+      const { method, headers, signal } = asked;
+      const options = {
+        method,
+        agent: false as const,
+        ...(headers === undefined ? {} : { headers }),
+        ...(signal === undefined ? {} : { signal }),
+      };
+      const sent = request(url + asked.target, options, (reply) =>
+        resolve({ status: reply.statusCode ?? 0, headers: reply.headers, body: reply }),
+      );
+      sent.on("error", failed);
+      sent.end();
+    });
+  }
+}
