@@ -104,6 +104,9 @@ export class ClusterWatch {
           : "nobody leads the cluster",
       );
     }
+    if (status.topologyId !== null && !status.nodes.some((one) => one.isHere && one.isRegistered)) {
+      reasons.push("this node is not one of the cluster");
+    }
     const own = status.databases.filter((one) => ownCopy(status, one) !== undefined);
     const stopped = own.filter((one) => one.trouble !== null);
     const behind = own.filter(

@@ -153,6 +153,15 @@ test("what passes within seconds, as each change of the leader, does not make th
   expect(notReady()).toBeNull();
 });
 
+test("a node that was removed from the cluster is not ready", () => {
+  const cluster = fakeCluster();
+  const { look, notReady } = watched(cluster);
+  look();
+  expect(notReady()).toBeNull();
+  cluster.nodes = cluster.nodes.filter(({ tag }) => tag !== "A");
+  expect(notReady()).toBe("this node is not one of the cluster");
+});
+
 test("NATS that is not reached, and what its scrub finds", () => {
   const nats = {
     isConnected: true,
