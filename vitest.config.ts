@@ -7,6 +7,7 @@
  * `vitest run --mode studio` runs those that need a browser;
  * `vitest run --mode followed` compares each database of the engine's tests with one that follows it;
  * `vitest run --mode cluster` runs those that need a nats-server (packaging/nats-server.js);
+ * `vitest run --mode nodes` runs three whole servers under faults, from what was built;
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long;
  * `vitest run --mode dist` runs all that was built but those that need a browser or a nats-server, which is what c8 measures.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
@@ -63,10 +64,14 @@ const flows = ["test/studio/flows/**/*.test.ts"];
 /** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
 const cluster = [
   "test/server/cluster/cluster.test.ts",
+  "test/server/routing/cluster-requests.test.ts",
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",
   "test/simulation/replicated-kill.test.ts",
 ];
+
+/** Servers of several nodes, each a process, under faults: they are run by `--mode nodes`. */
+const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.test.ts"];
 
 /**
  * Rooms whose tests open no database. Their files share a process and its modules, whose loading takes longer than the
@@ -95,6 +100,7 @@ export default defineConfig(({ mode }) => {
     long: [...long, ...slow, ...sampled],
     studio: flows,
     cluster,
+    nodes,
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
     dist: names,
@@ -116,6 +122,7 @@ export default defineConfig(({ mode }) => {
                   ...(mode === "built" ? slow : []),
                   ...flows,
                   ...cluster,
+                  ...nodes,
                   ...sharing,
                 ]),
               }),
@@ -126,6 +133,7 @@ export default defineConfig(({ mode }) => {
             exclude: files([
               ...(mode === "dist" ? flows : []),
               ...(mode === "cluster" ? [] : cluster),
+              ...(mode === "nodes" ? [] : nodes),
             ]),
           }),
       env: {

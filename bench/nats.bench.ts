@@ -3,11 +3,10 @@
  * appends with so many under way at a time, and following, by what the server uses and by the libraries of NATS alone
  * (`@nats-io/jetstream`), which take turns.
  */
-import { existsSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
-import { NatsCluster, natsServerPath } from "../test/support/nats-cluster.ts";
+import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
 import { type BenchSize, interleaved, percentile, ratio, seeded } from "./harness.ts";
 
 const shapes = [
@@ -33,7 +32,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     lines.push(line);
     console.log(line);
   };
-  if (!hasServer()) {
+  if (!hasNatsServer()) {
     print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
     return lines;
   }
@@ -46,14 +45,6 @@ export async function run(size: BenchSize): Promise<string[]> {
     await cluster.stop();
   }
   return lines;
-}
-
-function hasServer(): boolean {
-  try {
-    return existsSync(natsServerPath());
-  } catch {
-    return false;
-  }
 }
 
 async function benchShape(

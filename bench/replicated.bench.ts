@@ -1,23 +1,36 @@
 /**
  * A database with copies on three nodes, over three servers of NATS on this machine, beside one with files of its own
- * only: single writes, many under way, and a bulk load. All of it shares two processors and a disk here, which three
- * machines would not. The load is compared with appending as many bytes to the stream alone, too.
+ * only: single writes and the parts of their time, many under way, a bulk load, and how soon another node writes when the
+ * one that led is gone. Each node is a process; all of them and the servers share the processors and a disk here, which
+ * three machines would not, so the processor time of a load is told of each. Writes and the load are compared with
+ * appending as much to the stream alone, too.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { OpenDatabase } from "../engine/database/open-database.ts";
 import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
-import { StreamCutter } from "../test/support/memory-stream.ts";
-import { NatsCluster, natsServerPath } from "../test/support/nats-cluster.ts";
-import { ReplicatedNodes } from "../test/support/replicated-nodes.ts";
-import { type BenchSize, interleaved, percentile, ratio } from "./harness.ts";
+import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
+import { type BenchSize, interleaved, median, percentile, ratio } from "./harness.ts";
+import { BenchNodes } from "./replicated/nodes.ts";
 
 const documentBytes = 1024;
+/** Of a document in the log, with its mark: what the stream alone is given. */
+const recordBytes = 1200;
 /** Documents of one transaction of the load. */
 const perWrite = 256;
 const writesUnderWay = 8;
+const messageBytes = 1024 * 1024;
+const messagesUnderWay = 8;
+
+type Print = (line: string) => void;
+
+interface Subjects {
+  readonly single: OpenDatabase;
+  readonly nodes: BenchNodes;
+  readonly cluster: NatsCluster;
+}
 
 export async function run(size: BenchSize): Promise<string[]> {
   const lines: string[] = [];
@@ -25,18 +38,22 @@ export async function run(size: BenchSize): Promise<string[]> {
     lines.push(line);
     console.log(line);
   };
-  if (!hasServer()) {
+  if (!hasNatsServer()) {
     print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
     return lines;
   }
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-bench-"));
   const cluster = await NatsCluster.start(3);
-  const nodes = await threeNodes(cluster, folder);
   const single = await OpenDatabase.open(nodeEnvironment(), "single", join(folder, "single"));
+  // A busy machine, on which the tests run, keeps a node waiting for longer than others would wait for it.
+  const nodes = await BenchNodes.start(cluster, folder, size === "smoke" ? 60_000 : 3000);
   try {
-    const { database } = await nodes.leader();
-    if (database === null) throw new Error("a node that leads has a database");
-    await bench({ single, replicated: database, cluster }, size, print);
+    const subjects = { single, nodes, cluster };
+    const rounds = size === "smoke" ? 1 : 4;
+    await benchPuts(subjects, size === "smoke" ? 50 : 3000, rounds, print);
+    await benchLoad(subjects, size === "smoke" ? 1 : 64, rounds, print);
+    if (size === "smoke") return lines;
+    print(`failover: ${(await nodes.failOver()).toFixed(0)} ms until another node has written`);
   } finally {
     await single.close();
     await nodes.stop();
@@ -46,66 +63,106 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-interface Subjects {
-  readonly single: OpenDatabase;
-  readonly replicated: OpenDatabase;
-  readonly cluster: NatsCluster;
-}
-
-async function bench(
-  { single, replicated, cluster }: Subjects,
-  size: BenchSize,
-  print: (line: string) => void,
+async function benchPuts(
+  { single, nodes, cluster }: Subjects,
+  ms: number,
+  rounds: number,
+  print: Print,
 ): Promise<void> {
-  const ms = size === "smoke" ? 50 : 4_000;
-  const rounds = size === "smoke" ? 1 : 4;
   for (const underWay of [1, 16]) {
-    const times: Record<string, number[]> = { one: [], three: [] };
-    const measure = (name: string, database: OpenDatabase) => () =>
-      putFor(database, underWay, ms, times[name] as number[]);
-    const rates = await interleaved(rounds, {
-      one: measure("one", single),
-      three: measure("three", replicated),
+    const times: Record<"one" | "three" | "stream", number[]> = { one: [], three: [], stream: [] };
+    nodes.acknowledgedMs.length = 0;
+    const writes = nodes.database.diskWrites(0).at(-1)?.number ?? 0;
+    const { one = Number.NaN, three = Number.NaN } = await interleaved(rounds, {
+      one: () => putFor(single, underWay, ms, times.one),
+      three: () => putFor(nodes.database, underWay, ms, times.three),
+      stream: () => appendFor(cluster, underWay, ms, times.stream),
     });
-    const { one = Number.NaN, three = Number.NaN } = rates;
-    const shown = (name: string) =>
-      `p50 ${percentile(times[name] as number[], 0.5).toFixed(2)} ms, p99 ${percentile(times[name] as number[], 0.99).toFixed(1)} ms`;
     print(
-      `put x ${underWay}: one node ${one.toFixed(0)}/s, ${shown("one")}; three ${three.toFixed(0)}/s, ${shown("three")}: ${ratio(three, one)}`,
+      `put x ${underWay}: one node ${one.toFixed(0)}/s, ${shown(times.one)}; three ${three.toFixed(0)}/s, ${shown(times.three)}: ${ratio(three, one)}`,
+    );
+    const own = nodes.database.diskWrites(writes).filter(({ kind }) => kind === "sync");
+    print(
+      `  of the three: the stream's answer ${shown(nodes.acknowledgedMs)}; own sync ${shown(own.map(({ durationMs }) => durationMs))}; the stream alone ${shown(times.stream)}`,
     );
   }
-  const megabytes = size === "smoke" ? 1 : 64;
-  const loads = await interleaved(Math.min(rounds, 3), {
-    one: () => load(single, megabytes),
-    three: () => load(replicated, megabytes),
-    stream: () => appendAlone(cluster, megabytes),
+}
+
+function shown(times: readonly number[]): string {
+  if (times.length === 0) return "none";
+  return `p50 ${percentile(times, 0.5).toFixed(2)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms`;
+}
+
+async function benchLoad(
+  { single, nodes, cluster }: Subjects,
+  megabytes: number,
+  rounds: number,
+  print: Print,
+): Promise<void> {
+  const spent: Record<"leader" | "follower" | "server" | "alone" | "single", number[]> = {
+    leader: [],
+    follower: [],
+    server: [],
+    alone: [],
+    single: [],
+  };
+  const serverMs = () => cluster.servers.map(({ pid }) => processorMsOf(pid));
+  const {
+    one = 0,
+    three = 0,
+    stream = 0,
+  } = await interleaved(rounds, {
+    one: async () => {
+      const before = process.cpuUsage();
+      const rate = await load(single, megabytes);
+      spent.single.push(processorMs(before) / megabytes);
+      return rate;
+    },
+    three: async () => {
+      const before = process.cpuUsage();
+      const [followers, servers] = [await nodes.followers(), serverMs()];
+      const rate = await load(nodes.database, megabytes);
+      await nodes.caughtUp();
+      spent.leader.push(processorMs(before) / megabytes);
+      spent.server.push(difference(serverMs(), servers) / megabytes);
+      const msOf = (states: readonly { readonly processorMs: number }[]) =>
+        states.map((state) => state.processorMs);
+      const later = await nodes.followers();
+      spent.follower.push(difference(msOf(later), msOf(followers)) / megabytes);
+      return rate;
+    },
+    stream: async () => {
+      const servers = serverMs();
+      const rate = await appendAlone(cluster, megabytes);
+      spent.alone.push(difference(serverMs(), servers) / megabytes);
+      return rate;
+    },
   });
-  const { one = Number.NaN, three = Number.NaN, stream = Number.NaN } = loads;
   print(
     `load: one node ${one.toFixed(1)} MB/s, three ${three.toFixed(1)} MB/s: ${ratio(three, one)}; the stream alone ${stream.toFixed(1)} MB/s: ${ratio(three, stream)}`,
   );
+  const ms = (name: keyof typeof spent) => `${median(spent[name]).toFixed(1)} ms`;
+  print(
+    `  processor time a MB: one node ${ms("single")}; of three, the leader ${ms("leader")}, each other ${ms("follower")}, each server ${ms("server")}; a server of the stream alone ${ms("alone")}`,
+  );
 }
 
-async function threeNodes(cluster: NatsCluster, folder: string) {
-  const id = { databaseId: Math.floor(Math.random() * 2 ** 48).toString(16), generation: 1 };
-  const ways: StreamCutter[] = [];
-  for (let at = 0; at < 3; at++) {
-    const link = await cluster.link();
-    const report = (message: string) => console.error(message);
-    ways.push(new StreamCutter(await JetStreamStream.create(link, id, 3, report)));
-  }
-  const nodes = new ReplicatedNodes(folder, ways, 3_000);
-  for (const node of nodes.nodes) await node.open();
-  return nodes;
+/** The mean of what each has more. */
+function difference(later: readonly number[], before: readonly number[]): number {
+  return later.reduce((sum, value, at) => sum + value - (before[at] ?? 0), 0) / later.length;
 }
 
-function hasServer(): boolean {
-  try {
-    natsServerPath();
-    return true;
-  } catch {
-    return false;
-  }
+function processorMs(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** Of another process; 0 where it cannot be known. */
+function processorMsOf(pid: number | undefined): number {
+  if (process.platform !== "linux" || pid === undefined) return 0;
+  const [, rest = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+  const fields = rest.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 const filler = "x".repeat(documentBytes);
@@ -153,24 +210,54 @@ async function load(database: OpenDatabase, megabytes: number): Promise<number> 
   return megabytes / ((performance.now() - beginMs) / 1000);
 }
 
-const messageBytes = 1024 * 1024;
-const messagesUnderWay = 8;
+/** Messages a second of one document each, or of as many as are under way, to a stream that nobody follows. */
+async function appendFor(
+  cluster: NatsCluster,
+  documents: number,
+  ms: number,
+  times: number[],
+): Promise<number> {
+  return await withStream(cluster, async (stream) => {
+    const message = Buffer.alloc(documents * recordBytes, "x");
+    const beginMs = performance.now();
+    let count = 0;
+    while (performance.now() - beginMs < ms) {
+      const sentMs = performance.now();
+      const { kind } = await stream.append(message, count);
+      times.push(performance.now() - sentMs);
+      if (kind === "stored") count++;
+    }
+    return count / ((performance.now() - beginMs) / 1000);
+  });
+}
 
 /** MB a second of messages of 1 MiB to a stream that nobody follows. */
 async function appendAlone(cluster: NatsCluster, megabytes: number): Promise<number> {
+  return await withStream(cluster, async (stream) => {
+    const message = Buffer.alloc(messageBytes, "x");
+    const count = (megabytes * 1024 * 1024) / messageBytes;
+    const beginMs = performance.now();
+    const queue: Promise<unknown>[] = [];
+    for (let n = 0; n < count; n++) {
+      if (queue.length === messagesUnderWay) await queue.shift();
+      queue.push(stream.append(message, n));
+    }
+    await Promise.all(queue);
+    return megabytes / ((performance.now() - beginMs) / 1000);
+  });
+}
+
+/** A stream of its own for as long as `work` takes. */
+async function withStream(
+  cluster: NatsCluster,
+  work: (stream: JetStreamStream) => Promise<number>,
+): Promise<number> {
   const id = { databaseId: Math.floor(Math.random() * 2 ** 48).toString(16), generation: 1 };
   const link = await cluster.link();
   const stream = await JetStreamStream.create(link, id, 3, () => undefined);
-  const message = Buffer.alloc(messageBytes, "x");
-  const count = (megabytes * 1024 * 1024) / messageBytes;
-  const beginMs = performance.now();
-  const queue: Promise<unknown>[] = [];
-  for (let n = 0; n < count; n++) {
-    if (queue.length === messagesUnderWay) await queue.shift();
-    queue.push(stream.append(message, n));
+  try {
+    return await work(stream);
+  } finally {
+    await JetStreamStream.remove(link, id);
   }
-  await Promise.all(queue);
-  const rate = megabytes / ((performance.now() - beginMs) / 1000);
-  await JetStreamStream.remove(link, id);
-  return rate;
 }

@@ -80,6 +80,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/cluster-directory.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
+    "server/cluster/copy-repairs.ts",
     "server/cluster/lazy-stream.ts",
     "server/cluster/local-copies.ts",
     "server/cluster/node-status.ts",
@@ -90,10 +91,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
   ],
-  "test/engine/database/database-replication.test.ts": [
-    "engine/database/incoming-contents.ts",
-    "engine/database/missing-contents.ts",
-  ],
+  "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopenings.ts",
@@ -175,6 +173,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/document-numbers.ts",
     "engine/keyspaces/document-view.ts",
   ],
+  "test/engine/log/carried-frames.test.ts": ["engine/log/log-carrier.ts"],
   "test/engine/log/compaction.test.ts": [
     "engine/log/frame-reader.ts",
     "engine/log/recovery.ts",

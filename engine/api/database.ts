@@ -135,7 +135,12 @@ export class Database {
 
   /** The tag of this node: `A` unless set. Of a database with several copies, change vectors have the tag of another. */
   get nodeTag(): string {
-    return this.#database.replication?.tag ?? this.#database.state.origin.nodeTag;
+    return this.#database.replication?.tag ?? this.originTag;
+  }
+
+  /** The tag in its change vectors: of the node that created it, whichever nodes have copies now. */
+  get originTag(): string {
+    return this.#database.state.origin.nodeTag;
   }
 
   /** `A-<database id>`: the key of this database's part in the values of counters and incremental time series. */

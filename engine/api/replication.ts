@@ -46,6 +46,11 @@ export class Replication {
     this.#replication.stand();
   }
 
+  /** Leaves leading to others, until it is told otherwise. */
+  abstain(isAbstaining: boolean): void {
+    this.#replication.abstain(isAbstaining);
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#replication.resign();

@@ -8,12 +8,14 @@ import {
   revertToMoment,
   revertToVectors,
 } from "../background/revision-tasks.ts";
+import { sliceMs } from "../base/limits.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import { flagsText } from "../documents/document-text.ts";
 import { BestEntries } from "../indexing/best-entries.ts";
+import type { DocumentView } from "../keyspaces/document-view.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 
@@ -151,6 +153,60 @@ export class Revisions {
       ...(facts[n] as (typeof facts)[number]),
     }));
     return { rows, total };
+  }
+
+  /**
+   * Ids that have revisions and begin with `prefix`, in any case, in the order of ids, of deleted documents too; at most
+   * `listedMax`. Cost: O(documents), a few steps for each that is not under the prefix, some at a time.
+   */
+  async idsWithPrefix(prefix: string, pageSize: number): Promise<string[]> {
+    const { documents, keyspaces } = this.#database.state;
+    const { revisions } = keyspaces;
+    const most = Math.min(pageSize, listedMax);
+    if (most <= 0) return [];
+    while (!documents.settleOrder(sliceMs)) await nextTurn();
+    const view = documents.view();
+    try {
+      const found = [
+        ...(await this.#presentWithPrefix(view, prefix, most)),
+        ...(await this.#deletedWithPrefix(view, prefix, most)),
+      ];
+      found.sort((left, right) => view.compareIds(left, right));
+      const rows = found.slice(0, most).map((document) => revisions.newestOf(document));
+      const newest = await this.#readRows(rows.filter((row) => row >= 0));
+      return newest.map(({ id }) => id);
+    } finally {
+      view.release();
+    }
+  }
+
+  async #presentWithPrefix(view: DocumentView, prefix: string, most: number): Promise<number[]> {
+    const { revisions } = this.#database.state.keyspaces;
+    const found: number[] = [];
+    const cursor = view.byId(prefix);
+    const batch = new Uint32Array(rowsPerTurn);
+    for (let count = batch.length; count === batch.length && found.length < most; ) {
+      count = cursor.fill(batch, batch.length);
+      found.push(...batch.subarray(0, count).filter((document) => revisions.countOf(document) > 0));
+      if (count === batch.length) await nextTurn();
+    }
+    return found;
+  }
+
+  /** Deleted documents are in no order: the first `most` of them are chosen. */
+  async #deletedWithPrefix(view: DocumentView, prefix: string, most: number): Promise<number[]> {
+    const { revisions } = this.#database.state.keyspaces;
+    const lowerPrefix = prefix.toLowerCase();
+    let found: number[] = [];
+    for (let document = 0; document < revisions.documentsEnd; document++) {
+      if (document % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (revisions.countOf(document) === 0 || view.etagOf(document) !== 0) continue;
+      if (!view.lowerIdOf(document).startsWith(lowerPrefix)) continue;
+      found.push(document);
+      if (found.length < 2 * most) continue;
+      found = found.sort((left, right) => view.compareIds(left, right)).slice(0, most);
+    }
+    return found;
   }
 
   /** Removes the revisions that the rules do not keep. @returns the figures of RavenDB's result */

@@ -14,6 +14,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { contentChunkBytesMax, framesInFlightMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
 import {
   markRecord,
   type ReplicationMark,
@@ -113,8 +114,6 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #timer: Timer | null = null;
   #isLeading = false;
   #isClosed = false;
-  /** Frames of the own log that were sealed, and are not asked for yet. */
-  readonly #sealed: Promise<Buffer>[] = [];
   /** What was proposed and is not settled, by token. */
   readonly #proposals = new Map<number, Deferred<Mark>>();
   /** The marks of frames that the own log has not made durable yet, by their records. */
@@ -226,6 +225,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#present?.stand();
   }
 
+  /** Leaves leading to others, until it is told otherwise. */
+  abstain(isAbstaining: boolean): void {
+    this.#present?.abstain(isAbstaining);
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#present?.resign();
@@ -275,25 +279,19 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   // From the log
 
-  sealed(payload: Buffer): void {
-    // Nobody carries it any more: it must not be written here either, whoever made it.
-    if (this.#isClosed) {
-      this.#sealed.push(silent(Promise.reject(this.#notLeading())));
-      return;
-    }
-    if (this.#isLeading) {
-      const proposed = this.#propose({ kind: "group", pieces: [payload] });
-      this.#sealed.push(silent(proposed.then((mark) => this.#recordOf(mark))));
-      return;
-    }
-    assert(this.#appended !== null, "a follower's log has groups of others");
-    this.#sealed.push(Promise.resolve(this.#recordOf(this.#appended)));
+  get isSending(): boolean {
+    return this.#isLeading;
   }
 
-  carried(): Promise<Buffer> {
-    const oldest = this.#sealed.shift();
-    assert(oldest !== undefined, "only a frame that was sealed is carried");
-    return oldest;
+  carry(payload: Buffer): Promise<Buffer> {
+    // Nobody carries it any more: it must not be written here either, whoever made it.
+    if (this.#isClosed) return silent(Promise.reject(this.#notLeading()));
+    if (this.#isLeading) {
+      const proposed = this.#propose({ kind: "group", pieces: [payload] });
+      return silent(proposed.then((mark) => this.#recordOf(mark)));
+    }
+    assert(this.#appended !== null, "a follower's log has groups of others");
+    return Promise.resolve(this.#recordOf(this.#appended));
   }
 
   durable(record: Buffer): void {
@@ -348,6 +346,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     void this.#options.stream.append(bytes, expectedLast).then((outcome) => {
       this.#present?.appended(token, outcome);
     });
+  }
+
+  later(): void {
+    setImmediate(() => this.#present?.goOn());
   }
 
   read(token: number, sequence: number): void {
@@ -414,7 +416,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     const database = this.#database;
     if (database === null || this.#isClosed) return;
     const [first, ...others] = pieces;
-    const group = others.length === 0 && first !== undefined ? first : Buffer.concat(pieces);
+    const group = others.length === 0 && first !== undefined ? first : await joined(pieces);
     await new Promise<void>((resolve, reject) => {
       const whenAppended = () => {
         this.#appended = mark;
@@ -489,4 +491,15 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
       `This node stopped leading database '${this.#name}' before it knew what became of the write: it may have been kept or not. Read it before you write it again.`,
     );
   }
+}
+
+/** The pieces in one buffer, copied in slices. */
+async function joined(pieces: readonly Buffer[]): Promise<Buffer> {
+  const group = Buffer.allocUnsafe(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    at += piece.copy(group, at);
+    await turnIsOver();
+  }
+  return group;
 }

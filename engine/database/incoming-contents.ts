@@ -3,6 +3,7 @@
  *
  * Invariants:
  * - When `add` of a last chunk has resolved, the content is durable, and kept for `keptMs` until a group refers to it.
+ * - What has not come whole is not stored, and after `close` nothing is kept.
  */
 import type { Clock, Timer } from "../base/environment.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
@@ -15,7 +16,7 @@ const keptMs = 10 * 60_000;
 interface Incoming {
   /** Bytes that have come. */
   at: number;
-  take(bytes: Buffer | null): void;
+  readonly pieces: PieceQueue;
   readonly stored: Promise<Lease>;
 }
 
@@ -24,6 +25,7 @@ export class IncomingContents {
   readonly #clock: Clock;
   readonly #incoming = new Map<string, Incoming>();
   readonly #kept = new Map<Lease, Timer>();
+  #isClosed = false;
 
   constructor(blobs: BlobStore, clock: Clock) {
     this.#blobs = blobs;
@@ -39,15 +41,18 @@ export class IncomingContents {
     const incoming = this.#incoming.get(sha256);
     if (incoming === undefined || incoming.at !== offset) return;
     incoming.at += bytes.length;
-    incoming.take(bytes);
+    incoming.pieces.give(bytes);
     if (incoming.at < total) return;
     this.#incoming.delete(sha256);
-    incoming.take(null);
-    this.#keep(await incoming.stored);
+    incoming.pieces.end();
+    const lease = await incoming.stored;
+    if (this.#isClosed) lease.release();
+    else this.#keep(lease);
   }
 
   close(): void {
-    for (const { take } of this.#incoming.values()) take(null);
+    this.#isClosed = true;
+    for (const { pieces } of this.#incoming.values()) pieces.abandon();
     this.#incoming.clear();
     for (const [lease, timer] of this.#kept) {
       timer.cancel();
@@ -58,11 +63,11 @@ export class IncomingContents {
 
   #begin(sha256: string): void {
     // An earlier attempt at the same content: a leader that gave up.
-    this.#incoming.get(sha256)?.take(null);
-    const pieces = pieceQueue();
+    this.#incoming.get(sha256)?.pieces.abandon();
+    const pieces = new PieceQueue();
     const stored = this.#blobs.store(pieces.all());
     stored.catch(() => undefined);
-    this.#incoming.set(sha256, { at: 0, take: pieces.take, stored });
+    this.#incoming.set(sha256, { at: 0, pieces, stored });
   }
 
   #keep(lease: Lease): void {
@@ -74,26 +79,40 @@ export class IncomingContents {
   }
 }
 
-/** Pieces that are taken as they come; null ends them. */
-function pieceQueue(): { take(bytes: Buffer | null): void; all(): AsyncGenerator<Buffer> } {
-  const waiting: (Buffer | null)[] = [];
-  let wake: () => void = () => undefined;
-  return {
-    take(bytes) {
-      waiting.push(bytes);
-      wake();
-    },
-    async *all() {
-      for (;;) {
-        const next = waiting.shift();
-        if (next === null) return;
-        if (next !== undefined) yield next;
-        else {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        }
+/** Pieces of a content, stored as they come. */
+class PieceQueue {
+  readonly #waiting: (Buffer | "end" | "abandoned")[] = [];
+  #wake: () => void = () => undefined;
+
+  give(bytes: Buffer): void {
+    this.#add(bytes);
+  }
+
+  end(): void {
+    this.#add("end");
+  }
+
+  /** The rest does not come: whoever stores it fails. */
+  abandon(): void {
+    this.#add("abandoned");
+  }
+
+  #add(next: Buffer | "end" | "abandoned"): void {
+    this.#waiting.push(next);
+    this.#wake();
+  }
+
+  async *all(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const next = this.#waiting.shift();
+      if (next === "end") return;
+      if (next === "abandoned") throw new Error("The rest of the content does not come.");
+      if (next !== undefined) yield next;
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
       }
-    },
-  };
+    }
+  }
 }

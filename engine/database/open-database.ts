@@ -252,6 +252,11 @@ export class OpenDatabase extends Store {
     });
   }
 
+  override lead(): void {
+    super.lead();
+    this.operations.recallAll();
+  }
+
   protected override complete(transaction: Transaction): void {
     rewriteTouched(transaction);
   }

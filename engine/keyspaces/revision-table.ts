@@ -206,6 +206,11 @@ export class RevisionTable implements Keyspace {
     return bytes;
   }
 
+  /** No document with this number, or a greater one, has revisions. */
+  get documentsEnd(): number {
+    return this.#readerCount.length;
+  }
+
   /** Numbers of the documents that have revisions. */
   documentsWithRevisions(): number[] {
     const found: number[] = [];

@@ -356,14 +356,10 @@ export class Compactor {
         if ((at + count) % syncBytes === 0) await store.sync(file);
       }
     });
-    store.writes.add({
-      kind: "rewrite",
-      file: `log/${segmentFileName(output.number)}`,
-      bytes: image.length,
-      fileBytes: output.size,
-      endedAtMicros: clock.nowMicros(),
-      durationMs: clock.monotonicMs() - startMs,
-    });
+    const file = `log/${segmentFileName(output.number)}`;
+    const durationMs = clock.monotonicMs() - startMs;
+    const endedAtMicros = clock.nowMicros();
+    store.writes.add("rewrite", file, image.length, output.size, endedAtMicros, durationMs);
     store.keepOpen(output);
   }
 

@@ -27,9 +27,18 @@ export class DiskWrites {
   #kept: DiskWrite[] = [];
   #count = 0;
 
-  add(write: Omit<DiskWrite, "number">): void {
+  /** One literal, as a spread would make a new shape of object for each of two writes in a group commit. */
+  add(
+    kind: DiskWriteKind,
+    file: string,
+    bytes: number,
+    fileBytes: number,
+    endedAtMicros: number,
+    durationMs: number,
+  ): void {
     this.#count++;
-    this.#kept.push({ number: this.#count, ...write });
+    const number = this.#count;
+    this.#kept.push({ number, kind, file, bytes, fileBytes, endedAtMicros, durationMs });
     // Dropped in lots: shifting each time would move all.
     if (this.#kept.length >= 2 * keptWritesMax) this.#kept = this.#kept.slice(-keptWritesMax);
   }

@@ -38,6 +38,11 @@ export class LateCopies {
     this.#copies.push({ source, origin, from, to });
   }
 
+  /** Is something of `[from, to)` not copied yet? */
+  isPending(from: number, to: number): boolean {
+    return this.#copies.some((copy) => copy.from < to && from < copy.to);
+  }
+
   /** Copies one piece. @returns whether there is more to copy. */
   step(): boolean {
     const copy = this.#copies[0];

@@ -6,25 +6,21 @@ import type { Position } from "./log.ts";
 
 /** Bytes of the record of a mark: room for it is reserved before it is known. */
 export const markBytes = 192;
-/**
- * A frame that is carried is sealed when it has this many bytes, even while an earlier one is on its way: several are
- * then under way at once.
- */
-export const carriedFrameBytes = 4 * 1024 * 1024;
 
 export interface LogCarrier {
   /**
-   * The open frame was sealed. Synchronous, in the order of the frames.
-   * @param payload the records that were appended to it. They stay as they are until it was carried.
+   * Do frames go to other nodes now? Otherwise they come from another one, and are carried at once: nothing is gained by
+   * sealing them before the device is idle.
    */
-  sealed(payload: Buffer): void;
+  readonly isSending: boolean;
   /**
-   * Resolves when the oldest frame that `sealed` has seen, and that was not asked for yet, may be written here. When it
-   * rejects, the log stops.
+   * A frame was sealed. Called in the order of the frames. Resolves, in the same order, when it may be written here. When
+   * it rejects, the log stops.
+   * @param payload the records that were appended to it. They stay as they are until it was carried.
    * @returns the record of its mark, `markBytes` long: how far the log is a copy of what is replicated. It becomes the
    * last one of the frame.
    */
-  carried(): Promise<Buffer>;
+  carry(payload: Buffer): Promise<Buffer>;
   /** The frame with this mark is durable here, and visible. */
   durable(mark: Buffer): void;
 }

@@ -10,8 +10,9 @@
  *                                ^ segment.end            ^ #frameStart          ^ #tail      ^ segment.size
  *
  * Invariants:
- * - At most one frame is being written. The next is written when it is durable, so that a crash can tear only the last
- *   one, and every frame of a segment is durable before the first of the next segment is written.
+ * - One write is under way at a time, of one frame; of several of one segment, when they were carried to other nodes
+ *   (log-carrier.ts). The next is written when it is durable, so that a crash can tear only the last one, and every
+ *   frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
  * - Nothing durable is ever overwritten, except for the empty frame that closed a log. The device is assumed to write
  *   sectors atomically: a write interrupted by a power loss changes no byte outside of it.
@@ -25,13 +26,14 @@ import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
 import { turnIsOver } from "../base/turns.ts";
-import type { DiskWrite } from "./disk-writes.ts";
+import { CarriedFrames } from "./carried-frames.ts";
+import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
-import { carriedFrameBytes, type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
+import { type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentFileName, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
@@ -44,6 +46,9 @@ import type { SpaceGuard } from "./space-guard.ts";
 const knownCrcBytesMin = 256 * 1024;
 /** Bytes of a frame whose CRC is computed at once. */
 const crcPieceBytes = 128 * 1024;
+
+/** Bytes of frames behind which no other one is added to a write. */
+const writtenBytesMax = 8 * 1024 * 1024;
 
 /** Milliseconds without a write after which an empty frame covers the last one. */
 const barrierDelayMs = 50;
@@ -69,8 +74,10 @@ interface Frame {
   readonly flags: number;
   /** Of its payload, without the mark before that is known. */
   payloadCrc: number;
-  /** Other nodes must have it before it is written. */
-  readonly isCarried: boolean;
+  /** Other nodes must have it before it is written: the record of its mark, then. Null: it is not carried. */
+  readonly carried: Promise<Buffer> | null;
+  /** That record, once it is known. */
+  record: Buffer | null;
   mark: PlacedMark | null;
   /** Of its header, once that is there; as `crc`. */
   number: number;
@@ -129,7 +136,7 @@ export class LogWriter {
   readonly #segmentBytesMin: number;
   readonly #segmentBytesMax: number;
   readonly #slowDown: (bytes: number) => Promise<void> | null;
-  readonly #carrier: LogCarrier | null;
+  readonly #carried: CarriedFrames | null;
   /** Bytes of a segment that must remain after the records of the open frame: a mark, and the header of the last frame. */
   readonly #endingBytes: number;
   #plannedSize: number;
@@ -137,6 +144,8 @@ export class LogWriter {
   #frameStart = 0;
   #tail = 0;
   #openTransactions = 0;
+  /** Is it looked at the end of this turn whether the open frame is sealed? */
+  #willSeal = false;
   /**
    * The CRC-32 of the open frame's payload up to `#crcEnd`, computed while the bytes are still in the processor's
    * cache.
@@ -169,8 +178,12 @@ export class LogWriter {
     this.#oversizedBytesMin = options.oversizedBytesMin ?? oversizedBytesDefault;
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#slowDown = options.slowDown;
-    this.#carrier = options.carrier ?? null;
-    this.#endingBytes = frameHeaderBytes + (this.#carrier === null ? 0 : markBytes);
+    const { carrier } = options;
+    this.#carried =
+      carrier === undefined
+        ? null
+        : new CarriedFrames(carrier, options.store.health, () => this.#sealEarly());
+    this.#endingBytes = frameHeaderBytes + (carrier === undefined ? 0 : markBytes);
     this.#plannedSize = start.plannedSize;
     this.#active = start.active;
     const { active } = start;
@@ -202,7 +215,7 @@ export class LogWriter {
     }
     if (!evenIfFull && this.#space.isFull()) throw diskFull();
     let segment = this.#active;
-    if (this.#carrier !== null && segment !== null && this.#mustSeal(length)) {
+    if (segment !== null && this.#carried?.isFull(this.#openBytes, length) === true) {
       this.#sealed.push(this.#seal(segment, 0));
     }
     if (segment === null || this.#tail + length + this.#endingBytes > segment.size) {
@@ -221,14 +234,32 @@ export class LogWriter {
     this.appendedCount++;
     this.appendedBytes += length;
     this.unsyncedBytes += length;
+    if (this.#carried !== null && this.#running) this.#sealSoon();
     this.#wake();
     return segment.number * positionSegmentFactor + at;
   }
 
-  /** Is the open frame, which will be carried, large enough? */
-  #mustSeal(length: number): boolean {
-    if (this.#openTransactions === 0) return false;
-    return this.#tail - this.#frameStart + length > carriedFrameBytes;
+  /** Bytes of the open frame's payload. */
+  get #openBytes(): number {
+    return this.#openTransactions === 0 ? 0 : this.#tail - this.#frameStart - frameHeaderBytes;
+  }
+
+  /** Sends the open frame to other nodes while earlier ones are under way there, or are being written here. */
+  #sealEarly(): void {
+    const segment = this.#active;
+    if (this.#store.health.stopped !== null || segment === null) return;
+    if (this.#carried?.mayFollow(this.#openBytes) === true) {
+      this.#sealed.push(this.#seal(segment, 0));
+    }
+  }
+
+  #sealSoon(): void {
+    if (this.#willSeal) return;
+    this.#willSeal = true;
+    setImmediate(() => {
+      this.#willSeal = false;
+      this.#sealEarly();
+    });
   }
 
   flush(): Promise<void> {
@@ -267,7 +298,7 @@ export class LogWriter {
     if (segment.file === null || this.#frameStart + frameHeaderBytes > segment.size) return;
     const frame = this.#seal(segment, frameFlags.cleanClose);
     try {
-      await this.#write(frame);
+      await this.#write([frame]);
     } catch (error) {
       // The next start finds no clean end and rewrites the tail: nothing is lost.
       if (!isDiskFull(error)) throw error;
@@ -413,34 +444,40 @@ export class LogWriter {
     const image = segment.image;
     assert(image !== null, "a segment that is written to is in memory");
     const start = this.#frameStart;
-    const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
+    const payloadLength = this.#openBytes;
     this.#extendCrc(segment, image);
     const transactionCount = this.#openTransactions;
     const payloadCrc = this.#crc;
     let end = start + frameHeaderBytes + payloadLength;
-    const isCarried = this.#carrier !== null && transactionCount > 0;
-    if (isCarried) {
-      segment.late?.finish(start, end);
-      this.#carrier.sealed(image.subarray(start + frameHeaderBytes, end));
+    let carried: Promise<Buffer> | null = null;
+    if (this.#carried !== null && transactionCount > 0) {
+      carried = this.#carried.carry(segment, start + frameHeaderBytes, end);
       end += markBytes;
       this.appendedBytes += markBytes;
       this.unsyncedBytes += markBytes;
     }
     this.#openFrameAt(end);
-    const frame = {
+    const frame: Frame = {
       segment,
       start,
       end,
       transactionCount,
       flags,
       payloadCrc,
-      isCarried,
+      carried,
+      record: null,
       mark: null,
       number: 0,
       crc: 0,
     };
+    carried?.then(
+      (record) => {
+        frame.record = record;
+      },
+      () => undefined,
+    );
     // Numbers and checksums go from frame to frame: a frame whose end is not known yet gets its header later.
-    if (this.#carrier === null) this.#encodeHeader(frame);
+    if (this.#carried === null) this.#encodeHeader(frame);
     return frame;
   }
 
@@ -464,20 +501,37 @@ export class LogWriter {
     this.#lastCrc = frame.crc;
   }
 
-  /** Waits until the frame was carried, and puts its mark at its end. */
-  async #carry(frame: Frame, carrier: LogCarrier): Promise<void> {
-    if (frame.isCarried) {
-      const record = await carrier.carried();
-      this.#store.health.check();
-      assert(record.length === markBytes, "there is room for a mark");
-      const { segment, end } = frame;
-      assert(segment.image !== null, "a segment that is written to is in memory");
-      const at = end - markBytes;
-      record.copy(segment.image, at);
-      frame.payloadCrc = crc32(record, frame.payloadCrc);
-      frame.mark = { record, position: segment.number * positionSegmentFactor + at };
+  /**
+   * Waits until the frame was carried, and adds those behind it that are carried, too. One write and one sync are enough
+   * for all of them: none says of another that it is durable, so whatever is torn of them is the end of the log.
+   */
+  async #finishCarried(frames: Frame[]): Promise<void> {
+    for (let next = frames[0]; next !== undefined; next = this.#nextCarried(frames)) {
+      if (next.carried !== null) this.#addMark(next, next.record ?? (await next.carried));
+      this.#encodeHeader(next);
     }
-    this.#encodeHeader(frame);
+  }
+
+  /** Moves the oldest sealed frame to `frames` if it was carried and is to be written behind them. */
+  #nextCarried(frames: Frame[]): Frame | undefined {
+    const next = this.#sealed[0];
+    if (next === undefined || next.record === null || next.segment !== frames[0]?.segment) return;
+    if (bytesOf(frames) >= writtenBytesMax) return;
+    this.#sealed.shift();
+    frames.push(next);
+    return next;
+  }
+
+  /** Puts its mark at the end of a frame. */
+  #addMark(frame: Frame, record: Buffer): void {
+    this.#store.health.check();
+    assert(record.length === markBytes, "there is room for a mark");
+    const { segment, end } = frame;
+    assert(segment.image !== null, "a segment that is written to is in memory");
+    const at = end - markBytes;
+    record.copy(segment.image, at);
+    frame.payloadCrc = crc32(record, frame.payloadCrc);
+    frame.mark = { record, position: segment.number * positionSegmentFactor + at };
   }
 
   #wake(): void {
@@ -499,15 +553,16 @@ export class LogWriter {
     while (this.#store.health.stopped === null) {
       const frame = this.#takeFrame();
       if (frame === null) break;
+      const frames: [Frame, ...Frame[]] = [frame];
       try {
-        await this.#write(frame);
+        await this.#write(frames);
       } catch (error) {
         this.#fail(error);
         continue;
       }
       if (this.#store.health.stopped !== null) break;
-      this.#becameDurable(frame);
-      const pause = this.#slowDown(frame.end - frame.start);
+      this.#becameDurable(frames);
+      const pause = this.#slowDown(bytesOf(frames));
       if (pause !== null) await pause;
     }
     this.#running = false;
@@ -522,9 +577,10 @@ export class LogWriter {
     return this.#seal(this.#active, 0);
   }
 
-  async #write(frame: Frame): Promise<void> {
-    const { segment, start, end } = frame;
-    if (this.#carrier !== null) await this.#carry(frame, this.#carrier);
+  /** Writes a frame, and those behind it that were carried meanwhile, which it adds to `frames`: all of one segment. */
+  async #write(frames: [Frame, ...Frame[]]): Promise<void> {
+    const [{ segment, start }] = frames;
+    if (this.#carried !== null) await this.#finishCarried(frames);
     if (segment.late !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
@@ -536,28 +592,30 @@ export class LogWriter {
     const { file, image } = segment;
     assert(file !== null && image !== null, "a prepared segment has a file and an image");
     await this.#repeatClosing(segment);
-    const written = {
-      file: `log/${segmentFileName(segment.number)}`,
-      bytes: end - start,
-      fileBytes: segment.size,
-    };
+    const bytes = bytesOf(frames);
     const writeMs = this.#clock.monotonicMs();
     try {
-      await file.write(image, start, end - start, start);
+      await file.write(image, start, bytes, start);
     } catch (error) {
       if (!isDiskFull(error)) throw error;
-      await this.#wipe(frame);
+      await this.#wipe(segment, start, bytes);
       throw error;
     }
     const syncMs = this.#clock.monotonicMs();
-    this.#noteWrite({ ...written, kind: "append", durationMs: syncMs - writeMs });
+    this.#noteWrite("append", segment, bytes, syncMs - writeMs);
     await this.#store.sync(file);
-    const durationMs = this.#clock.monotonicMs() - syncMs;
-    this.#noteWrite({ ...written, kind: "sync", durationMs });
+    this.#noteWrite("sync", segment, bytes, this.#clock.monotonicMs() - syncMs);
   }
 
-  #noteWrite(write: Omit<DiskWrite, "number" | "endedAtMicros">): void {
-    this.#store.writes.add({ ...write, endedAtMicros: this.#clock.nowMicros() });
+  #noteWrite(
+    kind: DiskWriteKind,
+    { number, size }: Segment,
+    bytes: number,
+    durationMs: number,
+  ): void {
+    const file = `log/${segmentFileName(number)}`;
+    const endedAtMicros = this.#clock.nowMicros();
+    this.#store.writes.add(kind, file, bytes, size, endedAtMicros, durationMs);
   }
 
   /**
@@ -580,34 +638,37 @@ export class LogWriter {
   }
 
   /** Makes sure that a partly written frame is never found. */
-  async #wipe(frame: Frame): Promise<void> {
-    const { file } = frame.segment;
+  async #wipe({ file }: Segment, start: number, length: number): Promise<void> {
     assert(file !== null, "a frame is written to a file");
     try {
-      const length = frame.end - frame.start;
-      await file.write(Buffer.alloc(length), 0, length, frame.start);
+      await file.write(Buffer.alloc(length), 0, length, start);
     } catch (error) {
       throw this.#store.health.stop(error);
     }
     await this.#store.sync(file);
   }
 
-  #becameDurable(frame: Frame): void {
-    const { segment } = frame;
-    const payloadLength = frame.end - frame.start - frameHeaderBytes;
-    segment.end = frame.end;
-    segment.payloadBytes += payloadLength;
-    segment.lastNumber = frame.number;
-    segment.lastCrc = frame.crc;
-    this.durableNumber = frame.number;
-    this.durableCrc = frame.crc;
-    this.#lastIsEmpty = frame.transactionCount === 0;
-    this.durableCount += frame.transactionCount;
-    this.unsyncedBytes -= payloadLength;
-    if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
-    if (frame.mark !== null) {
-      this.#listener.marked?.(frame.mark);
-      this.#carrier?.durable(frame.mark.record);
+  #becameDurable(frames: readonly [Frame, ...Frame[]]): void {
+    const { segment } = frames[0];
+    let count = 0;
+    for (const frame of frames) {
+      const payloadLength = frame.end - frame.start - frameHeaderBytes;
+      segment.end = frame.end;
+      segment.payloadBytes += payloadLength;
+      segment.lastNumber = frame.number;
+      segment.lastCrc = frame.crc;
+      this.#lastIsEmpty = frame.transactionCount === 0;
+      this.unsyncedBytes -= payloadLength;
+      count += frame.transactionCount;
+    }
+    this.durableNumber = segment.lastNumber;
+    this.durableCrc = segment.lastCrc;
+    this.durableCount += count;
+    if (count > 0) this.#listener.durable(this.durableCount);
+    for (const { mark } of frames) {
+      if (mark === null) continue;
+      this.#listener.marked?.(mark);
+      this.#carried?.durable(mark.record);
     }
     const { image } = segment;
     if (image !== null && this.#store.disk !== null) extendSums(segment, image);
@@ -671,7 +732,7 @@ export class LogWriter {
 
   #fail(error: unknown): void {
     // What was carried cannot be taken back: such a log can only stop, and go on when there is space.
-    if (!isDiskFull(error) || this.#carrier !== null || this.#store.health.stopped !== null) {
+    if (!isDiskFull(error) || this.#carried !== null || this.#store.health.stopped !== null) {
       this.#store.health.stop(error);
       return;
     }
@@ -760,12 +821,18 @@ export class LogWriter {
     else if (segment.file === null) return;
     // It leaves room for the frame that closes the log.
     if (this.#frameStart + 2 * frameHeaderBytes > segment.size) return;
-    const frame = this.#seal(segment, 0);
+    const frames: [Frame] = [this.#seal(segment, 0)];
     try {
-      await this.#write(frame);
-      if (this.#store.health.stopped === null) this.#becameDurable(frame);
+      await this.#write(frames);
+      if (this.#store.health.stopped === null) this.#becameDurable(frames);
     } catch (error) {
       this.#fail(error);
     }
   }
+}
+
+/** Bytes of frames that follow one another. */
+function bytesOf(frames: readonly Frame[]): number {
+  const [first, last] = [frames[0], frames.at(-1)];
+  return first === undefined || last === undefined ? 0 : last.end - first.start;
 }

@@ -120,14 +120,9 @@ export class Snapshots {
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
       const most = Math.max(bytes, store.lastSnapshotBytes);
       store.lastSnapshotBytes = bytes;
-      store.writes.add({
-        kind: "rewrite",
-        file: `snap/${snapshotFileName(number)}`,
-        bytes,
-        fileBytes: bytes,
-        endedAtMicros: this.#clock.nowMicros(),
-        durationMs: this.#clock.monotonicMs() - startMs,
-      });
+      const file = `snap/${snapshotFileName(number)}`;
+      const durationMs = this.#clock.monotonicMs() - startMs;
+      store.writes.add("rewrite", file, bytes, bytes, this.#clock.nowMicros(), durationMs);
       await disk.files.rename(temporary, path);
       await store.syncDirectory(folder);
       const old = await this.#list(number, cut.throughNumber, most);

@@ -47,15 +47,15 @@ interface Payload {
 }
 
 export class AppendWindow {
-  readonly #partBytesMax: number;
+  /** Bytes of a group in one frame. */
+  readonly partBytesMax: number;
   readonly #queue: Queued[] = [];
   /** The index in the queue of the first one that is not sent whole. */
   #next = 0;
   readonly frames: InFlight[] = [];
 
-  /** @param partBytesMax bytes of a group in one frame */
   constructor(partBytesMax: number) {
-    this.#partBytesMax = partBytesMax;
+    this.partBytesMax = partBytesMax;
   }
 
   /** Are there no proposals that are not settled? */
@@ -64,7 +64,7 @@ export class AppendWindow {
   }
 
   add(token: number, proposal: Proposal): void {
-    this.#queue.push({ token, payloads: payloadsOf(proposal, this.#partBytesMax), sent: 0 });
+    this.#queue.push({ token, payloads: payloadsOf(proposal, this.partBytesMax), sent: 0 });
   }
 
   /** The next frame that may be appended, which enters the window; null: there is none, or the window is full. */

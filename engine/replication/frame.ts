@@ -1,10 +1,9 @@
 /**
  * A frame: one message of the stream that replicates a log.
  *
- *     0        4         5      6       8            12              16      24         32               64            68
- *     | magic  | version | type | zero  | generation | payload bytes | epoch | sequence | previous hash  | payload CRC | zero |
- *     | 4      | 1       | 1    | 2     | 4          | 4             | 8     | 8        | 32             | 4           | 4    |
- *     72 payload … | hash 32 |
+ *     0        4         5      6       8            12              16      24         32               64     72
+ *     | magic  | version | type | zero  | generation | payload bytes | epoch | sequence | previous hash  | zero | payload … | hash |
+ *     | 4      | 1       | 1    | 2     | 4          | 4             | 8     | 8        | 32             | 8    |           | 32   |
  *
  * All integers are little-endian; epoch and sequence are below 2^53. These widths are on disk: never change them.
  * - `hash` is the SHA-256 of everything before it; `previous hash` is that of the last valid frame (chain.ts).
@@ -23,7 +22,6 @@
  * - The same arguments give the same bytes: an append that is repeated is the same message.
  */
 import { hash } from "node:crypto";
-import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
 import { contentChunkBytesMax, framePayloadBytesMax } from "../base/limits.ts";
 import type { ContentChunk, Mark } from "./replica-types.ts";
@@ -52,7 +50,6 @@ const payloadBytesAt = 12;
 const epochAt = 16;
 const sequenceAt = 24;
 const previousAt = 32;
-const crcAt = 64;
 const headerBytes = 72;
 const hashBytes = 32;
 
@@ -106,7 +103,6 @@ export function encodeFrame(
   writeNumber(bytes, place.epoch, epochAt);
   writeNumber(bytes, place.sequence, sequenceAt);
   bytes.write(place.previous, previousAt, "hex");
-  bytes.writeUInt32LE(crc32(payload), crcAt);
   const own = hash("sha256", bytes.subarray(0, at), "hex");
   bytes.write(own, at, "hex");
   const { generation, epoch, sequence, previous } = place;
@@ -122,7 +118,6 @@ export function decodeFrame(bytes: Buffer): Frame | null {
   const type = frameTypeOf(bytes[typeAt] as number); // within the length
   if (type === null) return null;
   const payload = bytes.subarray(headerBytes, end);
-  if (bytes.readUInt32LE(crcAt) !== crc32(payload)) return null;
   const own = hash("sha256", bytes.subarray(0, end), "hex");
   if (own !== bytes.toString("hex", end)) return null;
   return {

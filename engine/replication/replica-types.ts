@@ -93,6 +93,8 @@ export interface ReplicaEffects {
   append(token: number, bytes: Buffer, expectedLast: number): void;
   /** Read from the stream's leader, and answer by `readDone`. */
   read(token: number, sequence: number): void;
+  /** Call `goOn` in a later turn: there is more to append than one turn may take. */
+  later(): void;
   /** Follow the stream from the sequence `from`, which replaces what was followed before. */
   follow(id: number, from: number): void;
   stopFollowing(): void;
@@ -125,6 +127,8 @@ export interface ReplicaInputs {
   message(id: number, sequence: number, bytes: Buffer): void;
   followInterrupted(id: number): void;
   appended(token: number, outcome: AppendOutcome): void;
+  /** After `later`. */
+  goOn(): void;
   /** Null: the stream's leader says that it has none. */
   readDone(token: number, answer: Buffer | null | "unavailable"): void;
   /**
@@ -139,6 +143,8 @@ export interface ReplicaInputs {
   propose(proposal: Proposal): number | null;
   /** Try to lead, although another node does, as soon as this one has all that it has. */
   stand(): void;
+  /** Never try to lead, from now on or until it may again: this node is no member any more. */
+  abstain(isAbstaining: boolean): void;
   /** Stop leading: what is under way is settled at once. Another node gets the time to stand. */
   resign(): void;
   /** The own log failed: nothing more is delivered. */

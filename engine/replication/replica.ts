@@ -64,6 +64,9 @@ interface Checkpoint {
 
 const checkpointsMax = 8;
 
+/** Frames of the largest size that are made in one turn: each takes some 1.5 ms. */
+const framesATurn = 2;
+
 /** Times that something must be missing in a row before it is believed: a server of the stream may be behind. */
 const missesMin = 5;
 
@@ -88,6 +91,8 @@ export class Replica implements ReplicaInputs {
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
+  /** Does it leave leading to others for good? */
+  #isAbstaining = false;
   /** Until when it tries to lead although another node does. */
   #askedUntil = 0;
   /** What other nodes say that they have applied. */
@@ -101,6 +106,8 @@ export class Replica implements ReplicaInputs {
   /** The frame before that, until the stream has shown that it still has it. */
   #fencedOn: Checkpoint | null = null;
   readonly #sent = new Map<number, InFlight>();
+  /** Has it asked for another turn to append more? */
+  #isToGoOn = false;
   /** The read of the next position. */
   #readToken = 0;
   #readSequence = 0;
@@ -203,10 +210,9 @@ export class Replica implements ReplicaInputs {
       this.#appendAgain();
     }
     if (this.#followAt !== null && this.#now >= this.#followAt) this.#follow();
-    if (this.#now >= this.#probeAt || this.#mayStand()) this.#probe();
-    if (this.#role === "follower") {
-      this.#watchForMore();
-    }
+    const isDue = this.#now >= this.#probeAt;
+    if (isDue || (this.#role === "follower" && this.#mayStand())) this.#probe();
+    if (this.#role === "follower") this.#watchForMore();
     if (this.#role === "leader" && this.#isStalled()) {
       this.#effects.alarm(
         `the stream took nothing for ${replicaStallMs} ms: this node stops leading`,
@@ -452,10 +458,16 @@ export class Replica implements ReplicaInputs {
   }
 
   #mayStand(): boolean {
+    if (this.#isAbstaining) return false;
     if ((this.#now < this.#standAt && !this.#isAsked) || this.#claim !== null) return false;
     if (this.#chain.position === 0) return false;
     if (this.#isPaused || this.#isAskingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
+  }
+
+  abstain(isAbstaining: boolean): void {
+    this.#isAbstaining = isAbstaining;
+    if (isAbstaining) this.resign();
   }
 
   get #isAsked(): boolean {
@@ -559,21 +571,37 @@ export class Replica implements ReplicaInputs {
 
   propose(proposal: Proposal): number | null {
     if (this.#role !== "leader") return null;
-    if (this.#window.isEmpty) this.#progressAt = this.#now;
+    if (this.#window.isEmpty) {
+      this.#progressAt = this.#now;
+      // Asked now, the stream has shown its last frame before it answers to this one.
+      if (this.#now - this.#verifiedAt >= replicaVerifiedMs / 2) this.#probe();
+    }
     const token = ++this.#tokens;
     this.#window.add(token, proposal);
     this.#pump();
     return token;
   }
 
+  /** Appends what may be appended, but only so many bytes in a turn: they are copied, and hashed. */
   #pump(): void {
-    if (this.#claim !== null || this.#fencedOn !== null) return;
+    if (this.#claim !== null || this.#fencedOn !== null || this.#isToGoOn) return;
     if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
     const { generation, epoch, position: sequence, hash: previous } = this.#chain;
     const after = { generation, epoch, sequence, previous };
+    let bytes = 0;
     for (let next = this.#window.next(after); next !== null; next = this.#window.next(after)) {
       this.#send(next);
+      bytes += next.frame.payload.length;
+      if (bytes < framesATurn * this.#window.partBytesMax) continue;
+      this.#isToGoOn = true;
+      this.#effects.later();
+      return;
     }
+  }
+
+  goOn(): void {
+    this.#isToGoOn = false;
+    if (this.#role === "leader") this.#pump();
   }
 
   #send(inFlight: InFlight): void {

@@ -162,18 +162,29 @@ export class Operations {
   /** Ids of ended operations, oldest first. */
   readonly #finished: number[] = [];
   readonly #listeners = new Set<OperationListener>();
-  #nextId: number;
+  #nextId = 1;
   /** Ids below it are reserved on disk. */
-  #idsEnd: number;
+  #idsEnd = 1;
   #reserving: Promise<unknown> = Promise.resolve();
   #isStopped = false;
 
   constructor(host: OperationHost) {
     this.#host = host;
-    const next = host.values.get(nextKey);
+    this.recallAll();
+  }
+
+  /**
+   * Knows what was recorded, and gives out ids above all that were given out before. At the beginning, and when this node
+   * leads what another one wrote until then; nothing may be running.
+   */
+  recallAll(): void {
+    const { values } = this.#host;
+    this.#slots.clear();
+    this.#finished.length = 0;
+    const next = values.get(nextKey);
     this.#nextId = typeof next === "number" ? next : 1;
     this.#idsEnd = this.#nextId;
-    for (const [key, value] of host.values.withPrefix(prefix)) {
+    for (const [key, value] of values.withPrefix(prefix)) {
       if (key !== nextKey) this.#recall(value as OperationInfo);
     }
   }

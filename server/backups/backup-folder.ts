@@ -13,7 +13,7 @@
  *   links either, and never the data folder.
  */
 import { constants } from "node:fs";
-import { access, readdir, realpath, stat } from "node:fs/promises";
+import { access, readdir, realpath, stat, statfs } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { invalidArgument } from "../../engine/base/errors.ts";
 import type { BackupPlace } from "./backup-place.ts";
@@ -144,6 +144,31 @@ export async function foldersIn(path: string, rules: FolderRules): Promise<strin
   } catch {
     // It is asked while the path is being typed.
     return [];
+  }
+}
+
+export interface FolderRoom {
+  readonly path: string;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+}
+
+/**
+ * The room for backups in a folder, which need not exist.
+ * @throws EngineError invalid-argument where no backups may be; what the system throws when it tells nothing
+ */
+export async function roomIn(path: string, rules: FolderRules): Promise<FolderRoom> {
+  const folder = await checkedFolder(path, rules);
+  let above = folder;
+  for (;;) {
+    try {
+      const { bavail, blocks, bsize } = await statfs(above);
+      return { path: folder, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || dirname(above) === above)
+        throw error;
+      above = dirname(above);
+    }
   }
 }
 

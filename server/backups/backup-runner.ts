@@ -128,7 +128,7 @@ export class BackupRunner {
     }
     for (;;) {
       const stamp = stampOf(ms);
-      const own = place.within(folderName(stamp, database.name, database.nodeTag));
+      const own = place.within(folderName(stamp, database.name, database.originTag));
       if (!(await own.exists())) return { place: own, stamp };
       ms += 1000;
     }

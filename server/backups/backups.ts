@@ -30,6 +30,8 @@ export interface BackupHost {
   readonly files: FileSystem;
   readonly rules: FolderRules;
   readonly report: Report;
+  /** Does another node of the cluster look after the periodic backups of this database? */
+  isElsewhere(name: string): boolean;
   nextIndex(): Promise<number>;
 }
 
@@ -53,6 +55,7 @@ export class Backups {
       runner: this.#runner,
       secrets: new SecretStore(values),
       files,
+      isElsewhere: (name) => host.isElsewhere(name),
       nextIndex,
       nowMs: () => Date.now(),
     });

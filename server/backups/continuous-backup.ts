@@ -313,19 +313,19 @@ export class ContinuousBackup {
 
   /** Those of this database, oldest first. */
   async #own(): Promise<ContinuousFolder[]> {
-    const { name, nodeTag } = this.database;
+    const { name, originTag } = this.database;
     const { place, key } = this.#destination;
     return (await ContinuousFolder.within(place, key)).filter(
-      (folder) => folder.database === name && folder.nodeTag === nodeTag,
+      (folder) => folder.database === name && folder.nodeTag === originTag,
     );
   }
 
   async #begin(): Promise<Generation> {
     const { place, key } = this.#destination;
     await place.make();
-    const { name, nodeTag } = this.database;
+    const { name, originTag } = this.database;
     const baseMs = this.#host.nowMs();
-    const folder = await ContinuousFolder.make(place, key, name, nodeTag, baseMs);
+    const folder = await ContinuousFolder.make(place, key, name, originTag, baseMs);
     const { base, shipment } = this.database.shipping.begin();
     try {
       const baseBytes = await this.#write(folder, shipment, base);

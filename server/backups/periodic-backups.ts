@@ -63,6 +63,8 @@ export interface PeriodicHost {
   readonly runner: BackupRunner;
   readonly files: FileSystem;
   readonly secrets: SecretStore;
+  /** Does another node of the cluster look after the backups of this database? */
+  isElsewhere(name: string): boolean;
   nextIndex(): Promise<number>;
   nowMs(): number;
 }
@@ -85,6 +87,8 @@ export class PeriodicBackups {
   readonly #watched = new Map<string, string>();
   readonly #running = new Map<string, RunningBackup>();
   readonly #failures = new Map<string, Failures>();
+  /** As `reload` has seen them last. */
+  #seenDuties = "";
   #timer: NodeJS.Timeout | undefined;
   #checking: Promise<void> | null = null;
   #isClosed = false;
@@ -103,11 +107,32 @@ export class PeriodicBackups {
 
   /** Begins to make backups when they are due. */
   start(): void {
+    this.#readWatched();
+    this.#checkIn(0);
+  }
+
+  /** Looks again: other nodes may have changed definitions, and this one may have become responsible, or no longer be it. */
+  reload(): void {
+    this.#readWatched();
+    const duties = this.#duties();
+    if (duties === this.#seenDuties) return;
+    this.#seenDuties = duties;
+    this.#checkIn(lookSoonMs);
+  }
+
+  #readWatched(): void {
+    this.#watched.clear();
     for (const [, text] of this.#host.values.entries(prefix)) {
       const name = JSON.parse(text) as string;
       this.#watched.set(name.toLowerCase(), name);
     }
-    this.#checkIn(0);
+  }
+
+  /** What this node is responsible for, to be compared. */
+  #duties(): string {
+    return [...this.#watched.keys()]
+      .map((name) => `${name}/${this.#host.isElsewhere(name)}`)
+      .join();
   }
 
   /** No backup is started any more. */
@@ -412,6 +437,10 @@ export class PeriodicBackups {
   /** @returns milliseconds until a task of it may be due */
   async #checkDatabase(name: string): Promise<number> {
     try {
+      if (this.#host.isElsewhere(name)) {
+        this.#continuous.forget(name);
+        return checkMsMax;
+      }
       const database = this.#host.databases.has(name)
         ? await this.#host.databases.find(name)
         : undefined;

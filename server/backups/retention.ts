@@ -15,14 +15,14 @@ import { unfinishedExtension } from "./folder-place.ts";
 /** @throws EngineError file-failed */
 export async function removeOldBackups(
   place: BackupPlace,
-  { name, nodeTag }: Pick<Database, "name" | "nodeTag">,
+  { name, originTag }: Pick<Database, "name" | "originTag">,
   task: PeriodicBackup,
   nowMs: number,
 ): Promise<void> {
   const keptMs = retentionMs(task);
   if (keptMs === null) return;
   const own = (await backupFoldersIn(place))
-    .filter((one) => one.stamp !== null && one.database === name && one.nodeTag === nodeTag)
+    .filter((one) => one.stamp !== null && one.database === name && one.nodeTag === originTag)
     .filter((one) => one.place !== place)
     .sort((a, b) => ((a.stamp ?? "") < (b.stamp ?? "") ? -1 : 1));
   for (const { place: folder } of own.slice(0, -1)) {

@@ -100,6 +100,9 @@ const severities = {
 
 function tellOperation(socket: WebSocket, info: OperationInfo, database: string | null): void {
   const isRunning = info.state.status === "running";
+  // RavenDB's Studio reads the progress of these without looking whether there is any yet.
+  const isEarly = info.state.status === "running" && info.state.progress === null;
+  if (isEarly && progressing.has(info.kind)) return;
   if (isRunning && socket.bufferedAmount > waitingBytesMax) return;
   const { Description, State } = operationReply(info) as {
     Description: Record<string, unknown>;
@@ -126,6 +129,13 @@ function tellOperation(socket: WebSocket, info: OperationInfo, database: string 
   socket.send(operationText(notification));
 }
 
+const progressing: ReadonlySet<string> = new Set([
+  "DatabaseExport",
+  "DatabaseImport",
+  "DatabaseBackup",
+  "DatabaseRestore",
+]);
+
 const titles: Readonly<Record<string, string>> = {
   UpdateByQuery: "Update by Query",
   DeleteByQuery: "Delete by Query",
@@ -135,6 +145,7 @@ const titles: Readonly<Record<string, string>> = {
   DatabaseRestore: "Database Restore",
   DatabaseCompact: "Database Compaction",
   BulkInsert: "Bulk Insert",
+  CertificateGeneration: "Certificate generation",
 };
 
 /** `changed`: collections with the newest change vectors of their documents. */

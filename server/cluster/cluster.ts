@@ -26,6 +26,7 @@ import {
 } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
+import type { ClusterHealth, ScrubState } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
@@ -35,6 +36,8 @@ import type {
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
+import { CopyRepairs } from "./copy-repairs.ts";
+import { copySources } from "./copy-sources.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
@@ -55,6 +58,10 @@ const standSpreadMs = 2000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
+/** How often a change is made again because the registry has changed. */
+const triesMax = 10;
+/** How often the stream is followed again from a frame that does not come. */
+const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
@@ -92,6 +99,7 @@ export class Cluster implements ClusterView {
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
   readonly #sightings = new Sightings();
+  readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
     change: (changes) => this.changeHere(changes),
     removeStream: (id, generation) =>
@@ -102,6 +110,10 @@ export class Cluster implements ClusterView {
   #isStale = true;
   #isStopped = false;
   #isTelling = false;
+  /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
+  readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
+  /** What the last scrub of NATS has found; null: there was none. Set by whoever scrubs. */
+  scrubbed: ScrubState | null = null;
   /** How many wait for copies of what they wrote. */
   #waiting = 0;
   #beatMs = 0;
@@ -118,7 +130,16 @@ export class Cluster implements ClusterView {
       databases: () => this.#opened.databases,
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
-      watcher: (copy) => this.#watcherOf(copy.name),
+      watcher: (copy) => this.#watcherOf(copy.name, copy.id),
+      fetchContent: (id, name) => this.#repairs.content(id, name),
+    });
+    this.#repairs = new CopyRepairs({
+      tag: options.tag,
+      log: options.log,
+      databases: () => this.#opened.databases,
+      shared: () => this.#opened.shared,
+      sharedId: sharedValuesId,
+      sources: (id) => this.#sourcesOf(id),
     });
   }
 
@@ -135,7 +156,7 @@ export class Cluster implements ClusterView {
         standAfterMs: this.#patienceMs,
         // The first to append to an empty stream begins it.
         isSeed: true,
-        watcher: this.#watcherOf("the cluster's values"),
+        watcher: this.#watcherOf("the cluster's values", sharedValuesId),
       },
     };
   }
@@ -159,6 +180,7 @@ export class Cluster implements ClusterView {
   serve(service: ClusterService): void {
     this.#service = service;
     this.#opened.changes.peers = service.peers;
+    this.#repairs.start(service.peers);
     this.#heartbeats = this.#opened.nats.heartbeats(
       () => this.#status(),
       (tag, status) => this.#heard(tag, status),
@@ -171,6 +193,7 @@ export class Cluster implements ClusterView {
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#repairs.stop();
     while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
   }
 
@@ -207,8 +230,30 @@ export class Cluster implements ClusterView {
     return this.#opened.nats;
   }
 
+  get health(): ClusterHealth {
+    const { nats } = this;
+    return {
+      nats: {
+        isConnected: nats.isConnected,
+        server: nats.serverName ?? null,
+        version: nats.version ?? null,
+        replicas: nats.replicas,
+        restarts: nats.server?.restartCount ?? 0,
+        scrub: this.scrubbed,
+      },
+      gaps: (id) => this.#gaps.get(id)?.count ?? 0,
+    };
+  }
+
   members(): readonly ClusterMember[] {
     return [...this.#known.members.values()];
+  }
+
+  /** Nodes that can be asked: for one that knows of none yet, or no more, those that are heard. */
+  reachable(): readonly ClusterMember[] {
+    const { members } = this.#known;
+    const known = [...members.values()];
+    return members.has(this.tag) ? known : [...known, ...this.strangers()];
   }
 
   sighting(tag: string): NodeSighting | undefined {
@@ -270,45 +315,64 @@ export class Cluster implements ClusterView {
     ]);
   }
 
-  async removeMember(tag: string): Promise<void> {
-    const { members, databases } = this.#known;
-    const member = members.get(tag);
-    if (member === undefined) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    const changes: ValueChange[] = [
-      { key: memberKey(tag), expected: JSON.stringify(member), value: null },
-      { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
-    ];
-    for (const registered of databases.values()) {
-      if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
-    }
-    await this.change(changes);
+  removeMember(tag: string): Promise<void> {
+    return this.#changeAsOf(({ members, databases }) => {
+      const member = members.get(tag);
+      if (member === undefined) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      const changes: ValueChange[] = [
+        { key: memberKey(tag), expected: JSON.stringify(member), value: null },
+        { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
+      ];
+      for (const registered of databases.values()) {
+        if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
+      }
+      return changes;
+    });
   }
 
-  async addCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!this.#known.members.has(tag)) {
-      throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
-    }
-    if (registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has a copy of '${registered.name}'.`,
-      );
-    }
-    await this.change([this.#withMembers(registered, [...registered.members, tag])]);
+  addCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(({ members }) => {
+      const registered = this.#registered(name);
+      if (!members.has(tag)) {
+        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+      }
+      if (registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has a copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withMembers(registered, [...registered.members, tag])];
+    });
   }
 
-  async removeCopy(name: string, tag: string): Promise<void> {
-    const registered = this.#registered(name);
-    if (!registered.members.includes(tag)) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has no copy of '${registered.name}'.`,
-      );
+  removeCopy(name: string, tag: string): Promise<void> {
+    return this.#changeAsOf(() => {
+      const registered = this.#registered(name);
+      if (!registered.members.includes(tag)) {
+        throw new EngineError(
+          "invalid-operation",
+          `The node ${tag} has no copy of '${registered.name}'.`,
+        );
+      }
+      return [this.#withoutCopy(registered, tag)];
+    });
+  }
+
+  /** Makes changes of what is registered, again if that has changed meanwhile. @throws what `make` throws */
+  async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
+    for (let left = triesMax; ; left--) {
+      try {
+        await this.change(make(this.#known));
+        return;
+      } catch (error) {
+        const isStale = error instanceof EngineError && error.code === "concurrency";
+        if (!isStale || left === 0) throw error;
+      }
+      await pause(retryMs);
     }
-    await this.change([this.#withoutCopy(registered, tag)]);
   }
 
   async createDatabase(
@@ -414,10 +478,27 @@ export class Cluster implements ClusterView {
 
   /** The copy of this node of the database of that id; undefined: it has none that is open. */
   openedById(id: string): Database | undefined {
-    for (const registered of this.#known.databases.values()) {
-      if (registered.id === id) return this.#copies.opened(registered.name);
+    if (id === sharedValuesId) return this.#opened.shared.database;
+    const registered = this.#registeredOf(id);
+    return registered === undefined ? undefined : this.#copies.opened(registered.name);
+  }
+
+  #registeredOf(id: string): ClusterDatabase | undefined {
+    return [...this.#known.databases.values()].find((one) => one.id === id);
+  }
+
+  /** Nodes of which a copy can be taken; of the shared values, all that are heard. */
+  #sourcesOf(id: string): readonly string[] {
+    if (id === sharedValuesId) {
+      const members = [
+        ...this.#known.members.keys(),
+        ...this.#sightings.present().map((one) => one.tag),
+      ];
+      return copySources(this, { id, members: [...new Set(members)] }, this.leaderTag);
     }
-    return undefined;
+    const registered = this.#registeredOf(id);
+    if (registered === undefined) return [];
+    return copySources(this, registered, this.#stateOf(registered).leaderTag);
   }
 
   #stateOf(registered: ClusterDatabase): ReplicaState {
@@ -436,6 +517,7 @@ export class Cluster implements ClusterView {
           : this.#sightings.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
+      isComplete: hasCopy && this.#copies.isComplete(registered.id),
       trouble: this.#copies.trouble(name),
     };
   }
@@ -552,18 +634,16 @@ export class Cluster implements ClusterView {
     return this.#sightings.isKnown(id);
   }
 
-  #watcherOf(name: string): ReplicationWatcher {
-    const { log } = this.#options;
+  #watcherOf(name: string, id: string): ReplicationWatcher {
     return {
-      roleChanged: (role, epoch, leaderTag) => {
+      roleChanged: () => {
         this.#copies.setTrouble(name, null);
-        if (role === "leader") log.info(`This node leads ${name} in epoch ${epoch}`);
-        else if (leaderTag !== null) log.info(`Node ${leaderTag} leads ${name} in epoch ${epoch}`);
         this.#changed();
         setImmediate(() => this.#heartbeats?.beat());
       },
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
+        this.#repairs.need({ name, id });
         this.#changed();
       },
       blocked: (reason) => {
@@ -571,8 +651,27 @@ export class Cluster implements ClusterView {
         this.#changed();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
-      fetchRange: () => Promise.resolve(null),
+      fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
+  }
+
+  /**
+   * May a frame that did not come be there all the same? A consumer of NATS that was made together with its stream
+   * sometimes gets nothing: then following again helps. Own logs keep no frames, so what was removed from the stream, or is
+   * not shown for long, comes with the files of another node.
+   */
+  async #mayCome(id: string, from: number): Promise<boolean> {
+    const before = this.#gaps.get(id);
+    const tries = before?.from === from ? before.tries + 1 : 1;
+    this.#gaps.set(id, { from, tries, count: (before?.count ?? 0) + 1 });
+    if (tries > gapTriesMax) return false;
+    const generation = this.#registeredOf(id)?.generation ?? sharedGeneration;
+    try {
+      const { first } = await this.#streamOf(id, generation, false).bounds();
+      return first <= from;
+    } catch {
+      return true; // not known now
+    }
   }
 
   #status(): NodeStatus {
@@ -642,9 +741,25 @@ export class Cluster implements ClusterView {
     while (this.#isStale && !this.#isStopped) {
       this.#isStale = false;
       const registry = this.#known;
+      this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
-      for (const registered of registry.databases.values()) await this.#begin(registered);
+      for (const registered of registry.databases.values()) {
+        await this.#begin(registered);
+        if (this.#hasAll(registered)) await this.#copies.completed(registered.name);
+      }
     }
+  }
+
+  /** Has the copy of this node all that those that are heard have, the leader among them? For one that had not before. */
+  #hasAll({ id, name, members }: ClusterDatabase): boolean {
+    if (this.#copies.isComplete(id)) return false;
+    const replication = this.#copies.opened(name)?.replication;
+    if (replication === null || replication === undefined) return false;
+    if (replication.role === "leader") return true;
+    const { role, applied } = replication.heartbeat;
+    const leader = this.#sightings.leaderOf(id, members);
+    if (role !== "follower" || leader === null || applied === 0) return false;
+    return applied >= this.#sightings.appliedBy(leader, id);
   }
 
   /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */

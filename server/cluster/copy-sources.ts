@@ -1,18 +1,19 @@
 /** Of which nodes a copy of a database is taken. Pure. */
-import type { ClusterView, ReplicaState } from "./cluster-view.ts";
+import type { ClusterDatabase, ClusterView } from "./cluster-view.ts";
 
 /** Without a heartbeat for this long a node is not asked. */
 const heardMs = 5000;
 
 /** The other members that are heard, with a copy that goes on: the leader first, then who has most of the stream. */
 export function copySources(
-  cluster: ClusterView,
-  { registered, leaderTag }: ReplicaState,
+  cluster: Pick<ClusterView, "tag" | "sighting">,
+  { id, members }: Pick<ClusterDatabase, "id" | "members">,
+  leaderTag: string | null,
 ): string[] {
   const found: { readonly tag: string; readonly applied: number }[] = [];
-  for (const tag of registered.members) {
+  for (const tag of members) {
     const sighting = tag === cluster.tag ? undefined : cluster.sighting(tag);
-    const replica = sighting?.databases.get(registered.id);
+    const replica = sighting?.databases.get(id);
     if (sighting === undefined || replica === undefined) continue;
     if (sighting.ageMs > heardMs || replica.role === "stopped") continue;
     const applied = tag === leaderTag ? Number.POSITIVE_INFINITY : replica.applied;

@@ -29,6 +29,8 @@ interface Copy {
   readonly originTag: string;
   /** Does this node begin the stream? */
   readonly isSeed: boolean;
+  /** Had it ever all that there was? */
+  readonly isComplete: boolean;
 }
 
 export interface LocalCopiesOptions {
@@ -39,10 +41,14 @@ export interface LocalCopiesOptions {
   /** The stream of a database; `mayMake`: it is made when it is not there. */
   readonly stream: (id: string, generation: number, mayMake: boolean) => ReplicatedStream;
   readonly watcher: (copy: { readonly name: string; readonly id: string }) => ReplicationWatcher;
+  /** Gets a content of an attachment from another node, by its name. */
+  readonly fetchContent: (id: string, name: string) => Promise<AsyncIterable<Buffer> | null>;
 }
 
 export class LocalCopies {
   readonly #options: LocalCopiesOptions;
+  /** Ids of databases whose copies had all that there was, once. */
+  readonly #complete = new Set<string>();
   /** Why copies could not be made or removed, by names in lower case. */
   readonly #failures = new Map<string, string>();
   /** Why copies do not go on, likewise. */
@@ -56,7 +62,7 @@ export class LocalCopies {
   replicationOf(name: string): ReplicationOptions | null {
     const copy = this.#noted(name);
     if (copy === null) return null;
-    const { tag, standAfterMs, stream, watcher } = this.#options;
+    const { tag, standAfterMs, stream, watcher, fetchContent } = this.#options;
     return {
       databaseId: copy.id,
       originTag: copy.originTag,
@@ -66,12 +72,26 @@ export class LocalCopies {
       standAfterMs,
       isSeed: copy.isSeed,
       watcher: watcher(copy),
+      fetchContent: (content) => fetchContent(copy.id, content),
     };
   }
 
   /** Is the database of this name a copy? */
   has(name: string): boolean {
     return this.#noted(name) !== null;
+  }
+
+  /** Had the copy of that database all that there was, once? */
+  isComplete(id: string): boolean {
+    return this.#complete.has(id);
+  }
+
+  /** Notes that the copy has all that there is. */
+  async completed(name: string): Promise<void> {
+    const copy = this.#noted(name);
+    if (copy === null) return;
+    if (!copy.isComplete) await this.#note({ ...copy, isComplete: true });
+    this.#complete.add(copy.id);
   }
 
   trouble(name: string): string | null {
@@ -93,11 +113,16 @@ export class LocalCopies {
   /** Makes the copies those that are registered. Calls must not overlap. */
   async reconcile(registry: Registry): Promise<void> {
     for (const copy of [...this.#all()]) {
+      if (copy.isComplete) this.#complete.add(copy.id);
       const registered = registry.databases.get(copy.name.toLowerCase());
       const isOther = registered === undefined || registered.id !== copy.id;
       if (isOther ? registry.deleted.has(copy.id) : this.#wasTaken(registered, registry)) {
         await this.#attempt(copy.name, () => this.#remove(copy));
       }
+    }
+    if (registry.removed.has(this.#options.tag)) {
+      await this.#closeAll();
+      return;
     }
     for (const registered of registry.databases.values()) {
       if (!registered.members.includes(this.#options.tag)) continue;
@@ -109,6 +134,15 @@ export class LocalCopies {
   #wasTaken({ members }: ClusterDatabase, registry: Registry): boolean {
     const { tag } = this.#options;
     return registry.members.has(tag) && !members.includes(tag);
+  }
+
+  /** A node that left the cluster takes no part in anything, and keeps its files. */
+  async #closeAll(): Promise<void> {
+    const databases = this.#options.databases();
+    for (const { name } of [...this.#all()]) {
+      if (databases.peek(name) === undefined) continue;
+      await this.#attempt(name, () => databases.unload(name));
+    }
   }
 
   async #attempt(name: string, work: () => Promise<void>): Promise<void> {
@@ -133,15 +167,20 @@ export class LocalCopies {
     }
     const isSeed = !isSeeded && originTag === this.#options.tag;
     if (noted?.generation !== generation || noted.isSeed !== isSeed) {
-      const copy: Copy = { name, id, generation, originTag, isSeed };
-      await this.#options.values().put(keyOf(name), JSON.stringify(copy));
+      const isComplete = noted?.isComplete === true;
+      await this.#note({ name, id, generation, originTag, isSeed, isComplete });
       if (noted !== null && noted.generation !== generation) await databases.unload(name);
     }
     if (!databases.has(name)) await databases.createCopy(name);
     else await databases.find(name);
   }
 
-  async #remove({ name }: Copy): Promise<void> {
+  async #note(copy: Copy): Promise<void> {
+    await this.#options.values().put(keyOf(copy.name), JSON.stringify(copy));
+  }
+
+  async #remove({ name, id }: Copy): Promise<void> {
+    this.#complete.delete(id);
     await this.#options.databases().delete(name);
     await this.#options.values().delete(keyOf(name));
     this.setTrouble(name, null);

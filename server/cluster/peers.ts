@@ -11,7 +11,7 @@
  */
 import * as http from "node:http";
 import * as https from "node:https";
-import { isIP } from "node:net";
+import * as net from "node:net";
 import { type Duplex, pipeline, Readable } from "node:stream";
 import * as tls from "node:tls";
 import { bareHost } from "../../certs/hosts.ts";
@@ -163,7 +163,7 @@ export class Peers implements PeerLink {
     const options = { keepAlive: true, maxFreeSockets: idleConnectionsMax, timeout: idleMs };
     const agent =
       fingerprint === null || this.#own === undefined
-        ? new http.Agent(options)
+        ? new PlainAgent(options)
         : new PinnedAgent(options, this.#own.current.tls, fingerprint);
     return { url, fingerprint, agent };
   }
@@ -202,43 +202,66 @@ class PinnedAgent extends https.Agent {
     this.#fingerprint = fingerprint;
   }
 
-  /** Requests get the connection through `made`, when the certificate was compared. */
-  override createConnection(
-    { hostname, host, port }: http.ClientRequestArgs,
-    made?: (error: Error | null, socket: Duplex) => void,
-  ): undefined {
-    const name = hostname ?? host ?? "";
+  override createConnection(args: http.ClientRequestArgs, made?: Made): undefined {
+    const { host, port } = addressOf(args);
     const socket = tls.connect({
       ...this.#tls,
       minVersion: tlsPolicy.minVersion,
       ciphers: tlsPolicy.ciphers,
-      host: name,
-      port: Number(port),
-      ...(isIP(name) === 0 ? { servername: name } : {}),
+      host,
+      port,
+      ...(net.isIP(host) === 0 ? { servername: host } : {}),
       ALPNProtocols: ["http/1.1"],
       // It is compared below.
       rejectUnauthorized: false,
     });
-    socket.setNoDelay(true);
-    let isMade = false;
-    const done = (error: Error | null) => {
-      if (isMade) return;
-      isMade = true;
-      clearTimeout(timer);
-      if (error !== null) socket.destroy();
-      socket.off("error", done);
-      made?.(error, socket);
-    };
-    const timer = setTimeout(() => done(new Error("it does not answer")), connectMs);
-    socket.on("error", done);
-    socket.once("secureConnect", () => {
+    whenUsable(socket, "secureConnect", made, () => {
       const shown = socket.getPeerX509Certificate()?.fingerprint256;
       const isIt = shown === this.#fingerprint;
-      done(isIt ? null : new Error(`it presents the certificate ${shown ?? "of nobody"}`));
+      return isIt ? null : new Error(`it presents the certificate ${shown ?? "of nobody"}`);
     });
-    socket.once("close", () => done(new Error("it ended the connection")));
     return undefined;
   }
+}
+
+/** Connections without TLS. */
+class PlainAgent extends http.Agent {
+  override createConnection(args: http.ClientRequestArgs, made?: Made): undefined {
+    whenUsable(net.connect(addressOf(args)), "connect", made, () => null);
+    return undefined;
+  }
+}
+
+type Made = (error: Error | null, socket: Duplex) => void;
+
+function addressOf({ hostname, host, port }: http.ClientRequestArgs): {
+  readonly host: string;
+  readonly port: number;
+} {
+  return { host: hostname ?? host ?? "", port: Number(port) };
+}
+
+/** A request gets the connection through `made` when it stands and `check` finds nothing wrong: until then nothing was sent. */
+function whenUsable(
+  socket: net.Socket,
+  event: "connect" | "secureConnect",
+  made: Made | undefined,
+  check: () => Error | null,
+): void {
+  socket.setNoDelay(true);
+  let isMade = false;
+  const done = (error: Error | null) => {
+    if (isMade) return;
+    isMade = true;
+    clearTimeout(timer);
+    if (error !== null) socket.destroy();
+    socket.off("error", done);
+    made?.(error, socket);
+  };
+  const timer = setTimeout(() => done(new Error("it does not answer")), connectMs);
+  socket.on("error", done);
+  socket.once(event, () => done(check()));
+  socket.once("close", () => done(new Error("it ended the connection")));
 }
 
 /** Rejects when the request fails, is aborted, or has no head of a reply in time. */

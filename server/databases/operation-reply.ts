@@ -26,6 +26,8 @@ const resultTypes: Readonly<Record<string, string>> = {
   DatabaseImport: "Smuggler.SmugglerResult",
   DatabaseBackup: "Operations.Backups.BackupResult",
   DatabaseRestore: "Raven.Client.ServerWide.Operations.RestoreResult",
+  CertificateGeneration:
+    "Raven.Client.ServerWide.Operations.Certificates.ClientCertificateGenerationResult",
 };
 
 /** Progress types by kind of operation; all others are `Operations.DeterminateProgress`. */

@@ -9,6 +9,7 @@ import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
 import { bodyTooLarge } from "../http/request-error.ts";
+import { confirmLeading } from "../routing/barriers.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 import type { HttpLimits } from "../settings/config.ts";
 import { copyCount } from "./database-nodes.ts";
@@ -34,7 +35,12 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
       ? await readBatch(exchange, database, limits)
       : await readParts(exchange, database, boundary, limits);
   if (batch.isClusterWide) {
-    await runClusterWide(exchange, batch);
+    await runClusterWide(exchange, batch).catch(async (error: unknown) => {
+      // Nothing was written: what it was compared with was read, and another node may have led by then.
+      const isRefused = error instanceof EngineError && error.code === "cluster-concurrency";
+      if (isRefused) await confirmLeading(database);
+      throw error;
+    });
     return;
   }
   const rows = await batch.run();

@@ -7,24 +7,32 @@
  * - A private key generated here is sent once and not stored.
  */
 import { createHash, X509Certificate } from "node:crypto";
+import { assert } from "../../engine/base/assert.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { dateText, unzonedDateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { formField } from "../http/form-field.ts";
 import { parseObject } from "../http/json-body.ts";
 import { forbidden } from "../http/request-error.ts";
+import { noContentType } from "../http/response.ts";
 import { zip } from "../http/zip.ts";
 import type { Context, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import {
   clearanceRank,
-  type DatabaseAccess,
-  databaseAccesses,
   type Identity,
   refusalMessage,
   type SecurityClearance,
-  securityClearances,
 } from "../security/access.ts";
 import { type RegisteredCertificate, thumbprintOf } from "../security/certificate-store.ts";
+import {
+  bytesOf,
+  type CertificateBody,
+  nameLengthMax,
+  readCertificate,
+  readNotAfter,
+  readTerms,
+} from "../security/certificate-terms.ts";
 import { StartError } from "../settings/start-error.ts";
 
 const path = "/admin/certificates";
@@ -35,6 +43,7 @@ export const certificateRoutes: readonly Route[] = [
   { kind: "server", method: "PUT", path, access: "operator", handle: putCertificate },
   { kind: "server", method: "DELETE", path, access: "operator", handle: deleteCertificate },
   { kind: "server", method: "GET", path: `${path}/usage`, access: "operator", handle: getUsage },
+  { kind: "server", method: "GET", path: `${path}/mode`, access: "cluster-admin", handle: getMode },
   {
     kind: "server",
     method: "POST",
@@ -58,29 +67,6 @@ export const certificateRoutes: readonly Route[] = [
   },
   { kind: "server", method: "GET", path: "/certificates/whoami", access: "open", handle: whoAmI },
 ];
-
-const nameLengthMax = 256;
-
-/** Fields of a request body, not validated yet. */
-interface CertificateBody {
-  readonly Name?: unknown;
-  readonly SecurityClearance?: unknown;
-  readonly Permissions?: unknown;
-  readonly Disabled?: unknown;
-  readonly Password?: unknown;
-  readonly NotAfter?: unknown;
-  readonly Certificate?: unknown;
-  readonly Thumbprint?: unknown;
-  readonly TwoFactorAuthenticationKey?: unknown;
-}
-
-/** The requested registration of a certificate. */
-interface Terms {
-  readonly Name: string;
-  readonly SecurityClearance: SecurityClearance;
-  readonly Permissions: Readonly<Record<string, DatabaseAccess>>;
-  readonly Disabled: boolean;
-}
 
 /** `?thumbprint`, `?name`, `?start`, `?pageSize`, `?metadataOnly`. The server's own certificate comes first. */
 function listCertificates(exchange: Exchange, { server }: Context): void {
@@ -114,21 +100,71 @@ function listCertificates(exchange: Exchange, { server }: Context): void {
  * used since the server was started; RavenDB has no such list
  */
 function getUsage(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, { Since: dateText(server.startedAt), Results: usedCertificates(server) });
+}
+
+interface UsedCertificate {
+  readonly Thumbprint: string;
+  readonly OpenConnections: number;
+  readonly LastUsed: string;
+}
+
+/** Of the registered certificates those that were used since the server was started. */
+export function usedCertificates(server: ServerServices): UsedCertificate[] {
   const nowMs = performance.now();
-  const all = server.certificates.list().map(({ Thumbprint }) => Thumbprint);
-  const used = all.flatMap((Thumbprint) => {
+  return server.certificates.list().flatMap(({ Thumbprint }) => {
     const { openCount, usedMs } = server.certificateUse(Thumbprint);
     if (usedMs === null) return [];
     const LastUsed = dateText(new Date(Date.now() - (nowMs - usedMs)));
     return [{ Thumbprint, OpenConnections: openCount, LastUsed }];
   });
-  exchange.replyJson(200, { Since: dateText(server.startedAt), Results: used });
 }
 
-/** Generates a key and certificate, registers it, and replies with both in a zip archive. */
-async function generateCertificate(exchange: Exchange, context: Context): Promise<void> {
-  const { server } = context;
-  const body: CertificateBody = parseObject(await exchange.body());
+/** GET /admin/certificates/mode: `{"SetupMode":"None"}`: RavenDB's wizard has set this server up in no way */
+function getMode(exchange: Exchange): void {
+  exchange.replyJson(200, { SetupMode: "None" });
+}
+
+/**
+ * POST /admin/certificates?operationId: generates a key and certificate, registers it, and replies with both in a zip
+ * archive. The terms are the body, or the field `Options` of a form, as RavenDB's Studio sends them; `operationId`: as an
+ * operation of the server
+ */
+async function generateCertificate(exchange: Exchange, { server }: Context): Promise<void> {
+  const body: CertificateBody = parseObject(formField(exchange, await exchange.body(), "Options"));
+  const id = exchange.query.long("operationId", undefined);
+  if (id === undefined) {
+    sendArchive(exchange, await generated(exchange, server, body));
+    return;
+  }
+  let made: Generated | undefined;
+  const what = `Generate certificate: ${shownName(body.Name)}`;
+  const work = async () => {
+    made = await generated(exchange, server, body);
+    return { Message: "Client certificate was generated." };
+  };
+  const { ended } = await server.operations.start("CertificateGeneration", what, work, { id });
+  const { error } = await ended;
+  if (error !== undefined) throw error;
+  assert(made !== undefined, "work that throws nothing has made a certificate");
+  sendArchive(exchange, made);
+}
+
+/** For the description of an operation: it may not be a name yet. */
+function shownName(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, nameLengthMax) : "";
+}
+
+interface Generated {
+  readonly name: string;
+  readonly archive: Buffer;
+}
+
+async function generated(
+  exchange: Exchange,
+  server: ServerServices,
+  body: CertificateBody,
+): Promise<Generated> {
   const terms = readTerms(body);
   exchange.changedNames = [terms.Name];
   checkRank(exchange.identity, terms.SecurityClearance);
@@ -140,11 +176,15 @@ async function generateCertificate(exchange: Exchange, context: Context): Promis
   const archive = await zip(
     made.files.map(({ name, content }) => ({ name, content, isPrivate: true })),
   );
+  return { name: terms.Name, archive };
+}
+
+function sendArchive(exchange: Exchange, { name, archive }: Generated): void {
   exchange.reply(
     200,
     {
       "content-type": "application/octet-stream",
-      "content-disposition": attachment(`${terms.Name}.zip`),
+      "content-disposition": attachment(`${name}.zip`),
     },
     archive,
   );
@@ -168,7 +208,7 @@ async function putCertificate(exchange: Exchange, { server }: Context): Promise<
   const known = server.certificates.find(thumbprintOf(certificate));
   if (known !== undefined) checkRank(exchange.identity, known.SecurityClearance);
   await server.certificates.put(certificate, terms);
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /** Registering an expired certificate is a mistake. (RavenDB 7.2.7 accepts it.) @throws EngineError invalid-argument */
@@ -240,7 +280,7 @@ async function editCertificate(exchange: Exchange, { server }: Context): Promise
     new X509Certificate(Buffer.from(known.Certificate, "base64")),
     terms,
   );
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /**
@@ -254,7 +294,7 @@ async function replaceServerCertificate(exchange: Exchange, { server }: Context)
   const { shownCertificate } = server;
   if (shownCertificate === undefined) throw notShown();
   await orRefuse(shownCertificate.replace(bytesOf(body.Certificate), password));
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /** Reloads the configured certificate, as the server does by itself soon after its file has changed. */
@@ -358,106 +398,6 @@ function describeOwn(certificate: X509Certificate, withBytes: boolean): Descript
     Certificate: certificate.raw.toString("base64"),
   };
   return describe(terms, withBytes, "RavenServer");
-}
-
-/** @throws EngineError invalid-argument, invalid-format, not-supported */
-function readTerms(body: CertificateBody): Terms {
-  if (body.TwoFactorAuthenticationKey) {
-    throw new EngineError(
-      "not-supported",
-      "Two-factor authentication of certificates is not supported by this server; leave TwoFactorAuthenticationKey out.",
-    );
-  }
-  return {
-    Name: readName(body.Name),
-    SecurityClearance: readClearance(body.SecurityClearance),
-    Permissions: readPermissions(body.Permissions),
-    Disabled: body.Disabled === true,
-  };
-}
-
-/** The name becomes part of file names on somebody's machine. */
-function readName(value: unknown): string {
-  if (typeof value !== "string" || value.trim() === "") {
-    throw new EngineError(
-      "invalid-argument",
-      "Name is a required field in the certificate definition",
-    );
-  }
-  const isUnsafe = /[/\\\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(value);
-  if (isUnsafe || value === "." || value === ".." || value.length > nameLengthMax) {
-    throw new EngineError(
-      "invalid-argument",
-      `Name must have at most ${nameLengthMax} characters, and no '/', '\\' or control characters; it was ${JSON.stringify(value)}`,
-    );
-  }
-  return value;
-}
-
-function readClearance(value: unknown): SecurityClearance {
-  const known = securityClearances.find((clearance) => clearance === value);
-  if (known !== undefined) return known;
-  throw new EngineError(
-    "invalid-format",
-    `SecurityClearance must be one of ${securityClearances.join(", ")}; it was ${JSON.stringify(value)}`,
-  );
-}
-
-function readPermissions(value: unknown): Record<string, DatabaseAccess> {
-  const permissions: Record<string, DatabaseAccess> = Object.create(null) as Record<
-    string,
-    DatabaseAccess
-  >;
-  if (value === undefined || value === null) return permissions;
-  if (typeof value !== "object" || Array.isArray(value)) {
-    throw new EngineError(
-      "invalid-argument",
-      "Permissions must be an object of database names and access levels",
-    );
-  }
-  for (const [database, level] of Object.entries(value)) {
-    const access = databaseAccesses.find((one) => one === level);
-    if (access === undefined) {
-      throw new EngineError(
-        "invalid-argument",
-        `The permission on '${database}' must be one of ${databaseAccesses.join(", ")}; it was ${JSON.stringify(level)}`,
-      );
-    }
-    permissions[database] = access;
-  }
-  return permissions;
-}
-
-function readNotAfter(value: unknown): Date | undefined {
-  if (value === undefined || value === null) return undefined;
-  const date = new Date(
-    typeof value === "string" ? value.replace(/(\.\d{3})\d*/, "$1") : Number.NaN,
-  );
-  if (Number.isNaN(date.getTime()) || date.getTime() <= Date.now()) {
-    throw new EngineError(
-      "invalid-argument",
-      `NotAfter must be a date in the future; it was ${JSON.stringify(value)}`,
-    );
-  }
-  return date;
-}
-
-/** The bytes in a field `Certificate`: PEM text, or base64. */
-function bytesOf(value: unknown): Buffer {
-  if (typeof value !== "string") return Buffer.alloc(0);
-  return value.includes("-----BEGIN") ? Buffer.from(value) : Buffer.from(value, "base64");
-}
-
-function readCertificate(value: unknown): X509Certificate {
-  try {
-    return new X509Certificate(bytesOf(value));
-  } catch (error) {
-    throw new EngineError(
-      "invalid-argument",
-      "Unable to load the provided certificate. Certificate must be the base64 text of a certificate in DER or PEM form.",
-      { cause: error },
-    );
-  }
 }
 
 /** @throws RequestError 403 when `clearance` is above the caller's */

@@ -6,7 +6,6 @@
  * - Only the databases that the caller may read are told of; none is opened.
  * - What costs something, as counting changes, is done only while a widget shows it.
  */
-import { statfsSync } from "node:fs";
 import { platform, release } from "node:os";
 import type { WebSocket } from "ws";
 import type { Database } from "../../engine/engine.ts";
@@ -16,7 +15,13 @@ import { allDefinitions } from "../databases/etl-definitions.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { DiskWatch, machineMemory, mountPointOf, ProcessorWatch } from "../monitoring/machine.ts";
+import {
+  DiskWatch,
+  machineMemory,
+  mountPointOf,
+  ProcessorWatch,
+  RoomWatch,
+} from "../monitoring/machine.ts";
 import { ChangeCounts, type ChangedKinds, Rates } from "../monitoring/rates.ts";
 import type { Context, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
@@ -50,8 +55,8 @@ interface Seen {
 
 interface Widget {
   readonly everyMs: number;
-  /** The members of its message besides its type and the time. */
-  look(): JsonObject;
+  /** The members of its message besides its type and the time; null: they are not known yet, look again soon. */
+  look(): JsonObject | null;
   end?(): void;
 }
 
@@ -98,9 +103,11 @@ function seenBy({ identity, baseUrl }: Exchange, server: ServerServices): Seen {
 function dueMessages(shown: ReadonlyMap<number, Shown>): string[] {
   const nowMs = performance.now();
   const due = [...shown.values()].filter(({ dueMs }) => dueMs <= nowMs);
-  return due.map((one) => {
+  return due.flatMap((one) => {
+    const members = one.widget.look();
+    if (members === null) return [];
     one.dueMs = nowMs + one.widget.everyMs;
-    return message(one.id, one.type, one.widget.look());
+    return [message(one.id, one.type, members)];
   });
 }
 
@@ -229,21 +236,23 @@ function disk({ server }: Seen): Widget {
 }
 
 function storage({ server }: Seen): Widget {
+  if (server.config.runInMemory) return { everyMs: slowMs, look: () => ({ Items: [] }) };
+  const folder = folderOf(server);
+  const watch = new RoomWatch(folder);
   const look = () => {
-    if (server.config.runInMemory) return { Items: [] };
-    const folder = folderOf(server);
-    const { bavail, blocks, bsize } = statfsSync(folder);
-    const total = blocks * bsize;
-    const free = bavail * bsize;
+    const room = watch.look();
+    if (room === undefined) return null;
+    if (room === null) return { Items: [] };
+    const { totalBytes, freeBytes } = room;
     const used = server.databases.opened().reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     return {
       Items: [
         {
           MountPoint: mountPointOf(folder),
           VolumeLabel: null,
-          TotalCapacity: total,
-          FreeSpace: free,
-          IsLowSpace: free < total * lowShare,
+          TotalCapacity: totalBytes,
+          FreeSpace: freeBytes,
+          IsLowSpace: freeBytes < totalBytes * lowShare,
           RavenSize: used,
           RavenTempBuffersSize: 0,
         },

@@ -1,9 +1,10 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
 import { EngineError } from "../../engine/base/errors.ts";
-import type { CompareExchangeResult, CompareExchangeValue } from "../../engine/engine.ts";
+import type { CompareExchangeResult, CompareExchangeValue, Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
+import { confirmLeading } from "../routing/barriers.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/cmpxchg";
@@ -46,24 +47,27 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
-  replyResult(exchange, await database.compareExchange.put(key, expected, body));
+  await replyResult(exchange, database, await database.compareExchange.put(key, expected, body));
 }
 
 /** DELETE cmpxchg?key=…&index=…: 200, `Successful` tells whether it was deleted */
 async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
-  replyResult(exchange, await database.compareExchange.delete(key, expected));
+  await replyResult(exchange, database, await database.compareExchange.delete(key, expected));
 }
 
 function rowOf(key: string, value: CompareExchangeValue | undefined): string {
   return `{"Key":${JSON.stringify(key)},"Value":${value?.text ?? "null"},"Index":${value?.index ?? -1}}`;
 }
 
-function replyResult(
+async function replyResult(
   exchange: Exchange,
+  database: Database,
   { isSuccessful, index, text }: CompareExchangeResult,
-): void {
+): Promise<void> {
+  // Nothing was written: what is told was read, and another node may have led by then.
+  if (!isSuccessful) await confirmLeading(database);
   exchange.replyJson(200, `{"Index":${index},"Value":${text},"Successful":${isSuccessful}}`);
 }
 

@@ -110,7 +110,7 @@ async function putClientConfiguration(
   const index = await server.commandIndex.next();
   const Client = keptClientConfiguration(body, index);
   await database.changeSettings((record) => ({ ...record, Client, ChangedIndex: index }));
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /** GET admin/configuration/settings: all settings, with the values of the server, for operators, and of the database */

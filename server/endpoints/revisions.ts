@@ -253,7 +253,9 @@ async function postRevert(exchange: Exchange, { database }: DatabaseContext): Pr
   if (moment === undefined) {
     throw new EngineError("invalid-argument", "A 'Time' to go back to is needed.");
   }
-  const scope = scopeOf(body);
+  const named = scopeOf(body);
+  // RavenDB's Studio sends an empty list for all collections.
+  const scope = named.collections?.size === 0 ? { collections: null } : named;
   await start(
     exchange,
     database,

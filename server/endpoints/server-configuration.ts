@@ -6,6 +6,7 @@ import {
 } from "../databases/client-configuration.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
+import { noContentType } from "../http/response.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { listSettings } from "../settings/setting-list.ts";
 import { type SettingName, settings } from "../settings/setting-table.ts";
@@ -49,7 +50,7 @@ async function putClientConfiguration(exchange: Exchange, { server }: Context): 
   const before = serverClientConfiguration(server.values)?.["Etag"];
   const kept = keptClientConfiguration(sent, Number(before ?? 0) + 1);
   await server.values.put(clientConfigurationKey, JSON.stringify(kept));
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /**

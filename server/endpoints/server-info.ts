@@ -10,6 +10,7 @@ import { interfaceVersion } from "../http/response.ts";
 import { type Context, databasePrefix, type Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import { usedCertificates } from "./certificates.ts";
 
 /** The longest delay that `getDelayed` grants. */
 const delayMsMax = 60_000;
@@ -360,17 +361,33 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
     MaxMemory: 0,
     MaxCores: cpus().length,
     MaxClusterSize: 1,
+    ...features,
   });
 }
 
-/** GET /admin/stats: when the server was started, its number of databases and of certificates */
+/** What RavenDB's Studio offers only where the licence has it, and this server has. */
+const features = {
+  HasPeriodicBackup: true,
+  HasCloudBackups: true,
+  HasEncryptedBackups: true,
+  HasClientConfiguration: true,
+  HasReadOnlyCertificates: true,
+  HasConcurrentDataSubscriptions: true,
+  HasRevisionsInSubscriptions: true,
+  HasTimeSeriesRollupsAndRetention: true,
+  CanSetupDefaultRevisionsConfiguration: true,
+} as const;
+
+/** GET /admin/stats: when the server was started, its number of databases and of certificates, and when these were used */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
+  const used = usedCertificates(server).map((one) => [one.Thumbprint, one.LastUsed]);
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     UpTime: timeSpanText(Date.now() - server.startedAt.getTime()),
     StartUpTime: dateText(server.startedAt),
     Databases: server.databases.names().length,
     Certificates: server.certificates.list().length,
+    LastRequestTimePerCertificate: Object.fromEntries(used),
   });
 }
 

@@ -19,6 +19,7 @@ import {
 import { dumpText } from "../databases/dump-body.ts";
 import { typed } from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { formField } from "../http/form-field.ts";
 import { parseObject } from "../http/json-body.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
 import type { ReplyStream } from "../http/reply-stream.ts";
@@ -128,13 +129,7 @@ function dumpName(database: Database): string {
 
 /** @throws EngineError as `parseDumpOptions`, json-… */
 function exportOptions(exchange: Exchange, body: Buffer): DumpOptions {
-  const type = exchange.header("content-type") ?? "";
-  let text = body;
-  // The studio sends forms; curl labels any body as a form.
-  const isForm = body[0] !== 0x7b;
-  if (isForm && /^\s*application\/x-www-form-urlencoded/i.test(type)) {
-    text = Buffer.from(new URLSearchParams(body.toString()).get("DownloadOptions") ?? "");
-  }
+  const text = formField(exchange, body, "DownloadOptions");
   return parseDumpOptions(text.length === 0 ? {} : parseObject(text));
 }
 

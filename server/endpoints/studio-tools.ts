@@ -1,7 +1,9 @@
 /** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
+import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
-import { foldersIn } from "../backups/backup-folder.ts";
+import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
+import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -52,6 +54,12 @@ export const studioToolRoutes: readonly Route[] = [
     path: "/admin/studio-tasks/folder-path-options",
     access: "operator",
     handle: postFolders,
+  },
+  {
+    ...ofDatabase,
+    path: `${prefix}/admin/backup-data-directory`,
+    access: "database-admin",
+    handle: getBackupFolder,
   },
   { ...ofServer, path: "/license/configuration", handle: getLicenseConfiguration },
   { ...ofServer, path: "/license-server/connectivity", handle: getLicenseServer },
@@ -146,6 +154,40 @@ async function postFolders(exchange: Exchange, { server }: Context): Promise<voi
   const path = query.get("path") || (root ?? "/");
   const folders = isLocal ? await foldersIn(path, { root, dataFolder: undefined }) : [];
   exchange.replyJson(200, { List: folders });
+}
+
+/**
+ * GET admin/backup-data-directory?path&getNodesInfo: where backups would be, and the room there, as
+ * `{"List":[{"NodeTag","FullPath","FreeSpaceInBytes",…,"Error"}]}`, without `getNodesInfo` the one item
+ */
+async function getBackupFolder(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const { query } = exchange;
+  const path = query.required("path");
+  const item = { NodeTag: database.nodeTag, ...(await roomReply(path, server.config)) };
+  exchange.replyJson(200, query.bool("getNodesInfo", false) ? { List: [item] } : item);
+}
+
+async function roomReply(path: string, config: Context["server"]["config"]): Promise<JsonObject> {
+  const { backupRoot: root, runInMemory } = config;
+  const dataFolder = runInMemory ? undefined : resolve(config.dataFolder);
+  const reply = (fullPath: string, free: number, total: number, problem: string | null) => ({
+    FullPath: fullPath,
+    FreeSpaceInBytes: free,
+    FreeSpaceHumane: humaneSize(free),
+    TotalSpaceInBytes: total,
+    TotalSpaceHumane: humaneSize(total),
+    Error: problem,
+  });
+  try {
+    const room = await roomIn(path, { root, dataFolder });
+    return reply(room.path, room.freeBytes, room.totalBytes, null);
+  } catch (error) {
+    // It is asked while the path is being typed.
+    return reply(path, 0, 0, error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** GET indexes/suggest-index-merge: no merges are looked for; RavenDB does so with a licence */

@@ -57,6 +57,13 @@ export const studioRoutes: readonly Route[] = [
   {
     kind: "database",
     method: "GET",
+    path: `${prefix}/revisions/ids`,
+    access: "read",
+    handle: getRevisionIds,
+  },
+  {
+    kind: "database",
+    method: "GET",
     path: `${prefix}/indexes/errors-count`,
     access: "read",
     copies: "here",
@@ -178,6 +185,22 @@ const revisionKinds: Readonly<Record<string, RevisionKind>> = {
   regular: "regular",
   deleted: "deleted",
 };
+
+/**
+ * GET studio/revisions/ids?prefix&pageSize: `{"Results":[{"Id"}]}`, ids that have revisions, of deleted documents too, in
+ * the order of ids, at most 1,024
+ */
+async function getRevisionIds(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const prefix = query.get("prefix") ?? "";
+  if (prefix.trim() === "") {
+    const problem = "Query string prefix is mandatory, but wasn't specified.";
+    throw new EngineError("invalid-argument", problem);
+  }
+  const pageSize = query.int("pageSize", int32Max);
+  const ids = await database.revisions.idsWithPrefix(prefix, pageSize);
+  exchange.replyJson(200, { Results: ids.map((Id) => ({ Id })) });
+}
 
 /** GET studio/indexes/errors-count?name, which may be repeated: `{"Results":[{"Name","Errors":[{"Action","NumberOfErrors"}]}]}` */
 function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void {

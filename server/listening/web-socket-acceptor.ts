@@ -10,6 +10,7 @@ import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import type { PeerSocket } from "../cluster/peer-link.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import { interfaceVersion } from "../http/response.ts";
@@ -23,6 +24,21 @@ const messageBytesMax = 64 * 1024;
 const pingIntervalMs = 30_000;
 /** Milliseconds that clients have to answer the close frame of a stopping server. */
 const farewellMs = 500;
+
+const openHead = {
+  ":status": 200,
+  "raven-server-version": interfaceVersion,
+  "service-server-version": interfaceVersion,
+};
+
+/** The head by which another node has opened a web socket. */
+function switchingHead({ rawHeaders }: PeerSocket): string {
+  let text = "HTTP/1.1 101 Switching Protocols\r\n";
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    text += `${rawHeaders[at]}: ${rawHeaders[at + 1]}\r\n`;
+  }
+  return `${text}\r\n`;
+}
 
 /** The method of `ws` for a stream that is already open; its types omit it. */
 interface Attachable {
@@ -41,6 +57,8 @@ export class WebSocketAcceptor {
   private readonly services: ServerServices;
   private readonly dispatcher: Dispatcher;
   private readonly live = new Set<WebSocket>();
+  /** Ends those that another node answers. */
+  private readonly joined = new Set<() => void>();
   /** Those that have a connection of their own. */
   private readonly upgraded = new Set<WebSocket>();
 
@@ -69,6 +87,12 @@ export class WebSocketAcceptor {
   ): Promise<void> {
     const admitted = await this.admit(exchange);
     if (admitted === undefined) return;
+    if (admitted.elsewhere !== undefined) {
+      release();
+      if (head.length > 0) admitted.elsewhere.socket.write(head);
+      this.join(socket, admitted.elsewhere, exchange, (peer) => socket.write(switchingHead(peer)));
+      return;
+    }
     const { WebSocketServer } = await import("ws");
     if (socket.destroyed) {
       exchange.connection.open.delete(exchange);
@@ -94,16 +118,16 @@ export class WebSocketAcceptor {
   async acceptHttp2(exchange: Exchange, stream: ServerHttp2Stream): Promise<void> {
     const admitted = await this.admit(exchange);
     if (admitted === undefined) return;
+    if (admitted.elsewhere !== undefined) {
+      this.join(stream, admitted.elsewhere, exchange, () => stream.respond(openHead));
+      return;
+    }
     const { WebSocket } = await import("ws");
     if (stream.destroyed || stream.closed) {
       exchange.connection.open.delete(exchange);
       return;
     }
-    stream.respond({
-      ":status": 200,
-      "raven-server-version": interfaceVersion,
-      "service-server-version": interfaceVersion,
-    });
+    stream.respond(openHead);
     // Without an address it is the server side of an existing connection.
     const webSocket = new (
       WebSocket as unknown as new (
@@ -126,6 +150,7 @@ export class WebSocketAcceptor {
     setTimeout(() => {
       for (const webSocket of this.live) webSocket.terminate();
     }, farewellMs).unref();
+    for (const end of [...this.joined]) end();
   }
 
   private async admit(
@@ -134,8 +159,13 @@ export class WebSocketAcceptor {
     const { open } = exchange.connection;
     open.add(exchange);
     try {
-      const { route, database } = await this.dispatcher.admit(exchange, "GET");
-      if (route.kind === "websocket") return { route, database };
+      const admitted = await this.dispatcher.admit(exchange, "GET");
+      if (admitted === undefined) {
+        open.delete(exchange);
+        return undefined;
+      }
+      const { route } = admitted;
+      if (route.kind === "websocket") return { ...admitted, route };
       throw new RequestError(
         400,
         "Raven.Client.Exceptions.BadRequestException",
@@ -146,6 +176,34 @@ export class WebSocketAcceptor {
       open.delete(exchange);
       return undefined;
     }
+  }
+
+  /** Passes on what is sent between a client and another node, until either ends. */
+  private join(
+    client: Duplex,
+    peer: PeerSocket,
+    exchange: Exchange,
+    open: (peer: PeerSocket) => void,
+  ): void {
+    const { socket } = peer;
+    const end = () => {
+      client.destroy();
+      socket.destroy();
+      this.joined.delete(end);
+      exchange.connection.open.delete(exchange);
+    };
+    this.joined.add(end);
+    if (client.destroyed || socket.destroyed) {
+      end();
+      return;
+    }
+    for (const one of [client, socket]) {
+      one.on("error", end);
+      one.once("close", end);
+    }
+    open(peer);
+    client.pipe(socket);
+    socket.pipe(client);
   }
 
   private run(

@@ -1,5 +1,6 @@
 /** The machine that the server runs on: its processors, its memory and its disk, as far as the system tells. */
 import { readFileSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { residentBytes } from "./resident-bytes.ts";
 
@@ -146,6 +147,42 @@ function deviceOf(folder: string): string | null {
     return `${major}:${minor & 0xffffffffn}`;
   } catch {
     return null;
+  }
+}
+
+export interface DiskRoom {
+  readonly totalBytes: number;
+  /** For whoever is not the superuser. */
+  readonly freeBytes: number;
+}
+
+/** The room of the device with a folder. It is asked for beside what goes on: a disk that fails may answer late, or never. */
+export class RoomWatch {
+  readonly #folder: string;
+  #answer: DiskRoom | null | undefined;
+  #isAsking = false;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Each answer is told once. Undefined: it is not there yet, look again soon; null: the system does not tell. */
+  look(): DiskRoom | null | undefined {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    if (answer === undefined && !this.#isAsking) void this.#ask();
+    return answer;
+  }
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true;
+    try {
+      const { bavail, blocks, bsize } = await statfs(this.#folder);
+      this.#answer = { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
+    } catch {
+      this.#answer = null;
+    }
+    this.#isAsking = false;
   }
 }
 

@@ -12,6 +12,7 @@ import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
+import type { PeerSocket } from "../cluster/peer-link.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -42,6 +43,8 @@ import type { ServerServices } from "./services.ts";
 export interface Admitted {
   readonly route: Route;
   readonly database: Database | undefined;
+  /** Its connection to the node where it belongs; undefined: it belongs here. */
+  readonly elsewhere?: PeerSocket;
 }
 
 export class Dispatcher {
@@ -108,10 +111,17 @@ export class Dispatcher {
     }
   }
 
-  /** Runs only the checks, for web sockets. @throws RequestError, EngineError */
-  async admit(exchange: Exchange, method: string): Promise<Admitted> {
+  /** Runs only the checks, for web sockets. @returns undefined: it was answered. @throws RequestError, EngineError */
+  async admit(exchange: Exchange, method: string): Promise<Admitted | undefined> {
     const match = this.services.routes.match(method, exchange.path);
     const endpoint = this.authorize(exchange, match);
+    const { cluster } = this.services;
+    if (cluster !== undefined && endpoint.route.kind === "websocket") {
+      const { route } = endpoint;
+      const elsewhere = await this.passingOn.connect(cluster, exchange, route, match.database);
+      if (elsewhere === "refused") return undefined;
+      if (elsewhere !== undefined) return { route, database: undefined, elsewhere };
+    }
     if (endpoint.route.kind === "server" || match.database === undefined) {
       return { route: endpoint.route, database: undefined };
     }

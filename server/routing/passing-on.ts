@@ -9,10 +9,11 @@
  * - Nothing of the body is read before it is known where it goes.
  * - Rights are looked up where a request comes to, and again where it runs.
  */
+import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
-import type { PeerLink, PeerReply } from "../cluster/peer-link.ts";
+import type { PeerLink, PeerReply, PeerSocket } from "../cluster/peer-link.ts";
 import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import { noContentType, type ReplyHeaders } from "../http/response.ts";
@@ -116,6 +117,43 @@ export class PassingOn {
     if (place === "here" && state.role === "leader" && need.copies !== "confirmed") return run();
     if (place !== "here" && exchange.origin !== undefined) throw misplaced(state);
     return this.#runFrom(cluster, exchange, need, place, run);
+  }
+
+  /**
+   * Asks the node where a web socket belongs for it. @returns undefined: it belongs here; or the refusal was sent back
+   * @throws as `run`
+   */
+  async connect(
+    cluster: ClusterView,
+    exchange: Exchange,
+    route: Route,
+    database: string | undefined,
+  ): Promise<PeerSocket | "refused" | undefined> {
+    const need = needOf(exchange, route, database);
+    const state = need === undefined ? undefined : cluster.find(need.database);
+    if (need === undefined || state === undefined) return undefined;
+    const place = placeOf(need, state, cluster);
+    if (place === "here") return undefined;
+    const peers = this.#peers();
+    if (exchange.origin !== undefined) throw misplaced(state);
+    if (place === "nowhere" || peers === undefined) throw noLeader(state);
+    const { tag } = place;
+    const found = await peers.upgrade(tag, {
+      method: "GET",
+      target: exchange.target,
+      headers: {
+        // Over HTTP/2 there is no key.
+        "sec-websocket-key": randomBytes(16).toString("base64"),
+        "sec-websocket-version": "13",
+        ...headersFor(exchange, cluster.tag),
+        upgrade: "websocket",
+      },
+      signal: exchange.signal,
+    });
+    exchange.passedTo = tag;
+    if ("socket" in found) return found;
+    await sendBack(exchange, found);
+    return "refused";
   }
 
   async #runFrom(

@@ -123,14 +123,14 @@ async function serve(
   const certificate = shownCertificate?.current;
   await registerOwn(certificates, certificate, clustered?.cluster);
   let address: ServerAddress | undefined;
-  const backups = makeBackups(config, storage, shared);
+  const backups = makeBackups(config, storage, shared, clustered?.cluster);
   const { serverId, topologyId } = await durableIds(storage.values);
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const monitoring = makeMonitoring({
     ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
-    view: () => clustered?.cluster,
+    view: () => services.cluster,
   });
   const services: ServerServices = {
     config,
@@ -248,8 +248,13 @@ function singleNode({ values, databases }: Storage): SharedParts {
   return { values, databases, commandIndex: CommandIndex.of(values) };
 }
 
-function makeBackups(config: Config, storage: Storage, shared: SharedParts): Backups {
-  return new Backups({
+function makeBackups(
+  config: Config,
+  storage: Storage,
+  shared: SharedParts,
+  cluster: ClusterView | undefined,
+): Backups {
+  const backups = new Backups({
     databases: shared.databases,
     operations: () => storage.operations,
     values: shared.values,
@@ -259,8 +264,17 @@ function makeBackups(config: Config, storage: Storage, shared: SharedParts): Bac
       dataFolder: dataFolderOf(config),
     },
     report: storage.report,
+    isElsewhere: (name) => {
+      if (cluster === undefined) return false;
+      const state = cluster.find(name);
+      if (state !== undefined) return state.role !== "leader";
+      // What is left of a database that is gone is removed by one of the nodes.
+      return !shared.databases.has(name) && cluster.leaderTag !== cluster.tag;
+    },
     nextIndex: () => shared.commandIndex.next(),
   });
+  cluster?.onChange(() => backups.periodic.reload());
+  return backups;
 }
 
 function connectionsOf(server: HttpServer, tcp: TcpServer): Record<ConnectionKind, number> {

@@ -65,6 +65,21 @@ export function endMessage(error: unknown): string {
   });
 }
 
+/** The message that sends a worker to another node; null: it finds out itself which. */
+export function redirectMessage(currentTag: string, leaderTag: string | null): string {
+  const told =
+    leaderTag === null
+      ? "No node leads the database at the moment."
+      : `Node ${leaderTag} leads the database, and serves its subscriptions.`;
+  return JSON.stringify({
+    Type: "ConnectionStatus",
+    Status: "Redirect",
+    Message: told,
+    Exception: null,
+    Data: { CurrentTag: currentTag, RedirectedTag: leaderTag, Reasons: [{ [currentTag]: told }] },
+  });
+}
+
 /** The message that refuses a connection before a version was agreed on. */
 export function refusalMessage(error: unknown): string {
   return JSON.stringify({

@@ -41,6 +41,7 @@ import {
   endMessage,
   endOfBatchMessage,
   includeMessages,
+  redirectMessage,
   refusalMessage,
 } from "./subscription-messages.ts";
 
@@ -100,11 +101,16 @@ export class TcpConnection {
     try {
       const agreed = await this.#agree();
       if (agreed === null) return;
-      const database = await this.#databaseOf(agreed.databaseName);
+      const leader = this.#leaderElsewhere(agreed.databaseName);
+      const database = leader === undefined ? await this.#databaseOf(agreed.databaseName) : null;
       refuse = endMessage;
       const options = await this.#reader.next();
       if (options === null) return;
       clearTimeout(timer);
+      if (database === null) {
+        this.end(redirectMessage(this.#services.config.nodeTag, leader ?? null));
+        return;
+      }
       beating = setInterval(() => this.#beat(), heartbeatMs).unref();
       await this.#serve(database, options, agreed.version);
     } catch (error) {
@@ -189,6 +195,14 @@ export class TcpConnection {
 
   #status(Status: string, Version: number, Message: string): void {
     this.#write(JSON.stringify({ Status, Version, LicensedFeatures: null, Message }));
+  }
+
+  /** The node that leads the database; null: none is known; undefined: this one. */
+  #leaderElsewhere(name: string): string | null | undefined {
+    const { cluster } = this.#services;
+    const state = cluster?.find(name);
+    if (state === undefined || state.role === "leader") return undefined;
+    return state.leaderTag === cluster?.tag ? null : state.leaderTag;
   }
 
   /** @throws RequestError, EngineError */

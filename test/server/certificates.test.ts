@@ -89,6 +89,42 @@ async function call(
 }
 
 describe("generating", () => {
+  test("takes the terms in a form, as an operation of the server, as RavenDB's Studio sends them", async () => {
+    const send = (id: number, terms: object) =>
+      server.request(`${path}?operationId=${id}&raft-request-id=1`, {
+        method: "POST",
+        headers: { "content-type": "application/x-www-form-urlencoded" },
+        body: new URLSearchParams({ Options: JSON.stringify(terms) }).toString(),
+      });
+    const state = async (id: number) =>
+      (await server.request(`/operations/state?id=${id}`)).json as { Status: string };
+    const next = (await server.request("/admin/operations/next-operation-id")).json as {
+      Id: number;
+    };
+    const reply = await send(next.Id, { Name: "form & co", SecurityClearance: "Operator" });
+    expect(reply.status).toBe(200);
+    expect(Object.keys(unzip(reply.body))).toContain("form & co.pfx");
+    expect(await state(next.Id)).toMatchObject({
+      Status: "Completed",
+      Result: {
+        $type:
+          "Raven.Client.ServerWide.Operations.Certificates.ClientCertificateGenerationResult, Raven.Client",
+        Message: "Client certificate was generated.",
+      },
+    });
+    const refused = await send(next.Id + 1, { Name: "" });
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain("Name is a required field in the certificate definition");
+    expect(await state(next.Id + 1)).toMatchObject({ Status: "Faulted" });
+    const listed = (await server.request("/admin/operations")).text;
+    expect(listed).toContain("Generate certificate: form & co");
+    expect(listed).not.toContain("PRIVATE KEY");
+  });
+
+  test("is how certificates come here: no wizard has set the server up", async () => {
+    expect((await call("GET", `${path}/mode`)).json).toEqual({ SetupMode: "None" });
+  });
+
   test("answers with a Zip of crt, key and pfx that let the client in", async () => {
     const reply = await call("POST", path, {
       Name: "bob",

@@ -88,7 +88,7 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
   },
   "takes damaged bytes": {
     file: "frame.ts",
-    from: '  if (bytes.readUInt32LE(crcAt) !== crc32(payload)) return null;\n  const own = hash("sha256", bytes.subarray(0, end), "hex");\n  if (own !== bytes.toString("hex", end)) return null;',
+    from: '  const own = hash("sha256", bytes.subarray(0, end), "hex");\n  if (own !== bytes.toString("hex", end)) return null;',
     to: '  const own = bytes.toString("hex", end);',
   },
   "takes the first frame of another log": {
@@ -99,6 +99,6 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
 };
 
 test.for(Object.entries(spoilings))("a replica that %s is found out", async ([, spoiling]) => {
-  const found = findBroken(1, 5000, await spoiledReplica(spoiling));
+  const found = findBroken(7001, 5000, await spoiledReplica(spoiling));
   expect(found).not.toBeNull();
 });

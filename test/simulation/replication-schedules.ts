@@ -53,6 +53,7 @@ type Operation =
   /** Lands without anybody waiting for it. */
   | { kind: "late"; bytes: Buffer; last: number }
   | { kind: "appended"; node: Node; life: number; token: number; outcome: AppendOutcome }
+  | { kind: "later"; node: Node; life: number }
   | { kind: "read"; node: Node; life: number; token: number; sequence: number }
   | { kind: "answer"; node: Node; life: number; token: number; answer: Answer }
   | { kind: "durable"; node: Node; life: number; sequence: number }
@@ -157,6 +158,10 @@ class Node implements ReplicaEffects {
 
   append(token: number, bytes: Buffer, last: number): void {
     this.#world.later({ kind: "append", node: this, life: this.life, token, bytes, last });
+  }
+
+  later(): void {
+    this.#world.soon({ kind: "later", node: this, life: this.life });
   }
 
   read(token: number, sequence: number): void {
@@ -287,6 +292,12 @@ export class Schedule {
 
   note(text: () => string): void {
     this.trace?.push(`${this.#step}: ${text()}`);
+  }
+
+  /** What no other machine has a part in: mostly before all that is under way. */
+  soon(operation: Operation): void {
+    if (this.random.chance(0.8)) this.#pending.unshift(operation);
+    else this.#pending.push(operation);
   }
 
   later(operation: Operation): void {
@@ -508,6 +519,9 @@ export class Schedule {
     switch (operation.kind) {
       case "appended":
         node.replica.appended(operation.token, operation.outcome);
+        return;
+      case "later":
+        node.replica.goOn();
         return;
       case "read":
         this.#read(operation);

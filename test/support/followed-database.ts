@@ -31,14 +31,11 @@ export class GroupList implements LogCarrier {
 
   readonly groups: CarriedGroup[] = [];
 
-  #carried = 0;
+  readonly isSending = true;
 
-  sealed(payload: Buffer): void {
-    this.groups.push({ payload: Buffer.from(payload), mark: markAt(this.groups.length + 1) });
-  }
-
-  async carried(): Promise<Buffer> {
-    const { mark } = this.groups[this.#carried++] as CarriedGroup; // as many as were sealed
+  async carry(payload: Buffer): Promise<Buffer> {
+    const mark = markAt(this.groups.length + 1);
+    this.groups.push({ payload: Buffer.from(payload), mark });
     await new Promise((resolve) => setImmediate(resolve));
     return mark;
   }
@@ -59,14 +56,10 @@ export class FollowingCarrier implements LogCarrier {
     this.#mark = mark;
   }
 
-  readonly #sealed: Buffer[] = [];
+  readonly isSending = false;
 
-  sealed(): void {
-    this.#sealed.push(this.#mark);
-  }
-
-  carried(): Promise<Buffer> {
-    return Promise.resolve(this.#sealed.shift() as Buffer); // as many as were sealed
+  carry(): Promise<Buffer> {
+    return Promise.resolve(this.#mark);
   }
 }
 

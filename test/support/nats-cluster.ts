@@ -22,6 +22,15 @@ export function natsServerPath(): string {
   return path;
 }
 
+/** Is there one to test with? A test fails without; what is only measured is left out. */
+export function hasNatsServer(): boolean {
+  try {
+    return existsSync(natsServerPath());
+  } catch {
+    return false;
+  }
+}
+
 /** Ports of loopback that nobody has at the moment. */
 export async function freePorts(count: number): Promise<number[]> {
   const listeners = await Promise.all(

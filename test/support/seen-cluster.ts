@@ -48,6 +48,7 @@ export function fakeDatabase(
     leaderTag: members[0] ?? null,
     applied: 0,
     topologyEtag: 1,
+    isComplete: true,
     trouble: null,
     ...given,
   };

@@ -30,6 +30,37 @@ test("one is found by its change vector", async () => {
   expect(await database.revisions.byChangeVector("A:9-AAAAAAAAAAAAAAAAAAAAAA")).toBeNull();
 });
 
+test("ids with revisions are found by their beginning, in the order of ids, of deleted documents too", async () => {
+  const { database } = await withThree();
+  for (const id of ["orders/2", "Orders/10", "ORDERS/1", "zebras/1", "ordinary"]) {
+    await putText(database, id, {});
+  }
+  await database.documents.delete("orders/2");
+  await database.documents.delete("zebras/1");
+  const ids = (prefix: string, most = 1_000) => database.revisions.idsWithPrefix(prefix, most);
+  expect(await ids("Ord")).toEqual(["ORDERS/1", "Orders/10", "orders/2", "ordinary"]);
+  expect(await ids("orders/1")).toEqual(["ORDERS/1", "Orders/10"]);
+  expect(await ids("ord", 2)).toEqual(["ORDERS/1", "Orders/10"]);
+  expect(await ids("orders/2")).toEqual(["orders/2"]);
+  expect(await ids("z")).toEqual(["zebras/1"]);
+  expect(await ids("ord", 0)).toEqual([]);
+  expect(await ids("ord", -1)).toEqual([]);
+  expect(await ids("nothing")).toEqual([]);
+});
+
+test("documents without revisions are not among the ids, and of many the first are chosen", async () => {
+  const database = await openFace({ Revisions: { Collections: { Kept: { Disabled: false } } } });
+  const id = (n: number) => `many/${String(n).padStart(5, "0")}`;
+  for (let n = 0; n < 3_000; n++) {
+    await putText(database, id(n), {}, n % 3 === 0 ? "Kept" : "Others");
+  }
+  // Deleted from the last one on, so that the first in the order of ids are found last.
+  for (let n = 2_400; n >= 0; n -= 6) await database.documents.delete(id(n));
+  const wanted = Array.from({ length: 1_000 }, (_, n) => id(3 * n));
+  expect(await database.revisions.idsWithPrefix("many/", 2_000)).toEqual(wanted);
+  expect(await database.revisions.idsWithPrefix("MANY/", 7)).toEqual(wanted.slice(0, 7));
+});
+
 test("a document is made again what a revision is", async () => {
   const { database, vectors } = await withThree();
   await database.revisions.revertDocuments([["users/1", vectors[0] ?? ""]]);

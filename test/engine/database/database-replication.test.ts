@@ -364,6 +364,22 @@ test("what a leader had under way when it was ended is not in its files, or in t
   await all.expectSame();
 });
 
+test("the next leader knows the operations of the one before, and gives no id again", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  const { operations } = databaseOf(first);
+  const done = await operations.start("Test", "done", () => Promise.resolve({}));
+  await done.ended;
+  const running = await operations.start("Test", "running", () => new Promise(() => undefined));
+  await all.expectSame();
+  await first.kill();
+  const next = databaseOf(await all.leader()).operations;
+  const states = [done, running].map(({ id }) => next.get(id)?.state.status);
+  expect(states).toEqual(["completed", "failed"]);
+  const other = await next.start("Test", "other", () => Promise.resolve({}));
+  expect(other.id).toBeGreaterThan(running.id);
+});
+
 test("copies that were closed go on, whoever comes first", async () => {
   const all = await threeNodes();
   for (let round = 0; round < 3; round++) {

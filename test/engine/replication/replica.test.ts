@@ -30,6 +30,7 @@ class Bench {
   readonly reads: { token: number; sequence: number }[] = [];
   readonly appends: { token: number; bytes: Buffer; last: number }[] = [];
   followId = 0;
+  isLater = false;
   now = 1000;
   readonly replica: Replica;
 
@@ -38,6 +39,9 @@ class Bench {
     const say = (text: string) => said.push(text);
     const effects: ReplicaEffects = {
       append: (token, bytes, last) => appends.push({ token, bytes, last }),
+      later: () => {
+        this.isLater = true;
+      },
       read: (token, sequence) => reads.push({ token, sequence }),
       follow: (id, from) => {
         this.followId = id;
@@ -136,8 +140,8 @@ class Bench {
 }
 
 /** One that leads in epoch 1, behind a first frame. */
-function leading(): Bench {
-  const bench = new Bench();
+function leading(options: Partial<ReplicaOptions> = {}): Bench {
+  const bench = new Bench(options);
   bench.putGenesis();
   bench.sendAll();
   bench.pass(3000);
@@ -279,6 +283,39 @@ test("a leader appends without waiting, and settles in order", () => {
   expect(bench.heard()).toEqual([]);
   bench.replica.appended(one?.token ?? 0, { kind: "stored", sequence: 3 });
   expect(bench.heard()).toEqual(["committed 3", "committed 4"]);
+});
+
+test("a leader appends two frames' worth of bytes in a turn, and the rest later", () => {
+  const bench = leading({ partBytesMax: 4 });
+  bench.replica.propose(group("one two three"));
+  bench.replica.propose(group("four"));
+  const sent = () => bench.appends.map(({ bytes }) => String(decodeFrame(bytes)?.payload));
+  expect([sent(), bench.isLater]).toEqual([["one ", "two "], true]);
+  bench.replica.goOn();
+  expect(sent().slice(2)).toEqual(["thre", "e", "four"]);
+  while (bench.appends.length > 0) bench.store();
+  expect(bench.heard()).toEqual(["committed 6", "committed 7"]);
+});
+
+test("a leader that stopped leading meanwhile appends nothing more", () => {
+  const bench = leading({ partBytesMax: 4 });
+  bench.replica.propose(group("one two three"));
+  bench.replica.resign();
+  bench.replica.goOn();
+  expect(bench.appends).toHaveLength(2);
+});
+
+test("after a pause a leader asks for its last frame together with what it appends", () => {
+  const bench = leading();
+  bench.replica.propose(group("one"));
+  bench.store();
+  expect([bench.heard(), bench.reads]).toEqual([["committed 3"], []]);
+  bench.pass(replicaVerifiedMs);
+  bench.replica.propose(group("two"));
+  expect(bench.reads.map(({ sequence }) => sequence)).toEqual([3]);
+  bench.answerReads();
+  bench.store();
+  expect(bench.heard()).toEqual(["committed 4"]);
 });
 
 test("an append that was refused though an earlier one was stored is committed", () => {

@@ -38,6 +38,9 @@ function clock(hour: number, minute = 0, day = 2): number {
   return new Date(2026, 2, day, hour, minute).getTime();
 }
 
+/** Does another node of the cluster make the backups? */
+const elsewhere = false;
+
 function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBackups {
   const { databases, values, commandIndex } = server.running.services;
   return new PeriodicBackups({
@@ -48,6 +51,7 @@ function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBa
     runner: new BackupRunner(),
     secrets: new SecretStore(values),
     files,
+    isElsewhere: () => elsewhere,
     nextIndex: () => commandIndex.next(),
     nowMs: () => nowMs,
   });

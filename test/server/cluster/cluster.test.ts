@@ -1,6 +1,9 @@
 /** Several servers as one cluster: what they share, and the copies of databases that they have. */
+import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Cluster } from "../../../server/cluster/cluster.ts";
+import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
 import { ClusterServers } from "../../support/cluster-servers.ts";
 import type { Reply } from "../../support/start-test-server.ts";
 
@@ -146,6 +149,44 @@ test("a copy is taken away from a node, and given to it again with all that is i
   expect(await nameOn(other, "copied", "a")).toBe("x");
 });
 
+test("a write and a query come to any node, and are done by the one that leads", async () => {
+  await create("A", "anywhere");
+  for (const tag of nodes.tags) {
+    expect((await put(tag, "anywhere", `users/${tag}`, { Name: tag })).status).toBe(201);
+    const reply = await nodes.at(tag).request("/databases/anywhere/queries", {
+      method: "POST",
+      body: JSON.stringify({ Query: `from Users where Name = "${tag}" and In${tag} = null` }),
+    });
+    expect(reply).toMatchObject({ status: 200, json: { NodeTag: tag } });
+  }
+});
+
+test("a node that was away for longer than the stream remembers takes the files of another", async () => {
+  await create("A", "long");
+  const leader = await nodes.leaderOf("long");
+  await put(leader, "long", "a", { Name: "before" });
+  const away = nodes.tags.find((tag) => tag !== leader) as string;
+  await nodes.until(async () => (await nameOn(away, "long", "a")) === "before");
+  await nodes.close(away);
+  const writer = await nodes.leaderOf("long");
+  for (let at = 0; at < 20; at++) await put(writer, "long", `b/${at}`, { Name: "meanwhile" });
+  const content = randomBytes(300_000);
+  const path = "/databases/long/attachments?id=a&name=photo";
+  const stored = await nodes.at(writer).request(path, { method: "PUT", body: content });
+  expect(stored.status).toBe(201);
+  const { registered, applied } = nodes.cluster(writer).find("long") as ReplicaState;
+  const id = { databaseId: registered.id, generation: registered.generation };
+  const stream = await JetStreamStream.open(await nodes.nats.link(), id, 3, () => undefined);
+  // All but the last: what the others' own logs go on from.
+  await stream?.purgeBelow(applied);
+  await put(writer, "long", "c", { Name: "after" });
+  await nodes.open(away);
+  await nodes.until(async () => (await nameOn(away, "long", "c")) === "after");
+  expect(await nameOn(away, "long", "b/19")).toBe("meanwhile");
+  expect((await nodes.at(away).request(path)).body.equals(content)).toBe(true);
+  await nodes.until(() => nodes.cluster(away).find("long")?.trouble === null);
+});
+
 test("a node that is removed stays away until it is added", async () => {
   const leader = nodes.cluster("A").leaderTag as string;
   const gone = nodes.tags.find((tag) => tag !== leader) as string;
@@ -160,6 +201,10 @@ test("a node that is removed stays away until it is added", async () => {
     expect(registered.members).not.toContain(gone);
   }
   expect(nodes.cluster(leader).members()).toHaveLength(2);
+  // It takes no part in anything, and keeps its files.
+  const { databases } = nodes.at(gone).running.services;
+  await nodes.until(() => databases.opened().length === 0);
+  expect(nodes.cluster(leader).databases().length).toBeGreaterThan(0);
   await nodes.cluster(leader).addMember(gone);
   await nodes.complete(3);
   await expect(nodes.cluster(leader).addMember("Q")).rejects.toMatchObject({

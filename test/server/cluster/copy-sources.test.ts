@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import type {
-  ClusterView,
-  NodeSighting,
-  ReplicaState,
-} from "../../../server/cluster/cluster-view.ts";
+import type { ClusterView, NodeSighting } from "../../../server/cluster/cluster-view.ts";
 import { copySources } from "../../../server/cluster/copy-sources.ts";
 
 const id = "0".repeat(32);
@@ -29,8 +25,6 @@ test("the leader is asked first, then who has most; not who is silent, stopped o
   ]);
   const cluster = { tag: "Z", sighting: (tag: string) => heard.get(tag) } as unknown as ClusterView;
   const members = ["A", "B", "C", "D", "E", "G", "H", "Z"];
-  const state = (leaderTag: string | null) =>
-    ({ registered: { id, members }, leaderTag }) as unknown as ReplicaState;
-  expect(copySources(cluster, state("A"))).toEqual(["A", "C", "B"]);
-  expect(copySources(cluster, state(null))).toEqual(["C", "B", "A"]);
+  expect(copySources(cluster, { id, members }, "A")).toEqual(["A", "C", "B"]);
+  expect(copySources(cluster, { id, members }, null)).toEqual(["C", "B", "A"]);
 });

@@ -209,7 +209,8 @@ describe("revisions", () => {
     await put("v1", { n: 2 });
     await put("v2", { n: 2 });
     await put("v3", { n: 1 });
-    const result = await resultOf(await client.json("POST revisions/revert", { Time: moment }));
+    const request = { Time: moment, Collections: [] };
+    const result = await resultOf(await client.json("POST revisions/revert", request));
     expect(result).toMatchObject({ RevertedDocuments: 3 });
     expect((await client.send("GET docs?id=v1")).text).toContain('"n":1');
     expect((await client.send("GET docs?id=v2")).status).toBe(404);

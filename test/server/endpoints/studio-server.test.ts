@@ -54,6 +54,12 @@ describe("notifications", () => {
       Query: { Query: "from Notes update { this.A = 1 }" },
     });
     await expect.poll(() => told.map(({ Severity }) => Severity)).toContain("Success");
+    const exported = await ask("/databases/shop/smuggler/export?operationId=99", "POST", {});
+    expect(exported.status).toBe(200);
+    await expect.poll(() => told.map(({ Id }) => Id)).toContain("OperationChanged/99");
+    const ofExport = told.filter(({ Id }) => Id === "OperationChanged/99");
+    // RavenDB's Studio fails on an export that runs and has no progress.
+    expect(JSON.stringify(ofExport)).not.toContain('"Progress":null,"Result":null');
     const ended = told.find(({ Severity }) => Severity === "Success");
     expect(ended).toMatchObject({
       Type: "OperationChanged",
@@ -129,6 +135,22 @@ test("revisions of all documents are listed newest first, by kind and by collect
   expect((await ask("/databases/shop/studio/revisions/preview?type=Foo")).text).toContain(
     "All, Regular, Deleted",
   );
+});
+
+test("ids that have revisions are found by their beginning", async () => {
+  const find = (query: string) => ask(`/databases/shop/studio/revisions/ids${query}`);
+  await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
+  for (const id of ["found/2", "Found/1"]) await put(id, "As");
+  await ask("/databases/shop/docs?id=found/2", "DELETE");
+  const both = { Results: [{ Id: "Found/1" }, { Id: "found/2" }] };
+  expect((await find("?prefix=FOUND")).json).toEqual(both);
+  expect((await find("?prefix=found/&pageSize=1")).json).toEqual({ Results: [{ Id: "Found/1" }] });
+  for (const query of ["", "?prefix=", "?prefix=%20"]) {
+    const { status, text } = await find(query);
+    expect(status).toBe(400);
+    expect(text).toContain("Query string prefix is mandatory, but wasn't specified.");
+  }
+  expect((await find("?prefix=f&pageSize=x")).status).toBe(400);
 });
 
 test("errors of indexes are counted by what failed", async () => {

@@ -130,6 +130,24 @@ test("folders are shown where backups may be, and nowhere else", async () => {
   expect(await list(bound, tmpdir())).toEqual([]);
   expect(await list(bound, root, "S3")).toEqual([]);
   expect(await list(client, root)).toEqual(["a", "b"]);
+  const room = (of: EndpointClient, path: string, more = "") =>
+    of.json(`GET admin/backup-data-directory?path=${encodeURIComponent(path)}${more}`);
+  const within = join(root, "not", "yet");
+  expect(await room(bound, within)).toMatchObject({
+    NodeTag: "A",
+    FullPath: join(realpathSync(root), "not", "yet"),
+    FreeSpaceInBytes: expect.any(Number),
+    FreeSpaceHumane: expect.stringMatching(/Bytes$/),
+    TotalSpaceInBytes: expect.any(Number),
+    Error: null,
+  });
+  expect(await room(bound, "/", "&getNodesInfo=true")).toMatchObject({
+    List: [{ FullPath: "/", FreeSpaceInBytes: 0, Error: expect.stringContaining("within") }],
+  });
+  expect(await room(client, "relative")).toMatchObject({
+    Error: expect.stringContaining("absolute path"),
+  });
+  expect((await client.send("GET admin/backup-data-directory")).status).toBe(400);
   expect(await list(client, "Databases/{name}")).toEqual([]);
   rmSync(root, { recursive: true });
 });

@@ -1,12 +1,13 @@
 /** What the system tells of processors, memory and disks. */
 import { tmpdir } from "node:os";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   DiskWatch,
   deviceCounts,
   machineMemory,
   mountPointOf,
   ProcessorWatch,
+  RoomWatch,
 } from "../../../server/monitoring/machine.ts";
 
 test("the processor time of this process shows while it works", () => {
@@ -41,6 +42,21 @@ test("the line of a device is read as the kernel documents it", () => {
   // Whatever this machine tells, it is no failure.
   expect(() => new DiskWatch(tmpdir()).look()).not.toThrow();
   expect(new DiskWatch("/no/such/folder").look()).toBeNull();
+});
+
+test("the room of a disk is asked for beside, and each answer is told once", async () => {
+  const watch = new RoomWatch(tmpdir());
+  expect(watch.look()).toBeUndefined();
+  const told = await vi.waitUntil(() => watch.look(), { timeout: 5_000 });
+  expect(told?.totalBytes).toBeGreaterThan(0);
+  expect(told?.freeBytes).toBeLessThanOrEqual(told?.totalBytes ?? 0);
+  expect(watch.look()).toBeUndefined();
+});
+
+test("a folder that is not there has no room that is told", async () => {
+  const watch = new RoomWatch("/no/such/folder");
+  expect(watch.look()).toBeUndefined();
+  await expect.poll(() => watch.look()).toBeNull();
 });
 
 test("a folder belongs to the deepest mount above it", () => {

@@ -10,6 +10,7 @@ import { type CertificatePair, makeServerCertificate } from "../../../certs/auth
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import type { DatabaseRoute, Route } from "../../../server/routing/route.ts";
+import { ChangesSocket } from "../../support/changes-socket.ts";
 import { type FakeDatabase, FakeNodes } from "../../support/fake-nodes.ts";
 import {
   type Reply,
@@ -20,6 +21,7 @@ import {
   type TestServer,
   tlsOptions,
 } from "../../support/start-test-server.ts";
+import { connectTcp } from "../../support/tcp-client.ts";
 
 const noLeaderType = "Raven.Client.Exceptions.Cluster.NoLeaderException";
 
@@ -30,7 +32,10 @@ let db: FakeDatabase;
 
 beforeAll(async () => {
   const databases = [{ name: "Shop" }];
-  const start = (tag: string) => startTestServer({ databases, routes: watched(tag) });
+  const start = (tag: string) => {
+    const flags = [`--Cluster.NodeTag=${tag.toUpperCase()}`];
+    return startTestServer({ databases, flags, routes: watched(tag) });
+  };
   [a, b, c] = await Promise.all(["a", "b", "c"].map(start));
   writer = await server("a").client({ permissions: { shop: "ReadWrite" } }, "writer");
   for (const tag of ["b", "c"]) await register(server(tag), writer);
@@ -464,6 +469,74 @@ describe("between nodes", () => {
     expect((await put("a", "b/4")).status).toBe(403);
     cluster.join(server("a"), "A");
     expect((await put("a", "b/5")).status).toBe(201);
+  });
+});
+
+describe("a web socket", () => {
+  const path = "/databases/Shop/changes";
+
+  test("is passed on where there is no copy, both ways", async () => {
+    db.members = ["B"];
+    const socket = await ChangesSocket.open(server("a"), path, writer);
+    await socket.command("watch-docs");
+    await put("a", "s/1");
+    await socket.until(({ Type }) => Type === "DocumentChange");
+    const ended = socket.closed;
+    cluster.members.delete("A");
+    cluster.changed();
+    await ended;
+  });
+
+  test("is ended when its client may not have it any more", async () => {
+    db.members = ["B"];
+    const other = await server("a").client({ permissions: { shop: "Read" } }, "watcher");
+    await register(server("b"), other);
+    const socket = await ChangesSocket.open(server("a"), path, other);
+    await socket.command("watch-docs");
+    await server("a").running.services.certificates.delete(
+      new X509Certificate(other.certificate).fingerprint.replaceAll(":", ""),
+    );
+    await socket.closed;
+  });
+
+  test("is answered by the own copy where there is one", async () => {
+    const socket = await ChangesSocket.open(server("a"), path, writer);
+    await socket.command("watch-docs");
+    cluster.members.delete("B");
+    cluster.changed();
+    await socket.command("watch-docs");
+    socket.socket.close();
+  });
+
+  test("that the other node refuses is refused here", async () => {
+    db.members = ["B"];
+    const unknown = await server("a").client({ permissions: { shop: "Read" } }, "not on B");
+    await expect(ChangesSocket.open(server("a"), path, unknown)).rejects.toThrow("403");
+  });
+});
+
+describe("a worker of a subscription", () => {
+  const options = { SubscriptionName: "s", Strategy: "OpenIfFree" };
+  const header = { DatabaseName: "Shop", Operation: "Subscription", OperationVersion: 53_000 };
+
+  test("is told which node leads", async () => {
+    const client = await connectTcp(server("a"), writer);
+    client.send(header);
+    expect(await client.next()).toMatchObject({ Status: "Ok" });
+    client.send(options);
+    expect(await client.next()).toMatchObject({
+      Type: "ConnectionStatus",
+      Status: "Redirect",
+      Data: { CurrentTag: "A", RedirectedTag: "B" },
+    });
+    expect(await client.next()).toBe(null);
+  });
+
+  test("finds the node that leads by any other", async () => {
+    const query = "database=Shop&remote-task=s&tag=x&verify-database=true";
+    const reply = await server("a").request(`/info/remote-task/tcp?${query}`, {}, writer);
+    const own = server("b").running.address.tcpUrl;
+    expect(reply.json).toMatchObject({ Urls: [own] });
   });
 });
 

@@ -55,6 +55,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST /cluster/values /cluster/stand`,
   "cluster-admin": `
     GET POST /admin/configuration/settings
+    GET /admin/certificates/mode
     POST /admin/cluster/demote /admin/cluster/promote
     PUT DELETE /admin/cluster/node
     GET DELETE /cluster/copies/*

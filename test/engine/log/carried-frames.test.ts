@@ -1,9 +1,15 @@
 /** A log that is carried: each frame is shown, marked, and written here only when it was carried. */
 import { expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
+import { framesInFlightMax } from "../../../engine/base/limits.ts";
+import {
+  carriedFrameBytes,
+  largeFrameBytes,
+  smallFramesMax,
+} from "../../../engine/log/carried-frames.ts";
 import { Health } from "../../../engine/log/health.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
-import { carriedFrameBytes, type LogCarrier, markBytes } from "../../../engine/log/log-carrier.ts";
+import { type LogCarrier, markBytes } from "../../../engine/log/log-carrier.ts";
 import { LogWriter } from "../../../engine/log/log-writer.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { SegmentStore } from "../../../engine/log/segment-store.ts";
@@ -12,21 +18,18 @@ import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 
 /** Settles what is carried one by one, when a test wants it. */
 class HeldCarrier implements LogCarrier {
+  isSending = true;
   readonly sealedBytes: Buffer[] = [];
+  readonly durableMarks: Buffer[] = [];
   readonly #waiting: { resolve(mark: Buffer): void; reject(error: Error): void }[] = [];
   #outcomes: (Error | null)[] = [];
-
-  readonly durableMarks: Buffer[] = [];
 
   durable(mark: Buffer): void {
     this.durableMarks.push(mark);
   }
 
-  sealed(payload: Buffer): void {
+  carry(payload: Buffer): Promise<Buffer> {
     this.sealedBytes.push(Buffer.from(payload));
-  }
-
-  carried(): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       this.#settle();
@@ -36,6 +39,11 @@ class HeldCarrier implements LogCarrier {
   settle(error: Error | null = null): void {
     this.#outcomes.push(error);
     this.#settle();
+  }
+
+  /** All that is under way, the last one first: each is known when the log goes on with the one before. */
+  settleAtOnce(): void {
+    for (const one of this.#waiting.splice(0).reverse()) one.resolve(Buffer.alloc(markBytes, 0xee));
   }
 
   #settle(): void {
@@ -113,7 +121,7 @@ test("much that is written at once goes in several frames, under way together", 
   expect(carrier.sealedBytes.length).toBeGreaterThanOrEqual(2);
   for (const { length } of carrier.sealedBytes)
     expect(length).toBeLessThanOrEqual(carriedFrameBytes);
-  for (let n = 0; n < 3; n++) carrier.settle();
+  for (let n = 0; n < 80; n++) carrier.settle();
   await writer.flush();
   const all = Buffer.concat(carrier.sealedBytes);
   expect(all.length).toBe(80 * piece);
@@ -153,4 +161,62 @@ test("a log that is closed is carried first, and frames without records are not 
   await closed;
   expect(told).toContain("durable 1");
   expect(carrier.sealedBytes).toHaveLength(1);
+});
+
+test("a few small frames are under way together, and more of those that are large", async () => {
+  const { writer, carrier, append } = carriedWriter(16 * 1024 * 1024);
+  for (let n = 0; n < smallFramesMax + 3; n++) {
+    append(64, n);
+    await soon();
+  }
+  expect(carrier.sealedBytes).toHaveLength(smallFramesMax);
+  for (let n = 0; n < framesInFlightMax + 3; n++) {
+    append(largeFrameBytes, n);
+    await soon();
+  }
+  expect(carrier.sealedBytes).toHaveLength(framesInFlightMax);
+  const settling = setInterval(() => carrier.settle(), 1);
+  await writer.flush();
+  clearInterval(settling);
+});
+
+test("what was carried while another frame was awaited is durable together with it", async () => {
+  const { writer, carrier, told, append } = carriedWriter();
+  append(64, 1);
+  await soon();
+  append(64, 2);
+  await soon();
+  expect(carrier.sealedBytes).toHaveLength(2);
+  carrier.settleAtOnce();
+  await writer.flush();
+  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 2"]);
+  expect(told.filter((line) => line.startsWith("marked"))).toHaveLength(2);
+  expect(carrier.durableMarks).toHaveLength(2);
+});
+
+test("a log of groups of others seals a frame only when the device is idle", async () => {
+  const { writer, carrier, append } = carriedWriter(16 * 1024 * 1024);
+  carrier.isSending = false;
+  append(64, 1);
+  await soon();
+  for (let n = 0; n < 3 * 16; n++) append(carriedFrameBytes / 16, 2);
+  await soon();
+  expect(carrier.sealedBytes).toHaveLength(1);
+  carrier.settle();
+  carrier.settle();
+  await writer.flush();
+  expect(carrier.sealedBytes.map(({ length }) => length)).toEqual([64, 3 * carriedFrameBytes]);
+});
+
+test("a large transaction is carried when all of it is copied, and what follows behind it", async () => {
+  const { writer, carrier, append } = carriedWriter(64 * 1024 * 1024);
+  const length = 24 * 1024 * 1024;
+  const large = Buffer.alloc(length, 7);
+  writer.append(large, length, false, true, { length: length - 8, crc: 0 });
+  append(64, 8);
+  const settling = setInterval(() => carrier.settle(), 1);
+  await writer.flush();
+  clearInterval(settling);
+  expect(carrier.sealedBytes.map((bytes) => bytes.length)).toEqual([length, 64]);
+  expect(carrier.sealedBytes[0]?.equals(large)).toBe(true);
 });

@@ -1,0 +1,93 @@
+/**
+ * The frames of a log on their way to other nodes. While one is under way the open frame grows; it is sealed early, and
+ * sent behind the others, when it is large enough to be worth a message of its own, or when so little is under way that
+ * its transactions would only wait.
+ *
+ * Invariants:
+ * - Frames are carried in the order in which they were sealed, and when all their bytes are in the image.
+ */
+import { assert } from "../base/assert.ts";
+import { framesInFlightMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
+import type { Health } from "./health.ts";
+import type { LateCopies } from "./late-copies.ts";
+import type { LogCarrier } from "./log-carrier.ts";
+import type { Segment } from "./segment.ts";
+
+/** A frame has at most so many bytes, unless one transaction has more: it fits into one message. */
+export const carriedFrameBytes = 1024 * 1024;
+/** From this size on a frame is worth a message of its own: eight of them keep the servers of a stream busy. */
+export const largeFrameBytes = 128 * 1024;
+/** Smaller frames under way at a time: those who write while one is under way need not wait for its answer. */
+export const smallFramesMax = 4;
+
+export class CarriedFrames {
+  readonly #carrier: LogCarrier;
+  readonly #health: Health;
+  /** Called when one was carried, or never will be. */
+  readonly #whenCarried: () => void;
+  #underWay = 0;
+  /** Frames whose bytes are being completed; those behind them wait. */
+  #fillingCount = 0;
+  #filled: Promise<void> = Promise.resolve();
+
+  constructor(carrier: LogCarrier, health: Health, whenCarried: () => void) {
+    this.#carrier = carrier;
+    this.#health = health;
+    this.#whenCarried = whenCarried;
+  }
+
+  /** Is an open frame of so many bytes sealed before a transaction of `length` bytes? */
+  isFull(bytes: number, length: number): boolean {
+    return this.#carrier.isSending && bytes > 0 && bytes + length > carriedFrameBytes;
+  }
+
+  /** Is an open frame of so many bytes sealed although those before it are under way? */
+  mayFollow(bytes: number): boolean {
+    if (!this.#carrier.isSending || bytes === 0) return false;
+    return this.#underWay < (bytes < largeFrameBytes ? smallFramesMax : framesInFlightMax);
+  }
+
+  /** @returns the record of the mark of the frame whose payload is `[from, to)` of the image; may reject at any time */
+  carry(segment: Segment, from: number, to: number): Promise<Buffer> {
+    this.#underWay++;
+    const carried = this.#whenFilled(segment, from, to);
+    const settled = () => {
+      this.#underWay--;
+    };
+    carried
+      .then(settled, settled)
+      .then(() => this.#whenCarried())
+      .catch((error: unknown) => this.#health.stop(error));
+    return carried;
+  }
+
+  /** The frame with this mark is durable. */
+  durable(mark: Buffer): void {
+    this.#carrier.durable(mark);
+  }
+
+  #whenFilled(segment: Segment, from: number, to: number): Promise<Buffer> {
+    const { image, late } = segment;
+    assert(image !== null, "a segment that is written to is in memory");
+    const payload = image.subarray(from, to);
+    const isLate = late !== null && this.#carrier.isSending && late.isPending(from, to);
+    if (!isLate && this.#fillingCount === 0) return this.#carrier.carry(payload);
+    this.#fillingCount++;
+    this.#filled = this.#filled.then(async () => {
+      if (isLate) await this.#fill(late, from, to);
+      this.#fillingCount--;
+    });
+    return this.#filled.then(() => this.#carrier.carry(payload));
+  }
+
+  /** Makes the deferred copies of a frame, in slices. */
+  async #fill(late: LateCopies, from: number, to: number): Promise<void> {
+    while (late.isPending(from, to)) {
+      this.#health.check();
+      late.step();
+      await turnIsOver();
+    }
+    this.#health.check();
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Copies of this node that cannot go on from their own files, or lack contents of attachments: they get them from other
+ * nodes, one database after another, until that has succeeded.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { type Databases, EngineError, type SharedValues } from "../../engine/engine.ts";
+import type { Log } from "../logging/log.ts";
+import { CopyFetch, type CopyMark } from "./copy-fetch.ts";
+import type { PeerLink } from "./peer-link.ts";
+
+const retryMsMin = 1_000;
+const retryMsMax = 60_000;
+
+export interface CopyRepairsOptions {
+  /** Of this node. */
+  readonly tag: string;
+  readonly log: Log;
+  readonly databases: () => Databases;
+  readonly shared: () => SharedValues;
+  /** The id of the shared values. */
+  readonly sharedId: string;
+  /** Other nodes with a sound copy, the best first. */
+  readonly sources: (id: string) => readonly string[];
+}
+
+/** A copy that needs the files of another node. */
+interface Need {
+  readonly name: string;
+  readonly id: string;
+}
+
+export class CopyRepairs {
+  readonly #options: CopyRepairsOptions;
+  readonly #needs = new Map<string, Need>();
+  readonly #ending = new AbortController();
+  #fetch: CopyFetch | null = null;
+  #running: Promise<void> | null = null;
+
+  constructor(options: CopyRepairsOptions) {
+    this.#options = options;
+  }
+
+  /** Begins, when other nodes can be asked. */
+  start(peers: PeerLink): void {
+    const { tag, sources, log } = this.#options;
+    this.#fetch = new CopyFetch({ tag, peers, sources, log });
+    this.#runSoon();
+  }
+
+  /** Notes that the files of a database must be replaced. */
+  need(need: Need): void {
+    this.#needs.set(need.id, need);
+    this.#runSoon();
+  }
+
+  /** See `FetchContent` of the engine. */
+  async content(id: string, name: string): Promise<AsyncIterable<Buffer> | null> {
+    if (this.#fetch === null) {
+      throw new EngineError("node-unreachable", "This node cannot ask others yet.");
+    }
+    return await this.#fetch.content(id, name, this.#ending.signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort(new EngineError("database-stopped", "The server is stopping."));
+    await this.#running;
+  }
+
+  #runSoon(): void {
+    if (this.#running !== null || this.#fetch === null || this.#ending.signal.aborted) return;
+    this.#running = this.#run(this.#fetch).finally(() => {
+      this.#running = null;
+    });
+  }
+
+  async #run(fetch: CopyFetch): Promise<void> {
+    const { signal } = this.#ending;
+    let waitMs = retryMsMin;
+    while (!signal.aborted) {
+      const [need] = this.#needs.values();
+      if (need === undefined) return;
+      // The next one first, if this fails.
+      this.#needs.delete(need.id);
+      try {
+        await this.#replace(fetch, need);
+        waitMs = retryMsMin;
+      } catch (error) {
+        if (signal.aborted || isGone(error)) continue;
+        this.#needs.set(need.id, need);
+        this.#options.log.warn(
+          `The files of '${need.name}' could not be taken from another node, which is tried again: ${(error as Error).message}`,
+        );
+        await pause(waitMs, undefined, { signal }).catch(() => undefined);
+        waitMs = Math.min(waitMs * 2, retryMsMax);
+      }
+    }
+  }
+
+  async #replace(fetch: CopyFetch, { name, id }: Need): Promise<void> {
+    const { log, databases, shared, sharedId } = this.#options;
+    const { signal } = this.#ending;
+    const isShared = id === sharedId;
+    const replication = isShared ? shared().replication : databases().peek(name)?.replication;
+    const own: CopyMark | null = replication?.mark ?? null;
+    const add: Parameters<SharedValues["replaceFiles"]>[0] = async (restore, old) => {
+      const { tag, contents, missing } = await fetch.copy(id, restore, old, signal, own);
+      log.info(
+        `The files of '${name}' are those of node ${tag} now, with ${contents} contents of attachments, of which ${missing} are missing everywhere`,
+      );
+    };
+    if (isShared) await shared().replaceFiles(add);
+    else await databases().replaceFiles(name, add);
+  }
+}
+
+/** Was the database deleted meanwhile? */
+function isGone(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "database-missing";
+}

@@ -1,0 +1,165 @@
+/**
+ * Traffic through the official client, which finds the nodes by itself, fails over by itself, and sends again what had no
+ * answer: so what one of its operations did may be done twice, and a refusal by change vector may be of its own first try.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  DocumentStore,
+  type IAuthOptions,
+  PatchCommandData,
+  PatchRequest,
+  type SubscriptionWorker,
+} from "ravendb";
+import type { ClusterNodes } from "./cluster-nodes.ts";
+import type { History, Outcome } from "./history.ts";
+import type { Traffic } from "./workers.ts";
+
+/** How long the client may try, and then nobody knows. */
+const saveMs = 30_000;
+const restMs = 50;
+const subscriptionName = "events";
+
+export function openStore(cluster: ClusterNodes, database: string): DocumentStore {
+  const urls = cluster.nodes.map(({ url }) => url);
+  const authentication: IAuthOptions | undefined =
+    cluster.certificates === null
+      ? undefined
+      : {
+          type: "pfx",
+          certificate: cluster.certificates.pfx,
+          password: "",
+          ca: cluster.certificates.admin.ca,
+        };
+  const store = new DocumentStore(urls, database, authentication as IAuthOptions);
+  store.conventions.requestTimeout = 10_000;
+  store.initialize();
+  return store;
+}
+
+/** Sessions that write growing numbers and add to lists, and a subscription that is followed to the end. */
+export async function runClientWorkers(traffic: Traffic): Promise<void> {
+  const store = openStore(traffic.cluster, traffic.database);
+  try {
+    const subscription = new EventReader(store, traffic.history);
+    await traffic.cluster.eventually("the subscription is made", async () => {
+      await subscription.create();
+      return null;
+    });
+    subscription.start();
+    await Promise.all([clientPutter(traffic, store), clientAppender(traffic, store)]);
+    await subscription.finish(traffic);
+  } finally {
+    store.dispose();
+  }
+}
+
+async function tried(work: () => Promise<unknown>, traffic: Traffic): Promise<Outcome> {
+  const late = pause(saveMs, "late" as const, { ref: false });
+  try {
+    const done = await Promise.race([work(), late]);
+    return done === "late" ? "unknown" : "ok";
+  } catch (error) {
+    const { name, message } = error as Error;
+    const kind = `client ${name}: ${message.replaceAll(/\d+/g, "#").slice(0, 120)}`;
+    traffic.problems.set(kind, (traffic.problems.get(kind) ?? 0) + 1);
+    // It may have been the second try of what the first has done.
+    return "unknown";
+  }
+}
+
+async function clientPutter(traffic: Traffic, store: DocumentStore): Promise<void> {
+  const { history } = traffic;
+  let id = "";
+  for (let n = 1; !traffic.isDone(); n++) {
+    if (id === "") id = `puts/client-${n}`;
+    const call = history.now();
+    const outcome = await tried(async () => {
+      const session = store.openSession();
+      await session.store({ n, "@metadata": { "@collection": "Puts" } }, id);
+      await session.saveChanges();
+      session.dispose();
+    }, traffic);
+    history.add({ kind: "put", id, n, call, return: history.now(), outcome });
+    if (outcome !== "ok") id = "";
+    await pause(restMs);
+  }
+}
+
+async function clientAppender(traffic: Traffic, store: DocumentStore): Promise<void> {
+  const { history } = traffic;
+  for (let n = 0; !traffic.isDone(); n++) {
+    const item = `client-${n}`;
+    const id = `lists/client-${Math.floor(n / 50)}`;
+    const call = history.now();
+    const outcome = await tried(async () => {
+      const session = store.openSession();
+      const add = PatchRequest.forScript(
+        "this.items = this.items || []; this.items.push(args.item)",
+      );
+      add.values = { item };
+      const create = PatchRequest.forScript("this.items = [args.item]");
+      create.values = { item };
+      session.advanced.defer(new PatchCommandData(id, null as never, add, create));
+      await session.saveChanges();
+      session.dispose();
+    }, traffic);
+    const end = history.now();
+    history.add({ kind: "append", ids: [id], item, isRepeated: true, call, return: end, outcome });
+    await pause(restMs);
+  }
+}
+
+class EventReader {
+  readonly #store: DocumentStore;
+  readonly #history: History;
+  readonly #seen = new Set<string>();
+  #worker: SubscriptionWorker<object> | null = null;
+  #isDone = false;
+
+  constructor(store: DocumentStore, history: History) {
+    this.#store = store;
+    this.#history = history;
+  }
+
+  async create(): Promise<void> {
+    const all = await this.#store.subscriptions.getSubscriptions(0, 10);
+    if (all.some((one) => one.subscriptionName === subscriptionName)) return;
+    await this.#store.subscriptions.create({ name: subscriptionName, query: "from Events" });
+  }
+
+  start(): void {
+    const worker = this.#store.subscriptions.getSubscriptionWorker<object>({
+      subscriptionName,
+      timeToWaitBeforeConnectionRetry: 500,
+      maxErroneousPeriod: 120_000,
+    });
+    this.#worker = worker;
+    worker.on("batch", (batch, callback) => {
+      for (const { id } of batch.items) {
+        this.#seen.add(id);
+        this.#history.add({ kind: "delivered", id });
+      }
+      callback();
+    });
+    // It gives up after some errors; a program opens another, as this does.
+    worker.on("error", () => {
+      worker.dispose();
+      if (this.#worker === worker && !this.#isDone) setTimeout(() => this.start(), 500).unref();
+    });
+  }
+
+  /** Resolves when all that was put for sure has come, or after a while; the checks tell what has not. */
+  async finish({ cluster, history }: Traffic): Promise<void> {
+    const wanted = history.of("event").filter(({ outcome }) => outcome === "ok");
+    await cluster
+      .eventually("all events are delivered", async () => {
+        const missing = wanted.filter(({ id }) => !this.#seen.has(id));
+        return missing.length === 0 ? null : `${missing.length} are missing`;
+      })
+      .catch(() => undefined);
+    // Those without an answer come too, when they were put.
+    await pause(1_000);
+    this.#isDone = true;
+    this.#worker?.dispose();
+  }
+}

@@ -1,0 +1,15 @@
+/** The machinery of the proofs on a single node: its traffic is understood, and its checks hold without any fault. */
+import { expect, test } from "vitest";
+import { runRounds } from "./rounds.ts";
+
+test("a single node without faults passes all checks", { timeout: 120_000 }, async () => {
+  const report = await runRounds({
+    rounds: 1,
+    seed: 1,
+    only: ["all nodes are killed at once"],
+    options: { count: 1, nats: "none" },
+    print: (line) => console.log(line),
+  });
+  console.log(report.summary);
+  expect(report.problems).toEqual([]);
+});

@@ -1,0 +1,194 @@
+/**
+ * What is done to a cluster while others write: each fault ends with everything running and whole again, which it need
+ * not have found out yet.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { SeededRandom } from "../support/random.ts";
+import type { ClusterNode, ClusterNodes, NatsNode } from "./cluster-nodes.ts";
+
+export interface FaultContext {
+  readonly cluster: ClusterNodes;
+  readonly database: string;
+  readonly random: SeededRandom;
+  /** A node is about to lose what it had: sessions at it end. */
+  readonly sessionsEnd: () => void;
+}
+
+/** @returns why it was left out; undefined: it was done */
+export type Fault = (context: FaultContext) => Promise<string | undefined>;
+
+/** Streams of databases and of the cluster's own values alike. */
+const anyStream = /\bJD_/;
+
+const someNode = ({ cluster, random }: FaultContext) =>
+  cluster.nodes[random.below(cluster.nodes.length)] as ClusterNode;
+
+const someNats = ({ cluster, random }: FaultContext) =>
+  cluster.nats[random.below(cluster.nats.length)] as NatsNode;
+
+const leader = ({ cluster, database }: FaultContext) => cluster.leaderOf(database);
+
+/** The server that leads the stream, or any. */
+async function natsLeader(context: FaultContext): Promise<NatsNode> {
+  return (await context.cluster.natsLeaderOf(anyStream)) ?? someNats(context);
+}
+
+async function killed(ones: readonly (ClusterNode | NatsNode)[], awayMs: number): Promise<void> {
+  await Promise.all(ones.map(({ child }) => child.kill()));
+  await pause(awayMs);
+  await Promise.all(ones.map(({ child }) => child.start()));
+}
+
+export const faults: Readonly<Record<string, Fault>> = {
+  async "the node that leads is killed"(context) {
+    await killed([await leader(context)], 1_000 + context.random.below(6_000));
+    return undefined;
+  },
+  async "the server of NATS that leads is killed"(context) {
+    await killed([await natsLeader(context)], 1_000 + context.random.below(4_000));
+    return undefined;
+  },
+  async "the node that leads is cut off from NATS"({ cluster, ...context }) {
+    const node = await leader({ cluster, ...context });
+    cluster.cutFromNats(node);
+    await pause(4_000 + context.random.below(4_000));
+    cluster.heal();
+    return undefined;
+  },
+  async "a node is wiped"(context) {
+    const node = someNode(context);
+    context.sessionsEnd();
+    await node.child.kill();
+    context.cluster.wipe(node);
+    await pause(500);
+    await node.child.start();
+    return undefined;
+  },
+  async "the node that leads is stopped for a while"(context) {
+    const { child } = await leader(context);
+    child.stop();
+    await pause(2_000 + context.random.below(8_000));
+    child.continue();
+    return undefined;
+  },
+  async "all nodes are killed at once"({ cluster }) {
+    await killed(cluster.nodes, 500);
+    return undefined;
+  },
+  async "the leading server of NATS is cut off from the others"(context) {
+    context.cluster.cutNats(await natsLeader(context));
+    await pause(4_000 + context.random.below(4_000));
+    context.cluster.heal();
+    return undefined;
+  },
+  async "a node and its server of NATS are killed"(context) {
+    const node = await leader(context);
+    const nats = context.cluster.nats[node.at];
+    await killed([node, ...(nats === undefined ? [] : [nats])], 3_000);
+    return undefined;
+  },
+  async "nodes do not reach one of them"(context) {
+    context.cluster.cutFromPeers(someNode(context));
+    await pause(4_000);
+    context.cluster.heal();
+    return undefined;
+  },
+  async "a byte of a replica of the stream flips"(context) {
+    return damaged(context, "flip");
+  },
+  async "all servers of NATS are killed at once"({ cluster }) {
+    await killed(cluster.nats, 500);
+    return undefined;
+  },
+  async "a replica of the stream is cut"(context) {
+    return damaged(context, "cut");
+  },
+  async "nodes are restarted one after the other"({ cluster }) {
+    for (const { child, send } of cluster.nodes) {
+      await child.end("SIGTERM");
+      await child.start();
+      await cluster.eventually(`${child.name} is there again`, async () => {
+        const { status } = await send.get("/build/version");
+        return status === 200 ? null : `${status}`;
+      });
+    }
+    return undefined;
+  },
+  async "a disk is full"({ cluster, random }) {
+    const node = cluster.nodes.find(({ disk }) => disk !== null);
+    if (node?.disk == null) return "no disk can be mounted here";
+    node.disk.fill();
+    await pause(3_000 + random.below(3_000));
+    node.disk.free();
+    // A server of NATS that could not write stops its streams until it is started again.
+    const nats = cluster.nats[node.at];
+    if (nats !== undefined) await killed([nats], 500);
+    return undefined;
+  },
+  async "a server of NATS is stopped for a while"(context) {
+    const { child } = someNats(context);
+    child.stop();
+    await pause(2_000 + context.random.below(8_000));
+    child.continue();
+    return undefined;
+  },
+  async "the clock of the node that leads jumps"(context) {
+    const { cluster, random } = context;
+    if (!cluster.hasClocks) return "there is no libfaketime here";
+    const node = await leader(context);
+    for (const hours of [2, -3]) {
+      cluster.setClock(node, hours * 3600 + random.below(100));
+      await pause(2_000);
+    }
+    cluster.setClock(node, 0);
+    return undefined;
+  },
+  async "one way of one link between servers of NATS is cut"({ cluster, random }) {
+    const from = random.below(3);
+    cluster.cutRoute(from, (from + 1 + random.below(2)) % 3);
+    await pause(5_000);
+    cluster.heal();
+    return undefined;
+  },
+  async "a server of NATS is wiped"(context) {
+    const nats = someNats(context);
+    await nats.child.kill();
+    context.cluster.wipe(nats);
+    await nats.child.start();
+    return undefined;
+  },
+  async "a node is removed and added"(context) {
+    const { cluster, sessionsEnd } = context;
+    const node = someNode(context);
+    const other = cluster.nodes.find((one) => one !== node) as ClusterNode;
+    sessionsEnd();
+    const url = encodeURIComponent(node.url);
+    await cluster.eventually("the node is removed", async () => {
+      const path = `/admin/cluster/node?nodeTag=${node.tag}`;
+      const { status, text } = await other.send.request("DELETE", path);
+      return status < 300 ? null : `${status} ${text}`;
+    });
+    await pause(2_000);
+    await cluster.eventually("the node is added", async () => {
+      const path = `/admin/cluster/node?url=${url}&tag=${node.tag}`;
+      const { status, text } = await other.send.put(path, undefined);
+      return status < 300 ? null : `${status} ${text}`;
+    });
+    await cluster.eventually("the node has a copy again", async () => {
+      const path = `/admin/databases/node?name=${context.database}&node=${node.tag}`;
+      const { status, text } = await other.send.put(path, undefined);
+      return status < 300 || /already/i.test(text) ? null : `${status} ${text}`;
+    });
+    return undefined;
+  },
+};
+
+/** Only while the other two have everything: two damaged replicas of three are another fault. */
+async function damaged(context: FaultContext, how: "flip" | "cut"): Promise<string | undefined> {
+  const { cluster } = context;
+  const nats = someNats(context);
+  await nats.child.kill();
+  const isDone = cluster.damage(nats, anyStream, how);
+  await nats.child.start();
+  return isDone ? undefined : "the replica has no block yet";
+}

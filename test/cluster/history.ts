@@ -1,0 +1,163 @@
+/**
+ * What workers asked for and were told, with when. The checks (`checks.ts`) decide by it alone.
+ *
+ * Invariants:
+ * - An operation whose answer did not come, or leaves it open, is `unknown`: it may have been done, or be done later.
+ */
+import { NoReply } from "./http-sender.ts";
+
+/** `failed`: surely nothing was done. */
+export type Outcome = "ok" | "failed" | "unknown";
+
+interface Timed {
+  readonly outcome: Outcome;
+  /** Nanoseconds of one clock. */
+  readonly call: number;
+  readonly return: number;
+}
+
+/** A number that grows, written to one document by one worker. */
+export interface PutEvent extends Timed {
+  readonly kind: "put";
+  readonly id: string;
+  readonly n: number;
+}
+
+/** An item that was added at the end of a document's list; with several ids, of each in one transaction. */
+export interface AppendEvent extends Timed {
+  readonly kind: "append";
+  readonly ids: readonly string[];
+  readonly item: string;
+  /** May the sender have sent it several times by itself? Then only its effect is checked, not that it is there once. */
+  readonly isRepeated: boolean;
+}
+
+export interface CountEvent extends Timed {
+  readonly kind: "count";
+  readonly id: string;
+  readonly delta: number;
+}
+
+export interface AttachEvent extends Timed {
+  readonly kind: "attach";
+  readonly id: string;
+  readonly name: string;
+  /** SHA-256 in hexadecimal. */
+  readonly hash: string;
+}
+
+export interface DeleteEvent extends Timed {
+  readonly kind: "delete";
+  readonly id: string;
+}
+
+/** A read of one session at one node; a session ends where its node loses what it had. */
+export interface ReadEvent extends Timed {
+  readonly kind: "read";
+  readonly session: string;
+  readonly id: string;
+  /** 0: there was no document. */
+  readonly n: number;
+  /** Had this session's own write been acknowledged by the leader, which was asked? */
+  readonly isAtLeader: boolean;
+}
+
+/** A document of a subscription, put once. */
+export interface EventPutEvent extends Timed {
+  readonly kind: "event";
+  readonly id: string;
+}
+
+/** What a worker of the subscription was given. */
+export interface DeliveredEvent {
+  readonly kind: "delivered";
+  readonly id: string;
+}
+
+/** For the checker of linearizability, as `test/linearizability` reads it. */
+export interface RegisterEvent {
+  readonly kind: "register";
+  readonly group: string;
+  readonly client: number;
+  readonly call: number;
+  readonly return: number;
+  readonly outcome: "read" | "written" | "refused" | "none" | "unknown";
+  readonly reads?: Readonly<Record<string, { readonly version: string; readonly value: string }>>;
+  readonly writes?: Readonly<
+    Record<string, { readonly expected: string; readonly version: string; readonly value: string }>
+  >;
+}
+
+export type HistoryEvent =
+  | PutEvent
+  | AppendEvent
+  | CountEvent
+  | AttachEvent
+  | DeleteEvent
+  | ReadEvent
+  | EventPutEvent
+  | DeliveredEvent
+  | RegisterEvent;
+
+export class History {
+  readonly events: HistoryEvent[] = [];
+
+  now(): number {
+    return Math.round(performance.now() * 1e6);
+  }
+
+  add(event: HistoryEvent): void {
+    this.events.push(event);
+  }
+
+  of<Kind extends HistoryEvent["kind"]>(kind: Kind): Extract<HistoryEvent, { kind: Kind }>[] {
+    return this.events.filter((event) => event.kind === kind) as never;
+  }
+
+  /** How many operations had each outcome, by kind: what a run was worth. */
+  summary(): string {
+    const counts = new Map<string, Record<string, number>>();
+    for (const event of this.events) {
+      const outcome = "outcome" in event ? event.outcome : "ok";
+      const row = counts.get(event.kind) ?? {};
+      row[outcome] = (row[outcome] ?? 0) + 1;
+      counts.set(event.kind, row);
+    }
+    return [...counts]
+      .map(([kind, row]) => {
+        const parts = Object.entries(row).map(([outcome, count]) => `${count} ${outcome}`);
+        return `${kind}: ${parts.join(", ")}`;
+      })
+      .join("; ");
+  }
+}
+
+export interface Asked<Result> {
+  readonly call: number;
+  readonly return: number;
+  readonly outcome: Outcome;
+  /** null: without an answer. */
+  readonly reply: Result | null;
+  readonly problem: string | null;
+}
+
+/**
+ * Sends a request that changes something. An answer of the kind 5xx may have been given after the change was on its way;
+ * one of the kind 4xx refuses.
+ */
+export async function ask<Result extends { readonly status: number; readonly text: string }>(
+  history: History,
+  send: () => Promise<Result>,
+): Promise<Asked<Result>> {
+  const call = history.now();
+  try {
+    const reply = await send();
+    const outcome = reply.status < 300 ? "ok" : reply.status < 500 ? "failed" : "unknown";
+    const problem = outcome === "ok" ? null : `${reply.status} ${reply.text.slice(0, 300)}`;
+    return { call, return: history.now(), outcome, reply, problem };
+  } catch (error) {
+    if (!(error instanceof NoReply)) throw error;
+    const outcome = error.mayBeDone ? "unknown" : "failed";
+    return { call, return: history.now(), outcome, reply: null, problem: error.message };
+  }
+}

@@ -1,0 +1,506 @@
+/**
+ * Traffic over plain HTTP: each worker repeats operations at nodes of its own choice, and records what it was told. None
+ * of them tries an operation again.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { SeededRandom } from "../support/random.ts";
+import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
+import { ask, type History, type Outcome, type RegisterEvent } from "./history.ts";
+
+/** After something went wrong, lest it fills the history while there is no leader. */
+const troubleMs = 150;
+/** Between two operations of a worker: three nodes and their clients share two processors. */
+const restMs = 20;
+/** Operations without an answer that a group of registers may have: each makes checking much harder. */
+const unknownCountMax = 3;
+const operationCountMax = 150;
+
+export interface Traffic {
+  readonly cluster: ClusterNodes;
+  readonly database: string;
+  readonly history: History;
+  readonly isDone: () => boolean;
+  /** Grows when what nodes have may have gone back: one was wiped. */
+  readonly sessionEpoch: () => number;
+  readonly problems: Map<string, number>;
+}
+
+type Worker = (traffic: Traffic, random: SeededRandom, number: number) => Promise<void>;
+
+/** Runs all workers until the traffic is done. */
+export async function runWorkers(traffic: Traffic, seed: number): Promise<void> {
+  const all: Worker[] = [
+    registers("values", valueRegister),
+    registers("documents", documentRegister),
+    putter,
+    putter,
+    putter,
+    appender,
+    appender,
+    queryPatcher,
+    counting,
+    counting,
+    attaching,
+    deleting,
+    eventPutter,
+  ];
+  await Promise.all(
+    all.map((worker, number) => worker(traffic, new SeededRandom(seed + number), number)),
+  );
+}
+
+function pick(traffic: Traffic, random: SeededRandom): ClusterNode {
+  const { nodes } = traffic.cluster;
+  return nodes[random.below(nodes.length)] as ClusterNode;
+}
+
+async function rest(traffic: Traffic, outcome: Outcome, problem: string | null): Promise<void> {
+  if (problem !== null) {
+    // Ports and numbers make each problem another one.
+    const kind = `${outcome}: ${problem.replaceAll(/\d+/g, "#").slice(0, 160)}`;
+    traffic.problems.set(kind, (traffic.problems.get(kind) ?? 0) + 1);
+  }
+  await pause(outcome === "ok" ? restMs : troubleMs);
+}
+
+const documentPath = (database: string, id: string) =>
+  `/databases/${database}/docs?id=${encodeURIComponent(id)}`;
+
+/** Writes growing numbers and reads them at the same node, which is another one from time to time. */
+const putter: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  let node = pick(traffic, random);
+  let session = 0;
+  let epoch = traffic.sessionEpoch();
+  let id = "";
+  for (let n = 1; !traffic.isDone(); n++) {
+    // A document that had a write without an answer is left: what is told of the next is exact.
+    if (id === "") id = `puts/${worker}-${n}`;
+    if (n % 40 === 0 || epoch !== traffic.sessionEpoch()) {
+      node = pick(traffic, random);
+      epoch = traffic.sessionEpoch();
+      session++;
+    }
+    const isLeading = await leads(traffic, node);
+    const asked = await ask(history, () =>
+      node.send.put(documentPath(database, id), { n, "@metadata": { "@collection": "Puts" } }),
+    );
+    const { call, return: end, outcome } = asked;
+    history.add({ kind: "put", id, n, call, return: end, outcome });
+    const isAtLeader = outcome === "ok" && isLeading && (await leads(traffic, node));
+    await readPut(traffic, node, `${worker}/${session}/${node.tag}`, id, isAtLeader);
+    if (outcome === "unknown") id = "";
+    await rest(traffic, outcome, asked.problem);
+  }
+};
+
+/** Does this node itself say that it leads? */
+async function leads({ database }: Traffic, node: ClusterNode): Promise<boolean> {
+  try {
+    const { status, text } = await node.send.get(`/topology?name=${database}`, {
+      timeoutMs: 3_000,
+    });
+    if (status !== 200) return false;
+    const { Nodes } = JSON.parse(text) as { Nodes: { ClusterTag: string }[] };
+    return Nodes[0]?.ClusterTag === node.tag;
+  } catch {
+    return false;
+  }
+}
+
+async function readPut(
+  { history, database, sessionEpoch }: Traffic,
+  { send }: ClusterNode,
+  session: string,
+  id: string,
+  isAtLeader: boolean,
+): Promise<void> {
+  const epoch = sessionEpoch();
+  const asked = await ask(history, () => send.get(documentPath(database, id)));
+  const { call, return: end, reply } = asked;
+  if (reply === null || (reply.status !== 200 && reply.status !== 404)) return;
+  if (epoch !== sessionEpoch()) return;
+  const n = reply.status === 404 ? 0 : (firstResult(reply.text)?.["n"] as number);
+  history.add({ kind: "read", session, id, n, isAtLeader, call, return: end, outcome: "ok" });
+}
+
+export function firstResult(text: string): Record<string, unknown> | undefined {
+  return (
+    (JSON.parse(text) as { Results: (Record<string, unknown> | null)[] }).Results[0] ?? undefined
+  );
+}
+
+const pushScript = "this.items = this.items || []; this.items.push(args.item)";
+
+/** Adds items to the lists of one or two documents by patches, in one transaction. */
+const appender: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  for (let n = 0; !traffic.isDone(); n++) {
+    const item = `${worker}-${n}`;
+    const list = Math.floor(n / 50);
+    const ids = [`lists/${worker}-${list}`, ...(n % 2 === 0 ? [`lists/${worker}-${list}-b`] : [])];
+    const patch = { Script: pushScript, Values: { item } };
+    const create = { Script: "this.items = [args.item]", Values: { item } };
+    const Commands = ids.map((Id) => ({ Id, Type: "PATCH", Patch: patch, PatchIfMissing: create }));
+    const asked = await ask(history, () =>
+      pick(traffic, random).send.post(`/databases/${database}/bulk_docs`, { Commands }),
+    );
+    const { call, return: end, outcome } = asked;
+    history.add({ kind: "append", ids, item, isRepeated: false, call, return: end, outcome });
+    await rest(traffic, outcome, asked.problem);
+  }
+};
+
+/** Adds items to the lists of all documents of a collection by one query. */
+const queryPatcher: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  const collection = "Sets";
+  const ids = Array.from({ length: 4 }, (_, at) => `sets/${at}`);
+  for (const id of ids) {
+    await traffic.cluster.eventually("a document is there", async () => {
+      const document = { items: [], "@metadata": { "@collection": collection } };
+      const { status } = await pick(traffic, random).send.put(documentPath(database, id), document);
+      return status === 201 ? null : `${status}`;
+    });
+  }
+  for (let n = 0; !traffic.isDone(); n++) {
+    const item = `${worker}-${n}`;
+    const query = {
+      Query: {
+        Query: `from ${collection} update { this.items.push(args.item) }`,
+        QueryParameters: { item },
+      },
+    };
+    const node = pick(traffic, random);
+    const asked = await ask(history, () =>
+      node.send.request("PATCH", `/databases/${database}/queries?allowStale=true`, query),
+    );
+    let { outcome } = asked;
+    if (asked.reply !== null && outcome === "ok") {
+      outcome = await operationOutcome(traffic, node, asked.reply.text);
+    }
+    const end = history.now();
+    history.add({
+      kind: "append",
+      ids,
+      item,
+      isRepeated: false,
+      call: asked.call,
+      return: end,
+      outcome,
+    });
+    await rest(traffic, outcome, asked.problem);
+    await pause(200);
+  }
+};
+
+/** What became of an operation; unknown when the node that runs it does not tell. */
+async function operationOutcome(
+  { database, cluster }: Traffic,
+  asked: ClusterNode,
+  text: string,
+): Promise<Outcome> {
+  const { OperationId, OperationNodeTag } = JSON.parse(text) as {
+    OperationId: number;
+    OperationNodeTag?: string;
+  };
+  const node = cluster.nodes.find(({ tag }) => tag === OperationNodeTag) ?? asked;
+  for (let tries = 0; tries < 40; tries++) {
+    const reply = await node.send
+      .get(`/databases/${database}/operations/state?id=${OperationId}`, { timeoutMs: 3_000 })
+      .catch(() => null);
+    if (reply === null || reply.status !== 200) return "unknown";
+    const { Status } = JSON.parse(reply.text) as { Status: string };
+    if (Status === "Completed") return "ok";
+    // Some of it may have been done.
+    if (Status !== "InProgress") return "unknown";
+    await pause(50);
+  }
+  return "unknown";
+}
+
+const counting: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  const document = `counted/${worker}`;
+  await traffic.cluster.eventually("a document is there", async () => {
+    const reply = await pick(traffic, random).send.put(documentPath(database, document), {});
+    return reply.status === 201 ? null : `${reply.status}`;
+  });
+  let name = 0;
+  while (!traffic.isDone()) {
+    const delta = 1 + random.below(3);
+    const CounterName = `c${name}`;
+    const body = {
+      Documents: [
+        {
+          DocumentId: document,
+          Operations: [{ Type: "Increment", CounterName, Delta: delta }],
+        },
+      ],
+    };
+    const asked = await ask(history, () =>
+      pick(traffic, random).send.post(`/databases/${database}/counters`, body),
+    );
+    const { call, return: end, outcome } = asked;
+    history.add({
+      kind: "count",
+      id: `${document}/${CounterName}`,
+      delta,
+      call,
+      return: end,
+      outcome,
+    });
+    if (outcome === "unknown") name++;
+    await rest(traffic, outcome, asked.problem);
+  }
+};
+
+/** From a few bytes to more than one message of the stream can hold. */
+const attachmentBytes = [10, 1_000, 100_000, 1_500_000];
+
+const attaching: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  const id = `attached/${worker}`;
+  await traffic.cluster.eventually("a document is there", async () => {
+    const reply = await pick(traffic, random).send.put(documentPath(database, id), {});
+    return reply.status === 201 ? null : `${reply.status}`;
+  });
+  for (let n = 0; !traffic.isDone(); n++) {
+    const name = `file ${n}`;
+    const size = attachmentBytes[n % attachmentBytes.length] as number;
+    const content = Buffer.alloc(size, `${worker}-${n} `);
+    const hash = createHash("sha256").update(content).digest("hex");
+    const path = `/databases/${database}/attachments?id=${id}&name=${encodeURIComponent(name)}&contentType=x/y`;
+    const asked = await ask(history, () => pick(traffic, random).send.put(path, content));
+    const { call, return: end, outcome } = asked;
+    history.add({ kind: "attach", id, name, hash, call, return: end, outcome });
+    await rest(traffic, outcome, asked.problem);
+    await pause(300);
+  }
+};
+
+/** Puts a document and deletes it: one whose deletion was acknowledged never comes back. */
+const deleting: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  for (let n = 0; !traffic.isDone(); n++) {
+    const id = `deleted/${worker}-${n}`;
+    const put = await ask(history, () =>
+      pick(traffic, random).send.put(documentPath(database, id), { n }),
+    );
+    await rest(traffic, put.outcome, put.problem);
+    if (put.outcome !== "ok") continue;
+    const asked = await ask(history, () =>
+      pick(traffic, random).send.request("DELETE", documentPath(database, id)),
+    );
+    const { call, return: end, outcome } = asked;
+    history.add({ kind: "delete", id, call, return: end, outcome });
+    await rest(traffic, outcome, asked.problem);
+  }
+};
+
+const eventPutter: Worker = async (traffic, random, worker) => {
+  const { history, database } = traffic;
+  for (let n = 0; !traffic.isDone(); n++) {
+    const id = `events/${worker}-${n}`;
+    const asked = await ask(history, () =>
+      pick(traffic, random).send.put(documentPath(database, id), {
+        n,
+        "@metadata": { "@collection": "Events" },
+      }),
+    );
+    const { call, return: end, outcome } = asked;
+    history.add({ kind: "event", id, call, return: end, outcome });
+    await rest(traffic, outcome, asked.problem);
+  }
+};
+
+/** What is known of a register: its version is what the next write expects. */
+interface Seen {
+  version: string;
+  value: string;
+}
+
+type RegisterStep = Omit<RegisterEvent, "kind" | "group" | "client" | "call" | "return"> & {
+  readonly problem: string | null;
+};
+
+/** One operation on registers, chosen at random. */
+type Register = (
+  traffic: Traffic,
+  random: SeededRandom,
+  keys: readonly string[],
+  seen: Map<string, Seen>,
+  value: string,
+) => Promise<{ readonly event: RegisterStep; readonly call: number; readonly return: number }>;
+
+/** Three clients that share registers, of which there are new ones when the history of those grows hard to check. */
+function registers(name: string, operate: Register): Worker {
+  return async (traffic, random) => {
+    let group = 0;
+    let unknown = 0;
+    let operations = 0;
+    const client = async (number: number, own: SeededRandom) => {
+      let last = -1;
+      const seen = new Map<string, Seen>();
+      for (let n = 0; !traffic.isDone(); n++) {
+        if (unknown >= unknownCountMax || operations >= operationCountMax) {
+          group++;
+          unknown = 0;
+          operations = 0;
+        }
+        if (group !== last) seen.clear();
+        last = group;
+        const begun = `${name}-${group}`;
+        const keys = [0, 1, 2].map((at) => `${begun}-${at}`);
+        operations++;
+        const done = await operate(traffic, own, keys, seen, `${number}-${n}`);
+        const { problem, ...event } = done.event;
+        traffic.history.add({
+          kind: "register",
+          group: begun,
+          client: number,
+          call: done.call,
+          return: done.return,
+          ...event,
+        });
+        if (event.outcome === "unknown" && begun === `${name}-${group}`) unknown++;
+        await rest(traffic, problem === null ? "ok" : "failed", problem);
+      }
+    };
+    const seeds = [1, 2, 3].map(() => random.below(2 ** 30));
+    await Promise.all(seeds.map((seed, at) => client(at, new SeededRandom(seed))));
+  };
+}
+
+const absent: Seen = { version: "", value: "" };
+
+/** Compare-exchange values, alone or two in a transaction of the cluster. */
+const valueRegister: Register = async (traffic, random, keys, seen, value) => {
+  const { history, database } = traffic;
+  const { send } = pick(traffic, random);
+  const key = keys[random.below(keys.length)] as string;
+  const path = `/databases/${database}/cmpxchg?key=${key}`;
+  const chosen = random.below(10);
+  if (chosen < 4 || !seen.has(key)) {
+    const asked = await ask(history, () => send.get(path));
+    const { reply } = asked;
+    if (reply === null || (reply.status !== 200 && reply.status !== 404))
+      return { ...asked, event: none(asked.problem) };
+    const row =
+      reply.status === 404 ? undefined : (firstResult(reply.text) as ValueRow | undefined);
+    const now = seenOf(row);
+    seen.set(key, now);
+    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+  }
+  if (chosen < 8) return putValue(traffic, send, path, key, seen, value);
+  const two = keys.filter((one) => seen.has(one)).slice(0, 2);
+  const before = new Map(two.map((one) => [one, seen.get(one) ?? absent]));
+  const Commands = [
+    ...two.map((Id) => ({
+      Id,
+      Type: "CompareExchangePUT",
+      Document: { Object: value },
+      Index: Number(before.get(Id)?.version || 0),
+    })),
+    { Id: `together/${keys[0]}-${value}`, Type: "PUT", Document: { value } },
+  ];
+  const body = { Commands, TransactionMode: "ClusterWide" };
+  const asked = await ask(history, () => send.post(`/databases/${database}/bulk_docs`, body));
+  const writes = Object.fromEntries(
+    two.map((one) => [one, { expected: before.get(one)?.version ?? "", version: "", value }]),
+  );
+  for (const one of two) seen.delete(one);
+  const { outcome, reply } = asked;
+  if (outcome === "ok") return { ...asked, event: { outcome: "written", writes, problem: null } };
+  if (reply?.status === 409)
+    return { ...asked, event: { outcome: "refused", writes, problem: null } };
+  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
+  return { ...asked, event: { outcome, writes, problem: asked.problem } };
+};
+
+interface ValueRow {
+  readonly Index: number;
+  readonly Value: { readonly Object: string } | null;
+}
+
+function seenOf(row: ValueRow | undefined): Seen {
+  if (row === undefined || row.Value === null || row.Index < 0) return absent;
+  return { version: String(row.Index), value: row.Value.Object };
+}
+
+const none = (problem: string | null): RegisterStep => ({ outcome: "none", problem });
+
+async function putValue(
+  { history }: Traffic,
+  send: ClusterNode["send"],
+  path: string,
+  key: string,
+  seen: Map<string, Seen>,
+  value: string,
+): ReturnType<Register> {
+  const expected = seen.get(key)?.version ?? "";
+  const asked = await ask(history, () =>
+    send.put(`${path}&index=${expected || 0}`, { Object: value }),
+  );
+  const { outcome, reply } = asked;
+  seen.delete(key);
+  const writes = { [key]: { expected, version: "", value } };
+  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
+  if (outcome === "unknown" || reply === null) {
+    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+  }
+  const row = JSON.parse(reply.text) as ValueRow & { readonly Successful: boolean };
+  if (!row.Successful) {
+    return {
+      ...asked,
+      event: { outcome: "refused", writes, reads: { [key]: seenOf(row) }, problem: null },
+    };
+  }
+  const version = String(row.Index);
+  seen.set(key, { version, value });
+  return {
+    ...asked,
+    event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
+  };
+}
+
+/** Documents that are replaced by change vector, and read as transactions of the cluster read. */
+const documentRegister: Register = async (traffic, random, keys, seen, value) => {
+  const { history, database } = traffic;
+  const { send } = pick(traffic, random);
+  const key = keys[random.below(keys.length)] as string;
+  const path = documentPath(database, key);
+  if (random.below(10) < 4 || !seen.has(key)) {
+    const asked = await ask(history, () => send.get(`${path}&txMode=ClusterWide`));
+    const { reply } = asked;
+    if (reply === null || (reply.status !== 200 && reply.status !== 404))
+      return { ...asked, event: none(asked.problem) };
+    const document = reply.status === 404 ? undefined : firstResult(reply.text);
+    const metadata = document?.["@metadata"] as { "@change-vector": string } | undefined;
+    const now =
+      document === undefined
+        ? absent
+        : { version: metadata?.["@change-vector"] ?? "", value: document["value"] as string };
+    seen.set(key, now);
+    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+  }
+  const expected = seen.get(key)?.version ?? "";
+  seen.delete(key);
+  const headers = { "if-match": `"${expected}"` };
+  const asked = await ask(history, () => send.put(path, { value }, { headers }));
+  const { outcome, reply } = asked;
+  const writes = { [key]: { expected, version: "", value } };
+  // A leader that does not know yet that it was replaced may refuse what the next one would take: nothing was done.
+  if (outcome === "failed")
+    return { ...asked, event: none(reply?.status === 409 ? null : asked.problem) };
+  if (outcome === "unknown" || reply === null) {
+    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+  }
+  const { ChangeVector: version } = JSON.parse(reply.text) as { ChangeVector: string };
+  seen.set(key, { version, value });
+  return {
+    ...asked,
+    event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
+  };
+};
