@@ -123,7 +123,7 @@ export interface ClusterView {
   addMember(tag: string): Promise<void>;
   /**
    * Removes a node; it has no copy any more, and may not come back by itself.
-   * @throws EngineError invalid-operation when a database would lose its last copy that is up to date
+   * @throws EngineError invalid-operation when a database would lose its last copy; whether others are up to date is asked by whoever calls this
    */
   removeMember(tag: string): Promise<void>;
   /** Gives a node a copy of a database, or takes it away. @throws EngineError invalid-argument, invalid-operation */

@@ -547,8 +547,7 @@ export class Cluster implements ClusterView {
   /** @throws EngineError invalid-operation */
   #withoutCopy(registered: ClusterDatabase, tag: string): ValueChange {
     const members = registered.members.filter((one) => one !== tag);
-    const { leaderTag, epoch } = this.#stateOf(registered);
-    if (members.length === 0 || (leaderTag === null && epoch === 0)) {
+    if (members.length === 0) {
       throw new EngineError(
         "invalid-operation",
         `The node ${tag} has the only copy of '${registered.name}': delete the database, or add a copy elsewhere first.`,
