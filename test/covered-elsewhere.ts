@@ -74,7 +74,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/server/startup/cluster-monitoring.test.ts": ["server/monitoring/cluster-metrics.ts"],
   "test/server/cluster/cluster.test.ts": [
     "engine/api/replication.ts",
     "engine/api/shared-values.ts",
