@@ -670,7 +670,10 @@ export class FileLog implements CommitLog {
     const store = this.#store;
     if (store.disk === null) return null;
     const { durableNumber, durableCrc } = this.#ready;
-    const used = store.order.filter(({ end }) => end > segmentHeaderBytes);
+    // A compacted one has a place though nothing is left in it: the commits after it follow those that it stands for.
+    const used = store.order.filter(
+      ({ kind, end }) => kind === "compacted" || end > segmentHeaderBytes,
+    );
     const ranges = used.map((segment) => ({ segment, from: segmentHeaderBytes, to: segment.end }));
     const pin = store.pin();
     const throttle = new Throttle(this.#options.clock, backgroundBytesPerSecond);

@@ -190,8 +190,9 @@ export class LogRestore {
   }
 
   async #placeOf(segment: ShippedSegment, name: string): Promise<Restored & { file: FileHandle }> {
-    const { from, to, size } = segment;
-    if (!(size <= segmentSizeMax && from < to && to <= size)) {
+    const { from, to, size, kind } = segment;
+    const isInOrder = kind === "compacted" ? from <= to : from < to;
+    if (!(size <= segmentSizeMax && isInOrder && to <= size)) {
       throw damaged(name, `segment ${segment.number} has impossible bounds`);
     }
     const last = this.#segments.at(-1);

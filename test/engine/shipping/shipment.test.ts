@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { openedDatabase } from "../../../engine/api/database.ts";
 import { followedBytesMin } from "../../../engine/base/limits.ts";
 import {
@@ -256,6 +256,39 @@ test("frames and contents stay until they are taken, whatever is compacted and r
   expect(again.attachments.find({ id: "a/1", name: "note" })?.size).toBe("gone soon".length);
   expect(await openedDatabase(again).blobs.findDamaged()).toEqual([]);
   shipment.close();
+});
+
+test("a base has a place for commits of which nothing is left", async () => {
+  const engine = await opened();
+  const database = await engine.databases.create("shop", { Kept: true });
+  const hold = openedDatabase(database).holdCompaction();
+  // All that the middle of the log has is replaced: compaction makes an empty segment of it.
+  const rounds = async (count: number) => {
+    for (let round = 0; round < count; round++) {
+      const text = JSON.stringify({ round, x: "x".repeat(3000) });
+      for (let at = 0; at < 20; at++) await database.documents.put(`a/${at}`, Buffer.from(text));
+    }
+  };
+  const emptyOnes = () => {
+    const { base, shipment } = database.shipping.begin();
+    base.release();
+    shipment.close();
+    return base.head.segments.filter(({ from, to }) => from === to);
+  };
+  await vi.waitFor(
+    async () => {
+      await rounds(2);
+      expect(emptyOnes().map(({ kind }) => kind)).toContain("compacted");
+    },
+    { timeout: 20_000, interval: 10 },
+  );
+  const place = new Place();
+  const { base, shipment } = database.shipping.begin();
+  await place.take(shipment, base);
+  shipment.close();
+  hold.release();
+  const restored = await place.restore();
+  expect(restored.settings).toMatchObject({ Kept: true });
 });
 
 test("a shipment that would keep too much on the disk is lost, and the database goes on", async () => {
