@@ -68,6 +68,8 @@ export interface ReplicaState {
   readonly applied: number;
   /** Grows with each change of the leader or the members: the `Etag` of the topology for clients. */
   readonly topologyEtag: number;
+  /** Had this node's copy ever all that there was? Until then, reads here could see what was long ago. */
+  readonly isComplete: boolean;
   /** Why this node's copy does not go on, for the operator; null: it does. */
   readonly trouble: string | null;
 }
@@ -123,7 +125,7 @@ export interface ClusterView {
   addMember(tag: string): Promise<void>;
   /**
    * Removes a node; it has no copy any more, and may not come back by itself.
-   * @throws EngineError invalid-operation when a database would lose its last copy that is up to date
+   * @throws EngineError invalid-operation when a database would lose its last copy; whether others are up to date is asked by whoever calls this
    */
   removeMember(tag: string): Promise<void>;
   /** Gives a node a copy of a database, or takes it away. @throws EngineError invalid-argument, invalid-operation */

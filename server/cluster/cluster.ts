@@ -64,6 +64,8 @@ const creationMs = 30_000;
 const retryMs = 100;
 /** How often a change is made again because the registry has changed. */
 const triesMax = 10;
+/** How often the stream is followed again from a frame that does not come. */
+const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
@@ -114,8 +116,8 @@ export class Cluster implements ClusterView {
   #isStale = true;
   #isStopped = false;
   #isTelling = false;
-  /** Times that frames were missing in the streams of copies here, by the id of the database. */
-  readonly #gaps = new Map<string, number>();
+  /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
+  readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   /** What the last scrub of NATS has found; null: there was none. Set by whoever scrubs. */
   scrubbed: ScrubState | null = null;
   /** How many wait for copies of what they wrote. */
@@ -260,12 +262,19 @@ export class Cluster implements ClusterView {
         restarts: nats.server?.restartCount ?? 0,
         scrub: this.scrubbed,
       },
-      gaps: (id) => this.#gaps.get(id) ?? 0,
+      gaps: (id) => this.#gaps.get(id)?.count ?? 0,
     };
   }
 
   members(): readonly ClusterMember[] {
     return [...this.#known.members.values()];
+  }
+
+  /** Nodes that can be asked: for one that knows of none yet, or no more, those that are heard. */
+  reachable(): readonly ClusterMember[] {
+    const { members } = this.#known;
+    const known = [...members.values()];
+    return members.has(this.tag) ? known : [...known, ...this.strangers()];
   }
 
   sighting(tag: string): NodeSighting | undefined {
@@ -529,6 +538,7 @@ export class Cluster implements ClusterView {
           : this.#sightings.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
+      isComplete: hasCopy && this.#copies.isComplete(registered.id),
       trouble: this.#copies.trouble(name),
     };
   }
@@ -558,8 +568,7 @@ export class Cluster implements ClusterView {
   /** @throws EngineError invalid-operation */
   #withoutCopy(registered: ClusterDatabase, tag: string): ValueChange {
     const members = registered.members.filter((one) => one !== tag);
-    const { leaderTag, epoch } = this.#stateOf(registered);
-    if (members.length === 0 || (leaderTag === null && epoch === 0)) {
+    if (members.length === 0) {
       throw new EngineError(
         "invalid-operation",
         `The node ${tag} has the only copy of '${registered.name}': delete the database, or add a copy elsewhere first.`,
@@ -662,11 +671,27 @@ export class Cluster implements ClusterView {
         this.#changed();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
-      fetchRange: () => {
-        this.#gaps.set(id, (this.#gaps.get(id) ?? 0) + 1);
-        return Promise.resolve(null);
-      },
+      fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
+  }
+
+  /**
+   * May a frame that did not come be there all the same? A consumer of NATS that was made together with its stream
+   * sometimes gets nothing: then following again helps. Own logs keep no frames, so what was removed from the stream, or is
+   * not shown for long, comes with the files of another node.
+   */
+  async #mayCome(id: string, from: number): Promise<boolean> {
+    const before = this.#gaps.get(id);
+    const tries = before?.from === from ? before.tries + 1 : 1;
+    this.#gaps.set(id, { from, tries, count: (before?.count ?? 0) + 1 });
+    if (tries > gapTriesMax) return false;
+    const generation = this.#registeredOf(id)?.generation ?? sharedGeneration;
+    try {
+      const { first } = await this.#streamOf(id, generation, false).bounds();
+      return first <= from;
+    } catch {
+      return true; // not known now
+    }
   }
 
   #status(): NodeStatus {
@@ -782,8 +807,23 @@ export class Cluster implements ClusterView {
       const registry = this.#known;
       this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
-      for (const registered of registry.databases.values()) await this.#begin(registered);
+      for (const registered of registry.databases.values()) {
+        await this.#begin(registered);
+        if (this.#hasAll(registered)) await this.#copies.completed(registered.name);
+      }
     }
+  }
+
+  /** Has the copy of this node all that those that are heard have, the leader among them? For one that had not before. */
+  #hasAll({ id, name, members }: ClusterDatabase): boolean {
+    if (this.#copies.isComplete(id)) return false;
+    const replication = this.#copies.opened(name)?.replication;
+    if (replication === null || replication === undefined) return false;
+    if (replication.role === "leader") return true;
+    const { role, applied } = replication.heartbeat;
+    const leader = this.#sightings.leaderOf(id, members);
+    if (role !== "follower" || leader === null || applied === 0) return false;
+    return applied >= this.#sightings.appliedBy(leader, id);
   }
 
   /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */

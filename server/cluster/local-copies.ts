@@ -29,6 +29,8 @@ interface Copy {
   readonly originTag: string;
   /** Does this node begin the stream? */
   readonly isSeed: boolean;
+  /** Had it ever all that there was? */
+  readonly isComplete: boolean;
 }
 
 export interface LocalCopiesOptions {
@@ -45,6 +47,8 @@ export interface LocalCopiesOptions {
 
 export class LocalCopies {
   readonly #options: LocalCopiesOptions;
+  /** Ids of databases whose copies had all that there was, once. */
+  readonly #complete = new Set<string>();
   /** Why copies could not be made or removed, by names in lower case. */
   readonly #failures = new Map<string, string>();
   /** Why copies do not go on, likewise. */
@@ -77,6 +81,19 @@ export class LocalCopies {
     return this.#noted(name) !== null;
   }
 
+  /** Had the copy of that database all that there was, once? */
+  isComplete(id: string): boolean {
+    return this.#complete.has(id);
+  }
+
+  /** Notes that the copy has all that there is. */
+  async completed(name: string): Promise<void> {
+    const copy = this.#noted(name);
+    if (copy === null) return;
+    if (!copy.isComplete) await this.#note({ ...copy, isComplete: true });
+    this.#complete.add(copy.id);
+  }
+
   trouble(name: string): string | null {
     const lower = name.toLowerCase();
     return this.#troubles.get(lower) ?? this.#failures.get(lower) ?? null;
@@ -96,6 +113,7 @@ export class LocalCopies {
   /** Makes the copies those that are registered. Calls must not overlap. */
   async reconcile(registry: Registry): Promise<void> {
     for (const copy of [...this.#all()]) {
+      if (copy.isComplete) this.#complete.add(copy.id);
       const registered = registry.databases.get(copy.name.toLowerCase());
       const isOther = registered === undefined || registered.id !== copy.id;
       if (isOther ? registry.deleted.has(copy.id) : this.#wasTaken(registered, registry)) {
@@ -149,15 +167,20 @@ export class LocalCopies {
     }
     const isSeed = !isSeeded && originTag === this.#options.tag;
     if (noted?.generation !== generation || noted.isSeed !== isSeed) {
-      const copy: Copy = { name, id, generation, originTag, isSeed };
-      await this.#options.values().put(keyOf(name), JSON.stringify(copy));
+      const isComplete = noted?.isComplete === true;
+      await this.#note({ name, id, generation, originTag, isSeed, isComplete });
       if (noted !== null && noted.generation !== generation) await databases.unload(name);
     }
     if (!databases.has(name)) await databases.createCopy(name);
     else await databases.find(name);
   }
 
-  async #remove({ name }: Copy): Promise<void> {
+  async #note(copy: Copy): Promise<void> {
+    await this.#options.values().put(keyOf(copy.name), JSON.stringify(copy));
+  }
+
+  async #remove({ name, id }: Copy): Promise<void> {
+    this.#complete.delete(id);
     await this.#options.databases().delete(name);
     await this.#options.values().delete(keyOf(name));
     this.setTrouble(name, null);

@@ -58,7 +58,8 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
   if (wanted !== undefined && wanted !== cluster.tag && members.includes(wanted)) {
     return { tag: wanted };
   }
-  if (role !== null && (role !== "stopped" || need.copies === "here")) return "here";
+  const isSound = role !== "stopped" && state.isComplete;
+  if (role !== null && (isSound || need.copies === "here")) return "here";
   const others = members.filter((tag) => tag !== cluster.tag);
   const other =
     leaderTag !== null && leaderTag !== cluster.tag ? leaderTag : heardLast(others, cluster);

@@ -62,7 +62,11 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
       if (shared === null) throw new Error("the data folder was opened for a cluster");
       const nats = await parts.startNats({ settings, nodeTag, dataFolder, log });
       await cluster.open({ nats, databases, shared, values });
-      const peers = new parts.Peers(cluster, shown);
+      const nodes = {
+        members: () => cluster.reachable(),
+        onChange: (listener: () => void) => cluster.onChange(listener),
+      };
+      const peers = new parts.Peers(nodes, shown);
       const history = new parts.ClusterHistory(cluster);
       return {
         cluster,

@@ -102,6 +102,7 @@ export class FakeCluster implements ClusterView, PeerLink {
       leaderTag: isMember ? this.tag : (members[0] ?? null),
       applied: isMember ? 5 : 0,
       topologyEtag: this.index,
+      isComplete: true,
       trouble: null,
       ...more,
     });

@@ -87,6 +87,7 @@ export class FakeNodes {
         leaderTag: database.leader,
         applied: 1,
         topologyEtag: database.topologyEtag,
+        isComplete: true,
         trouble: null,
       };
     };

@@ -58,6 +58,8 @@ const specification: Readonly<Record<Copies, string>> = {
   any: `
     POST ~/docs ~/multi_get ~/queries ~/streams/queries ~/attachments ~/attachments/bulk ~/indexes/has-changed
     POST ~/smuggler/validate-options ~/studio/index-fields ~/studio/index-type
+    GET name=/admin/databases
+    PUT name=/admin/databases/node
     GET HEAD ~/*`,
 };
 const order = ["confirmed", "leader", "here", "any"] as const satisfies readonly Copies[];
