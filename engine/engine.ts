@@ -240,6 +240,7 @@ export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts
 export type {
   AppendOutcome,
   ReplicatedStream,
+  StreamBounds,
   StreamListener,
 } from "./replication/replicated-stream.ts";
 export type { SeriesInclude } from "./rql/analyzed-query.ts";

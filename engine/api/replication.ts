@@ -31,6 +31,11 @@ export class Replication {
     return this.#replication.missingContents;
   }
 
+  /** See `DatabaseReplication.noteTrim`. */
+  noteTrim(below: number): Promise<void> {
+    return this.#replication.noteTrim(below);
+  }
+
   /** What this node says of itself to the others. */
   get heartbeat(): Heartbeat {
     return this.#replication.heartbeat;

@@ -76,6 +76,8 @@ export interface ReplicationEnvironment {
   readonly report: Report;
 }
 
+/** In the values of the database. */
+const trimmedKey = "replication/trimmed";
 const tickMs = 100;
 /** Without a tick for this long, the process has slept: the protocol must know before it hears anything else. */
 const sleptMs = 200;
@@ -213,6 +215,16 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   /** Contents of attachments that are missing on this node, as far as it knows. */
   get missingContents(): number {
     return this.#missing?.count ?? 0;
+  }
+
+  /**
+   * Writes to the own log how much of the stream was removed, on the node that leads. Frames without a group do not move
+   * the mark, and what has not moved it may not be removed: this does. @throws EngineError not-leader, outcome-unknown
+   */
+  async noteTrim(below: number): Promise<void> {
+    await this.#database?.write((transaction) =>
+      transaction.putEntry(transaction.keyspaces.values, trimmedKey, { below }),
+    );
   }
 
   /** What another node says of itself. */

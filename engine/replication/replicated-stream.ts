@@ -27,6 +27,14 @@ export interface StreamListener {
   interrupted(reason: string): void;
 }
 
+export interface StreamBounds {
+  /** Sequences. */
+  readonly first: number;
+  readonly last: number;
+  /** Of all messages. */
+  readonly bytes: number;
+}
+
 export interface ReplicatedStream {
   /** Appends `message` if the stream's last sequence is `expectedLast`. Never rejects. */
   append(message: Buffer, expectedLast: number): Promise<AppendOutcome>;
@@ -34,8 +42,8 @@ export interface ReplicatedStream {
   read(sequence: number): Promise<Buffer | null>;
   /** All messages from the sequence `from` on, those that come later too. */
   follow(from: number, listener: StreamListener): { stop(): void };
-  /** First and last sequence; a hint only. @throws EngineError stream-unavailable */
-  bounds(): Promise<{ readonly first: number; readonly last: number }>;
+  /** What it holds; a hint only. @throws EngineError stream-unavailable */
+  bounds(): Promise<StreamBounds>;
   /** Removes the messages below `sequence`. @throws EngineError stream-unavailable */
   purgeBelow(sequence: number): Promise<void>;
 }

@@ -31,6 +31,8 @@ export interface ReplicaSighting {
   readonly epoch: number;
   /** The last message of the stream that its own log has. */
   readonly applied: number;
+  /** Where its own log would go on after a restart: the stream must keep this message. Left out, or 0: not known. */
+  readonly mark?: number;
 }
 
 export type ReplicaRoleName = "follower" | "candidate" | "leader" | "stopped";

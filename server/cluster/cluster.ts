@@ -21,6 +21,7 @@ import {
   EngineError,
   type FolderReplication,
   type ReplicatedStream,
+  type Replication,
   type ReplicationWatcher,
   type SharedValues,
 } from "../../engine/engine.ts";
@@ -48,6 +49,7 @@ import { Registrar } from "./registrar.ts";
 import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
 import { SharedChanges } from "./shared-changes.ts";
 import { Sightings } from "./sightings.ts";
+import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
 /** Of the shared values, in every cluster. 32 hexadecimal digits, as of any database. */
 export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
@@ -55,6 +57,8 @@ const sharedGeneration = 1;
 /** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
+/** Between two looks at what the streams need not keep. */
+const trimMs = 60_000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
@@ -70,6 +74,8 @@ export interface ClusterOptions {
   readonly tag: string;
   readonly version: string;
   readonly log: Log;
+  /** How long the streams keep what a node that is away has not seen. */
+  readonly trimAfterAbsenceMs: number;
 }
 
 /** What it is made of once the data folder is open. */
@@ -118,11 +124,25 @@ export class Cluster implements ClusterView {
   #waiting = 0;
   #beatMs = 0;
   #duties: Promise<void> | null = null;
+  readonly #trim: StreamTrim;
+  #trimmedMs = performance.now();
+  #trimming: Promise<void> | null = null;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.#nats = new Promise((resolve) => {
       this.#natsFound = resolve;
+    });
+    this.#trim = new StreamTrim({
+      absenceMs: options.trimAfterAbsenceMs,
+      log: options.log,
+      sighting: (tag, id) => {
+        const found = this.sighting(tag);
+        const replica = found?.databases.get(id);
+        return found === undefined || replica === undefined
+          ? undefined
+          : { ageMs: found.ageMs, replica };
+      },
     });
     this.#copies = new LocalCopies({
       tag: options.tag,
@@ -194,6 +214,7 @@ export class Cluster implements ClusterView {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#repairs.stop();
+    await this.#trimming;
     while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
   }
 
@@ -676,14 +697,57 @@ export class Cluster implements ClusterView {
   #status(): NodeStatus {
     const { member } = this.#serving;
     const databases = new Map<string, ReplicaSighting>();
-    databases.set(sharedValuesId, this.#opened.shared.replication.heartbeat);
-    for (const { id, name, members } of this.#known.databases.values()) {
+    databases.set(
+      sharedValuesId,
+      this.#sightingOf(sharedValuesId, this.#opened.shared.replication, sharedGeneration),
+    );
+    for (const { id, name, members, generation } of this.#known.databases.values()) {
       if (!members.includes(this.tag)) continue;
-      const heartbeat = this.#copies.opened(name)?.replication?.heartbeat;
-      if (heartbeat !== undefined) databases.set(id, heartbeat);
+      const replication = this.#copies.opened(name)?.replication ?? null;
+      if (replication !== null) databases.set(id, this.#sightingOf(id, replication, generation));
     }
     const { version } = this.#options;
     return encodeStatus({ member: member(), version, databases, isWaiting: this.#waiting > 0 });
+  }
+
+  /** What this node says of its copy; while that is being replaced, the mark is that of the files that come. */
+  #sightingOf(id: string, replication: Replication, generation: number): ReplicaSighting {
+    const mark = this.#repairs.markOf(id) ?? replication.mark;
+    const isOf = mark !== null && mark.generation === generation;
+    return { ...replication.heartbeat, mark: isOf ? mark.sequence : 0 };
+  }
+
+  /** The databases that this node leads, and the shared values if it leads those. */
+  #ledHere(): TrimmedDatabase[] {
+    const { shared } = this.#opened;
+    const led: TrimmedDatabase[] = [];
+    const add = (
+      registered: Pick<ClusterDatabase, "id" | "name" | "generation" | "members">,
+      replication: Replication | null,
+    ) => {
+      const { id, name, generation, members } = registered;
+      if (replication?.role !== "leader") return;
+      const others = members.filter((tag) => tag !== this.tag);
+      led.push({ id, name, replication, others, stream: this.#streamOf(id, generation, false) });
+    };
+    const common = { id: sharedValuesId, name: "the cluster's values" };
+    const members = [...this.#known.members.keys()];
+    add({ ...common, generation: sharedGeneration, members }, shared.replication);
+    for (const registered of this.#known.databases.values()) {
+      add(registered, this.#copies.opened(registered.name)?.replication ?? null);
+    }
+    return led;
+  }
+
+  #trimSometimes(): void {
+    if (this.#isStopped || this.#trimming !== null) return;
+    if (performance.now() - this.#trimmedMs < trimMs) return;
+    this.#trimmedMs = performance.now();
+    this.#trimming = this.#trim
+      .run(this.#ledHere(), () => this.#isStopped)
+      .finally(() => {
+        this.#trimming = null;
+      });
   }
 
   /** Says now how far this node is, instead of within half a second. */
@@ -715,6 +779,7 @@ export class Cluster implements ClusterView {
   #tick(): void {
     this.#isStale = true;
     this.#reconcileSoon();
+    this.#trimSometimes();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
     const present = [this.#serving.member(), ...this.#sightings.present()];
     this.#duties = this.#registrar

@@ -53,6 +53,12 @@ export class CopyRepairs {
     this.#runSoon();
   }
 
+  /** Where the files are in the stream that replace those of a database now; null: none do, or they have no mark. */
+  markOf(id: string): CopyMark | null {
+    for (const one of this.#fetch?.underWay ?? []) if (one.id === id) return one.mark;
+    return null;
+  }
+
   /** See `FetchContent` of the engine. */
   async content(id: string, name: string): Promise<AsyncIterable<Buffer> | null> {
     if (this.#fetch === null) {

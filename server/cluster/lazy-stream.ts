@@ -7,7 +7,12 @@
  *   `silenceMs` at least.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { AppendOutcome, ReplicatedStream, StreamListener } from "../../engine/engine.ts";
+import type {
+  AppendOutcome,
+  ReplicatedStream,
+  StreamBounds,
+  StreamListener,
+} from "../../engine/engine.ts";
 
 const silenceMs = 250;
 
@@ -53,7 +58,7 @@ export class LazyStream implements ReplicatedStream {
     };
   }
 
-  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+  async bounds(): Promise<StreamBounds> {
     return await (await this.#opened()).bounds();
   }
 

@@ -26,8 +26,8 @@ export interface StatusOfNode {
 export function encodeStatus({ member, version, databases, isWaiting }: StatusOfNode): NodeStatus {
   const { url, tcpUrl, fingerprint } = member;
   const rows: Record<string, readonly unknown[]> = {};
-  for (const [id, { role, epoch, applied }] of databases) {
-    rows[id] = [roleLetters[role], epoch, applied];
+  for (const [id, { role, epoch, applied, mark }] of databases) {
+    rows[id] = [roleLetters[role], epoch, applied, mark ?? 0];
   }
   return { url, tcpUrl, fingerprint, version, databases: rows, isWaiting };
 }
@@ -41,10 +41,10 @@ export function decodeStatus(tag: string, status: NodeStatus): StatusOfNode | nu
   const sightings = new Map<string, ReplicaSighting>();
   for (const [id, row] of Object.entries(databases as Readonly<Record<string, unknown>>)) {
     if (!Array.isArray(row)) return null;
-    const [letter, epoch, applied] = row as readonly unknown[];
+    const [letter, epoch, applied, mark = 0] = row as readonly unknown[];
     const role = rolesByLetter.get(String(letter));
-    if (role === undefined || !isCount(epoch) || !isCount(applied)) return null;
-    sightings.set(id, { role, epoch, applied });
+    if (role === undefined || !isCount(epoch) || !isCount(applied) || !isCount(mark)) return null;
+    sightings.set(id, { role, epoch, applied, mark });
   }
   const isWaiting = status["isWaiting"] === true;
   return { member: { tag, url, tcpUrl, fingerprint }, version, databases: sightings, isWaiting };

@@ -36,6 +36,8 @@ export interface Config {
   readonly nodeTag: string;
   /** How logs are replicated; undefined: this is a single node. */
   readonly cluster: ClusterSettings | undefined;
+  /** How long the streams of a cluster keep what a node that is away has not seen. */
+  readonly trimAfterAbsenceMs: number;
   readonly dataFolder: string;
   readonly runInMemory: boolean;
   readonly studioPath: string | undefined;
@@ -157,6 +159,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     publicTcpUrl: readUrl("PublicServerUrl.Tcp", text("PublicServerUrl.Tcp")),
     nodeTag: readNodeTag(text("Cluster.NodeTag") ?? nodeTagDefault),
     cluster: readCluster(text),
+    trimAfterAbsenceMs: number("Cluster.TrimAfterAbsenceInHours") * 3_600_000,
     dataFolder: text("DataDir") || "./data",
     runInMemory: readBool("RunInMemory", text("RunInMemory")),
     studioPath: text("Studio.Path") || undefined,

@@ -139,6 +139,13 @@ export const settingTable = {
     fallback: undefined,
     about: "the authority that has issued the certificates of the others, PEM",
   },
+  "Cluster.TrimAfterAbsenceInHours": {
+    group: "Cluster",
+    kind: "count",
+    fallback: "24",
+    unit: "hours",
+    about: "how long the streams of NATS keep what a node that is away has not seen",
+  },
   "Studio.Path": {
     group: "Addresses",
     kind: "text",

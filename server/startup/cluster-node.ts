@@ -52,7 +52,9 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
     );
   }
   const parts = await import("../cluster/cluster-parts.ts");
-  const cluster = new parts.Cluster({ tag: nodeTag, version: interfaceVersion, log });
+  const { trimAfterAbsenceMs } = config;
+  const version = interfaceVersion;
+  const cluster = new parts.Cluster({ tag: nodeTag, version, log, trimAfterAbsenceMs });
   const dataFolder = resolve(config.dataFolder);
   return {
     replication: cluster.replication,

@@ -3,6 +3,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 import type {
   AppendOutcome,
   ReplicatedStream,
+  StreamBounds,
   StreamListener,
 } from "../../engine/replication/replicated-stream.ts";
 
@@ -104,10 +105,12 @@ export class StreamWay implements CutWay {
     };
   }
 
-  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+  async bounds(): Promise<StreamBounds> {
     await soon();
     if (this.isCut) throw unavailable();
-    return { first: this.#stream.first, last: this.#stream.messages.length };
+    const { first, messages } = this.#stream;
+    const bytes = messages.reduce((sum, message) => sum + (message?.length ?? 0), 0);
+    return { first, last: messages.length, bytes };
   }
 
   async purgeBelow(sequence: number): Promise<void> {
@@ -166,7 +169,7 @@ export class StreamCutter implements CutWay {
     };
   }
 
-  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+  async bounds(): Promise<StreamBounds> {
     if (this.isCut) throw unavailable();
     return await this.#stream.bounds();
   }

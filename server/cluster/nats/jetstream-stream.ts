@@ -11,7 +11,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { assert } from "../../../engine/base/assert.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
-import type { AppendOutcome, ReplicatedStream, StreamListener } from "../../../engine/engine.ts";
+import type {
+  AppendOutcome,
+  ReplicatedStream,
+  StreamBounds,
+  StreamListener,
+} from "../../../engine/engine.ts";
 import { type NatsLink, streamUnavailable } from "./nats-link.ts";
 import {
   type ApiAnswer,
@@ -158,7 +163,7 @@ export class JetStreamStream implements ReplicatedStream {
     return new StreamFollower(this.#link, this.name, from, listener);
   }
 
-  async bounds(): Promise<{ readonly first: number; readonly last: number }> {
+  async bounds(): Promise<StreamBounds> {
     const info = await this.#info();
     if (info === null) throw streamUnavailable(this.name, "it is not there");
     const { state } = info;
@@ -166,7 +171,8 @@ export class JetStreamStream implements ReplicatedStream {
     try {
       const last = countOf(state["last_seq"], "last_seq");
       const first = countOf(state["first_seq"], "first_seq");
-      return { first: state["messages"] === 0 ? last + 1 : first, last };
+      const bytes = countOf(state["bytes"], "bytes");
+      return { first: state["messages"] === 0 ? last + 1 : first, last, bytes };
     } catch (error) {
       throw streamUnavailable(this.name, error);
     }
