@@ -226,7 +226,7 @@ async function add(surroundings: Surroundings): Promise<void> {
   print(
     options.is("json")
       ? JSON.stringify({ Tag, Url })
-      : `${Tag} is a node of the cluster; 'jackdaw cluster status' tells how its copies come`,
+      : `${Tag} is a node of the cluster; it gets copies of databases by PUT /admin/databases/node?name=…&node=${Tag}`,
   );
 }
 

@@ -12,6 +12,7 @@ import {
   clusterStatus,
   type DatabaseState,
   isHeard,
+  type NodeState,
 } from "./cluster-status.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { streamIdOf } from "./nats/stream-settings.ts";
@@ -37,6 +38,8 @@ export class ClusterWatch {
   readonly #goals = new Map<string, Goal>();
   /** Databases whose copy here has been current since the start, by id. */
   readonly #current = new Set<string>();
+  /** Since when nodes are heard that are not of the cluster; -Infinity: that was told. */
+  readonly #strangers = new Map<string, number>();
   /** What has been warned of, so that its end is told as well. */
   readonly #told = new Set<string>();
   /** Was there a leader of the cluster since the start? */
@@ -74,7 +77,7 @@ export class ClusterWatch {
     }
     if (health === undefined || health.nats.isConnected) this.#natsMs = nowMs;
     this.#followCopies(status, nowMs);
-    this.#tellNodes(status);
+    this.#tellNodes(status, nowMs);
     this.#tellLeaders(status, nowMs);
     this.#tellCopies(status, nowMs);
     this.#tellScrub(status);
@@ -100,6 +103,9 @@ export class ClusterWatch {
           ? "the cluster has not been complete yet"
           : "nobody leads the cluster",
       );
+    }
+    if (status.topologyId !== null && !status.nodes.some((one) => one.isHere && one.isRegistered)) {
+      reasons.push("this node is not one of the cluster");
     }
     const own = status.databases.filter((one) => ownCopy(status, one) !== undefined);
     const stopped = own.filter((one) => one.trouble !== null);
@@ -136,15 +142,15 @@ export class ClusterWatch {
     }
   }
 
-  #tellNodes(status: ClusterStatus): void {
+  #tellNodes(status: ClusterStatus, nowMs: number): void {
     const before = this.#last;
+    const strangers = new Set<string>();
     for (const node of status.nodes) {
       const earlier = before?.nodes.find(({ tag }) => tag === node.tag);
       if (node.isHere) continue;
       if (!node.isRegistered) {
-        if (earlier !== undefined) continue;
-        const told = `Node ${node.tag} at ${node.url} is heard and is not of the cluster: 'jackdaw cluster add ${node.tag}' adds it`;
-        this.#log.info(told, { event: "node-stranger" });
+        strangers.add(node.tag);
+        this.#tellStranger(node, nowMs);
         continue;
       }
       if (before !== null && earlier?.isRegistered !== true) {
@@ -161,6 +167,9 @@ export class ClusterWatch {
         });
       }
     }
+    for (const tag of this.#strangers.keys()) {
+      if (!strangers.has(tag)) this.#strangers.delete(tag);
+    }
     for (const { tag, isRegistered } of before?.nodes ?? []) {
       if (!isRegistered) continue;
       const now = status.nodes.find((one) => one.tag === tag);
@@ -168,6 +177,16 @@ export class ClusterWatch {
         this.#log.warn(`Node ${tag} was removed from the cluster`, { event: "node-removed" });
       }
     }
+  }
+
+  /** A new one joins by itself within seconds; one that does not was removed. */
+  #tellStranger({ tag, url }: NodeState, nowMs: number): void {
+    const sinceMs = this.#strangers.get(tag) ?? nowMs;
+    const isDue = sinceMs !== Number.NEGATIVE_INFINITY && nowMs - sinceMs >= graceMs;
+    this.#strangers.set(tag, isDue ? Number.NEGATIVE_INFINITY : sinceMs);
+    if (!isDue) return;
+    const told = `Node ${tag} at ${url} is heard and is not of the cluster: 'jackdaw cluster add ${tag}' adds it`;
+    this.#log.info(told, { event: "node-stranger" });
   }
 
   #tellLeaders(status: ClusterStatus, nowMs: number): void {

@@ -92,10 +92,11 @@ function databaseRow(database: DatabaseState, health: ClusterHealth | undefined)
   };
 }
 
-function natsRow({ health, databases }: ClusterView): object | null {
+function natsRow(cluster: ClusterView): object | null {
+  const { health } = cluster;
   if (health === undefined) return null;
   const { isConnected, server, version, replicas, restarts, scrub } = health.nats;
-  const names = new Map(databases().map(({ registered: { id, name } }) => [id, name]));
+  const names = new Map(cluster.databases().map(({ registered: { id, name } }) => [id, name]));
   return {
     IsConnected: isConnected,
     Server: server,

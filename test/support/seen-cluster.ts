@@ -84,10 +84,19 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     states: [],
     health: undefined,
     asked,
-    members: () => cluster.nodes,
-    sighting: (tag) => cluster.sightings.get(tag),
-    strangers: () => cluster.foreign,
-    databases: () => cluster.states,
+    // Methods, as those of the real one: they are lost when they are taken out of it.
+    members() {
+      return this.nodes;
+    },
+    sighting(tag) {
+      return this.sightings.get(tag);
+    },
+    strangers() {
+      return this.foreign;
+    },
+    databases() {
+      return this.states;
+    },
     find: (name) =>
       cluster.states.find(({ registered }) => registered.name.toLowerCase() === name.toLowerCase()),
     change: refuse,

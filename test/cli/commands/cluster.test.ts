@@ -141,7 +141,7 @@ const hasRoutes = routes.some(
 test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
   cluster.foreign = [fakeMember("D")];
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
-    "D is a node of the cluster; 'jackdaw cluster status' tells how its copies come\n",
+    "D is a node of the cluster; it gets copies of databases by PUT /admin/databases/node?name=…&node=D\n",
   );
   expect(cluster.asked).toEqual(["add D"]);
   expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);

@@ -64,9 +64,12 @@ test("nodes that could be added, were added and were removed are told", () => {
   look();
   cluster.foreign = [fakeMember("D")];
   cluster.sightings.set("D", fakeSighting());
+  expect(look()).toEqual([]); // it may join by itself
+  expect(look(9)).toEqual([]);
   expect(look()).toEqual([
     "Node D at http://d.example:8080 is heard and is not of the cluster: 'jackdaw cluster add D' adds it",
   ]);
+  expect(look()).toEqual([]);
   cluster.nodes.push(fakeMember("D"));
   cluster.foreign = [];
   expect(look()).toEqual(["Node D at http://d.example:8080 was added"]);
@@ -148,6 +151,15 @@ test("what passes within seconds, as each change of the leader, does not make th
   cluster.leaderTag = "C";
   expect(look()).toEqual(["C leads the cluster, epoch 1"]);
   expect(notReady()).toBeNull();
+});
+
+test("a node that was removed from the cluster is not ready", () => {
+  const cluster = fakeCluster();
+  const { look, notReady } = watched(cluster);
+  look();
+  expect(notReady()).toBeNull();
+  cluster.nodes = cluster.nodes.filter(({ tag }) => tag !== "A");
+  expect(notReady()).toBe("this node is not one of the cluster");
 });
 
 test("NATS that is not reached, and what its scrub finds", () => {
