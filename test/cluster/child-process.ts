@@ -22,6 +22,8 @@ export class Child {
   readonly lines: string[] = [];
   #process: ChildProcess | null = null;
   #isStopped = false;
+  /** Called before it starts, and when it has ended. */
+  whenChanged: (isRunning: boolean) => void = () => undefined;
 
   constructor(name: string, program: Program) {
     this.name = name;
@@ -51,6 +53,8 @@ export class Child {
     });
     this.#process = child;
     this.#isStopped = false;
+    this.whenChanged(true);
+    child.on("exit", () => this.whenChanged(false));
     child.on("error", (error) => this.lines.push(error.message));
     let isReady = false;
     for (const stream of [child.stdout, child.stderr]) {

@@ -192,6 +192,8 @@ export class ClusterNodes {
         },
         ready: /Server available on: /,
       });
+      const proxy = nodeProxies[at] as CuttingProxy;
+      child.whenChanged = (isRunning) => (isRunning ? proxy.listen() : proxy.refuse());
       const send = new HttpSender(directUrl, certificates?.admin);
       return {
         at,

@@ -50,6 +50,16 @@ export class CuttingProxy {
     for (const pair of this.#pairs) this.#apply(pair);
   }
 
+  /** Refuses connections, as a machine does on which nobody listens. */
+  refuse(): void {
+    this.#server.close();
+  }
+
+  /** Takes connections again. */
+  listen(): void {
+    if (!this.#server.listening) this.#server.listen(this.port, "127.0.0.1");
+  }
+
   heal(origin: Origin = "all"): void {
     if (origin === "all") this.#cut.clear();
     else this.#cut.delete(origin);

@@ -141,9 +141,11 @@ export interface Asked<Result> {
   readonly problem: string | null;
 }
 
+const nothingDone = /nothing was (?:done|written)/;
+
 /**
- * Sends a request that changes something. An answer of the kind 5xx may have been given after the change was on its way;
- * one of the kind 4xx refuses.
+ * Sends a request that changes something. An answer of the kind 5xx may have been given after the change was on its way,
+ * unless it says that nothing was done, which is a promise like an acknowledgment; one of the kind 4xx refuses.
  */
 export async function ask<Result extends { readonly status: number; readonly text: string }>(
   history: History,
@@ -152,7 +154,8 @@ export async function ask<Result extends { readonly status: number; readonly tex
   const call = history.now();
   try {
     const reply = await send();
-    const outcome = reply.status < 300 ? "ok" : reply.status < 500 ? "failed" : "unknown";
+    const isRefused = reply.status < 500 || nothingDone.test(reply.text);
+    const outcome = reply.status < 300 ? "ok" : isRefused ? "failed" : "unknown";
     const problem = outcome === "ok" ? null : `${reply.status} ${reply.text.slice(0, 300)}`;
     return { call, return: history.now(), outcome, reply, problem };
   } catch (error) {

@@ -365,7 +365,8 @@ function registers(name: string, operate: Register): Worker {
           ...event,
         });
         if (event.outcome === "unknown" && begun === `${name}-${group}`) unknown++;
-        await rest(traffic, problem === null ? "ok" : "failed", problem);
+        const isOpen = event.outcome === "unknown";
+        await rest(traffic, problem === null ? "ok" : isOpen ? "unknown" : "failed", problem);
       }
     };
     const seeds = [1, 2, 3].map(() => random.below(2 ** 30));

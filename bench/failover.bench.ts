@@ -1,0 +1,232 @@
+/**
+ * Three whole servers over three servers of NATS on this machine: how long writes are not acknowledged after a kill, for
+ * a client that asks any node and for the official client, which fails over by itself; reads at all nodes beside reads
+ * at one; and single writes over HTTP at three nodes beside one. All of it shares two processors and a disk here, which
+ * three machines would not.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { DocumentStore } from "ravendb";
+import { openStore } from "../test/cluster/client-workers.ts";
+import { type ClusterNode, ClusterNodes, type NatsNode } from "../test/cluster/cluster-nodes.ts";
+import { natsServerPath } from "../test/support/nats-cluster.ts";
+import { type BenchSize, interleaved, median, ratio } from "./harness.ts";
+
+const database = "bench";
+/** Between two tries of a client that asks any node, and until it asks another one. */
+const retryMs = 20;
+const answerMs = 1_000;
+const documentCount = 1_000;
+const filler = "x".repeat(1_000);
+
+type Print = (line: string) => void;
+
+export async function run(size: BenchSize): Promise<string[]> {
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  if (!hasServer()) {
+    print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
+    return lines;
+  }
+  const three = await ClusterNodes.start();
+  const one = await ClusterNodes.start({ count: 1, nats: "none" });
+  try {
+    await three.complete();
+    for (const cluster of [three, one]) await cluster.createDatabase(database);
+    await benchWrites(three, one, size, print);
+    await benchReads(three, size, print);
+    await benchFailover(three, size, print);
+  } finally {
+    await one.stop();
+    await three.stop();
+  }
+  return lines;
+}
+
+function hasServer(): boolean {
+  try {
+    natsServerPath();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const documentPath = (id: string) => `/databases/${database}/docs?id=${id}`;
+
+async function benchWrites(
+  three: ClusterNodes,
+  one: ClusterNodes,
+  size: BenchSize,
+  print: Print,
+): Promise<void> {
+  const ms = size === "smoke" ? 100 : 3_000;
+  const rounds = size === "smoke" ? 1 : 4;
+  const leader = await three.leaderOf(database);
+  const follower = three.nodes.find((node) => node !== leader) as ClusterNode;
+  for (const underWay of [1, 16]) {
+    const put = (node: ClusterNode) => () =>
+      rate(underWay, ms, async (w, n) => {
+        const id = `writes/${w}-${n % 100}`;
+        const { status, text } = await node.send.put(documentPath(id), { n, filler });
+        if (status !== 201) throw new Error(`${status} ${text}`);
+      });
+    const rates = await interleaved(rounds, {
+      one: put(one.any),
+      leader: put(leader),
+      follower: put(follower),
+    });
+    const { one: single = 0, leader: led = 0, follower: passed = 0 } = rates;
+    print(
+      `PUT over HTTP x ${underWay}: one node ${single.toFixed(0)}/s; three, at the leader ${led.toFixed(0)}/s: ${ratio(led, single)}; at another ${passed.toFixed(0)}/s: ${ratio(passed, single)}`,
+    );
+  }
+}
+
+async function benchReads(three: ClusterNodes, size: BenchSize, print: Print): Promise<void> {
+  const ms = size === "smoke" ? 100 : 3_000;
+  const rounds = size === "smoke" ? 1 : 4;
+  const leader = await three.leaderOf(database);
+  for (let from = 0; from < documentCount; from += 100) {
+    const Commands = Array.from({ length: 100 }, (_, at) => ({
+      Id: `reads/${from + at}`,
+      Type: "PUT",
+      Document: { n: at, filler },
+    }));
+    const { status } = await leader.send.post(`/databases/${database}/bulk_docs`, { Commands });
+    if (status !== 201) throw new Error(`documents are not written: ${status}`);
+  }
+  const last = documentPath(`reads/${documentCount - 1}`);
+  await three.eventually("all nodes have the documents", async () => {
+    for (const { send } of three.nodes) if ((await send.get(last)).status !== 200) return "not yet";
+    return null;
+  });
+  const read = (nodes: readonly ClusterNode[]) => () =>
+    rate(24, ms, async (w, n) => {
+      const node = nodes[(w + n) % nodes.length] as ClusterNode;
+      const { status } = await node.send.get(documentPath(`reads/${(w * 31 + n) % documentCount}`));
+      if (status !== 200) throw new Error(`not read: ${status}`);
+    });
+  const rates = await interleaved(rounds, { one: read([leader]), three: read(three.nodes) });
+  const { one = 0, three: all = 0 } = rates;
+  print(
+    `reads x 24: at one node ${one.toFixed(0)}/s, at three ${all.toFixed(0)}/s: ${ratio(all, one)} (servers and clients share the processors)`,
+  );
+}
+
+/** How often a second `work` is done by `underWay` at once. */
+async function rate(
+  underWay: number,
+  ms: number,
+  work: (worker: number, n: number) => Promise<void>,
+): Promise<number> {
+  const beginMs = performance.now();
+  let count = 0;
+  const worker = async (w: number) => {
+    for (let n = 0; performance.now() - beginMs < ms; n++) {
+      await work(w, n);
+      count++;
+    }
+  };
+  await Promise.all(Array.from({ length: underWay }, (_, w) => worker(w)));
+  return count / ((performance.now() - beginMs) / 1000);
+}
+
+type Victims = (three: ClusterNodes) => Promise<readonly (ClusterNode | NatsNode)[]>;
+
+const natsLeader = async (three: ClusterNodes) =>
+  (await three.natsLeaderOf(databaseStream)) ?? (three.nats[0] as NatsNode);
+
+/** Not the one of the cluster's own values. */
+const databaseStream = /^JD_(?!6a61636b6461772d)/;
+
+const kills: Readonly<Record<string, Victims>> = {
+  "the node that leads": async (three) => [await three.leaderOf(database)],
+  "the server of NATS that leads": async (three) => [await natsLeader(three)],
+  both: async (three) => [await three.leaderOf(database), await natsLeader(three)],
+};
+
+async function benchFailover(three: ClusterNodes, size: BenchSize, print: Print): Promise<void> {
+  const perKind = size === "smoke" ? 1 : 8;
+  const kinds = Object.entries(kills).slice(0, size === "smoke" ? 1 : undefined);
+  const store = openStore(three, database);
+  const allPlain: number[] = [];
+  const allClient: number[] = [];
+  try {
+    for (const [name, victims] of kinds) {
+      const plain: number[] = [];
+      const client: number[] = [];
+      for (let kill = 0; kill < perKind; kill++) {
+        const [plainMs, clientMs] = await failover(three, store, victims);
+        plain.push(plainMs);
+        client.push(clientMs);
+      }
+      print(`${name} killed, ${perKind} times: ${shown(plain, client)}`);
+      allPlain.push(...plain);
+      allClient.push(...client);
+    }
+    print(`all ${allPlain.length} kills: ${shown(allPlain, allClient)}`);
+  } finally {
+    store.dispose();
+  }
+}
+
+function shown(plain: readonly number[], client: readonly number[]): string {
+  const seconds = (values: readonly number[]) =>
+    `median ${(median(values) / 1000).toFixed(1)} s, longest ${(Math.max(...values) / 1000).toFixed(1)} s`;
+  return `writes acknowledged again at any node after ${seconds(plain)}; through the official client after ${seconds(client)}`;
+}
+
+/** @returns milliseconds from the kill to the first write that was begun after it and acknowledged, for both clients */
+async function failover(
+  three: ClusterNodes,
+  store: DocumentStore,
+  victims: Victims,
+): Promise<readonly [number, number]> {
+  await saved(store);
+  const found = await victims(three);
+  await Promise.all(found.map(({ child }) => child.kill()));
+  const killedMs = performance.now();
+  const times = await Promise.all([
+    anyNodeWrites(three).then(() => performance.now() - killedMs),
+    saved(store).then(() => performance.now() - killedMs),
+  ]);
+  await Promise.all(found.map(({ child }) => child.start()));
+  await three.eventually("all nodes take writes", async () => {
+    for (const { tag, send } of three.nodes) {
+      const { status, text } = await send.put(documentPath(`ready/${tag}`), {});
+      if (status !== 201) return `${tag}: ${status} ${text}`;
+    }
+    return null;
+  });
+  await pause(1_000);
+  return times;
+}
+
+async function anyNodeWrites(three: ClusterNodes): Promise<void> {
+  for (let n = 0; ; n++) {
+    const node = three.nodes[n % three.nodes.length] as ClusterNode;
+    const reply = await node.send
+      .put(documentPath("failover/plain"), { n }, { timeoutMs: answerMs })
+      .catch(() => null);
+    if (reply?.status === 201) return;
+    await pause(retryMs);
+  }
+}
+
+async function saved(store: DocumentStore): Promise<void> {
+  for (let n = 0; ; n++) {
+    const session = store.openSession();
+    try {
+      await session.store({ n }, "failover/client");
+      await session.saveChanges();
+      return;
+    } catch {
+      await pause(retryMs);
+    } finally {
+      session.dispose();
+    }
+  }
+}
