@@ -1,8 +1,11 @@
 /** The databases of one data folder: create, list, open on first use, delete. */
-import { randomInt } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
 import type { DatabaseCatalog } from "../database/database-catalog.ts";
+import { markAsSeed } from "../database/seed-mark.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import type { ReplicationMark } from "../keyspaces/replication-marks.ts";
 import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
 import { type AddFiles, replaceFiles } from "./replaced-files.ts";
@@ -71,7 +74,7 @@ export class Databases {
 
   /**
    * Creates a database of shipped files; see shipping/log-restore.ts. `record` makes its settings record of the one in
-   * the files.
+   * the files; `idOf`, the id that it gets, of the shipped one.
    * @throws as `create`; EngineError not-supported for databases in memory, backup-damaged
    */
   async createFromShipped(
@@ -79,12 +82,13 @@ export class Databases {
     record: (found: JsonObject) => JsonObject,
     throughMicros: number,
     add: (restore: LogRestore) => Promise<void>,
+    idOf?: (shipped: string) => string,
   ): Promise<ShippedDatabase> {
     let restored: RestoredLog | null = null;
     let etag = 0;
     const made = await this.#catalog.create(name, record, {
       write: async (environment, folder) => {
-        const restore = new LogRestore(environment, folder, throughMicros);
+        const restore = new LogRestore(environment, folder, throughMicros, idOf);
         try {
           await add(restore);
           restored = await restore.finish();
@@ -106,6 +110,17 @@ export class Databases {
   /** Makes a copy of a database that other nodes have, or will have; see `DatabaseCatalog.createCopy`. */
   async createCopy(name: string): Promise<Database> {
     return Database.of(await this.#catalog.createCopy(name));
+  }
+
+  /**
+   * Marks a database of this node alone as the one whose files others will take: see database/seed-mark.ts. Everything
+   * that is written before it is opened as a copy belongs to these files. Durable when it resolves.
+   * @throws EngineError database-missing
+   */
+  async markAsSeed(name: string): Promise<ReplicationMark> {
+    const database = await this.#catalog.find(name);
+    if (database !== undefined) return await markAsSeed(database, randomBytes);
+    throw new EngineError("database-missing", `Database '${name}' does not exist.`);
   }
 
   /** See `replaceFiles`. */

@@ -1,7 +1,7 @@
 /**
  * Makes the folder of a database from shipped files: a base, and the files of frames that continue it, up to a moment.
  * The log of the folder is byte for byte that of the database, so it is the same database: the same id, etags and
- * change vectors. Then it is opened like any other.
+ * change vectors; unless it is given another id, which its change vectors then name. Then it is opened like any other.
  *
  *   const restore = new LogRestore(environment, folder, throughMicros);
  *   await restore.add(name, bytes);             // the base, then each file of frames, in order
@@ -51,20 +51,30 @@ export class LogRestore {
   readonly #walk: FrameWalk;
   readonly #throughMicros: number;
   readonly #blobs: BlobStore;
+  readonly #idOf: (shipped: string) => string;
   readonly #segments: Restored[] = [];
   #last: ShippedHead | null = null;
   #databaseId: string | null = null;
 
-  /** `folder` is made; `throughMicros`: the last moment to restore, inclusive. */
-  constructor(environment: Environment, folder: string, throughMicros: number) {
+  /**
+   * `folder` is made; `throughMicros`: the last moment to restore, inclusive. `idOf`: the id that the database gets, of
+   * the shipped one; 32 hex digits. Left out: the same.
+   */
+  constructor(
+    environment: Environment,
+    folder: string,
+    throughMicros: number,
+    idOf: (shipped: string) => string = (shipped) => shipped,
+  ) {
     this.#environment = environment;
     this.#folder = folder;
     this.#throughMicros = throughMicros;
+    this.#idOf = idOf;
     this.#walk = new FrameWalk({ number: 0, crc: 0 }, throughMicros);
     this.#blobs = new BlobStore(environment, `${folder}/blobs`);
   }
 
-  /** Of the base: 32 hex digits; null: there is none yet. */
+  /** Of the base, as it was shipped: 32 hex digits; null: there is none yet. */
   get databaseId(): string | null {
     return this.#databaseId;
   }
@@ -235,7 +245,7 @@ export class LogRestore {
   }
 
   #id(): Buffer {
-    return Buffer.from(this.#databaseId ?? "", "hex");
+    return Buffer.from(this.#idOf(this.#databaseId ?? ""), "hex");
   }
 }
 

@@ -2,7 +2,13 @@
  * The databases of a node of a cluster, as the rest of the server sees them: those that the cluster has registered, and
  * those that this node had for itself before.
  */
-import { type Database, type Databases, EngineError } from "../../engine/engine.ts";
+import { randomBytes } from "node:crypto";
+import {
+  type Database,
+  type Databases,
+  EngineError,
+  type ShippedDatabase,
+} from "../../engine/engine.ts";
 import { type Cluster, hasRecord } from "./cluster.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
 
@@ -57,17 +63,35 @@ export class ClusterDirectory {
 
   /** On this node, and on others up to three in all. */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
-    const { tag } = this.#cluster;
-    const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
-    const members = [tag, ...others].slice(0, copiesOfNew);
-    return this.#cluster.createDatabase(name, record, members);
+    return this.#cluster.createDatabase(name, record, this.#membersOfNew());
   }
 
-  async createFromShipped(): Promise<never> {
-    throw new EngineError(
-      "not-supported",
-      "A continuous backup cannot be restored on a node of a cluster: restore it with a single node, export it there, and import it here.",
-    );
+  /**
+   * First one of this node alone, which is then adopted. The cluster may have the database that was shipped: then this is
+   * another one, with an id of its own.
+   */
+  async createFromShipped(
+    ...[name, record, throughMicros, add]: Parameters<Databases["createFromShipped"]>
+  ): Promise<ShippedDatabase> {
+    if (this.has(name)) {
+      throw new EngineError("database-exists", `Database '${name}' already exists!`);
+    }
+    const newId = (shipped: string) => (this.#cluster.knows(shipped) ? randomId : shipped);
+    const randomId = randomBytes(16).toString("hex");
+    const made = await this.#databases.createFromShipped(name, record, throughMicros, add, newId);
+    try {
+      const database = await this.#cluster.adoptDatabase(name, this.#membersOfNew(), true);
+      return { ...made, database };
+    } catch (error) {
+      if (this.#cluster.find(name) === undefined) await this.#databases.delete(name);
+      throw error;
+    }
+  }
+
+  #membersOfNew(): readonly string[] {
+    const { tag } = this.#cluster;
+    const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
+    return [tag, ...others].slice(0, copiesOfNew);
   }
 
   async delete(name: string): Promise<boolean> {

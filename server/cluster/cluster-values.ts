@@ -1,49 +1,54 @@
 /**
  * The durable values of a server that is a node of a cluster: those that all nodes must agree on are the cluster's, the
- * others its own.
+ * others its own. Until a node that had some before has brought them (founding.ts), its own ones are in force.
  */
 import { type DiskWrite, EngineError, type LogFigures } from "../../engine/engine.ts";
 import { CommandIndex, commandBlockSize, commandIndexKey } from "../databases/command-index.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { ClusterView } from "./cluster-view.ts";
-
-/** Beginnings of the keys that all nodes share. */
-const sharedPrefixes = [
-  "certificates/",
-  "server/first-admin",
-  "server/client-configuration",
-  "server/command-index",
-  "server/periodic-backups/",
-  "server/backup-secrets/",
-];
+import { type Founder, sharedPrefixes } from "./founding.ts";
 
 export class ClusterValues implements ValueStore {
   readonly #own: ValueStore;
   readonly #cluster: ClusterView;
+  readonly #founder: Pick<Founder, "isAlone" | "settled">;
 
-  constructor(own: ValueStore, cluster: ClusterView) {
+  constructor(
+    own: ValueStore,
+    cluster: ClusterView,
+    founder: Pick<Founder, "isAlone" | "settled">,
+  ) {
     this.#own = own;
     this.#cluster = cluster;
+    this.#founder = founder;
   }
 
   get(key: string): string | undefined {
-    return isShared(key) ? this.#cluster.value(key) : this.#own.get(key);
+    if (!isShared(key)) return this.#own.get(key);
+    const value = this.#cluster.value(key);
+    return value === undefined && this.#founder.isAlone ? this.#own.get(key) : value;
   }
 
   async put(key: string, jsonText: string): Promise<void> {
-    if (isShared(key)) await this.#cluster.change([{ key, value: jsonText }]);
+    if (isShared(key)) await this.#change(key, jsonText);
     else await this.#own.put(key, jsonText);
   }
 
   async delete(key: string): Promise<void> {
-    if (isShared(key)) await this.#cluster.change([{ key, value: null }]);
+    if (isShared(key)) await this.#change(key, null);
     else await this.#own.delete(key);
+  }
+
+  async #change(key: string, value: string | null): Promise<void> {
+    await this.#founder.settled();
+    await this.#cluster.change([{ key, value }]);
   }
 
   /** `prefix` is of shared keys, or of none. */
   entries(prefix: string): Iterable<[string, string]> {
     if (!isShared(prefix)) return this.#own.entries(prefix);
-    return this.#cluster.values(prefix) as Iterable<[string, string]>;
+    const shared = this.#cluster.values(prefix) as Iterable<[string, string]>;
+    return this.#founder.isAlone ? new Map([...this.#own.entries(prefix), ...shared]) : shared;
   }
 
   diskWrites(after: number): DiskWrite[] {
@@ -60,8 +65,12 @@ function isShared(key: string): boolean {
 }
 
 /** Numbers of commands that no other node gives, either. */
-export function clusterCommandIndex(cluster: ClusterView): CommandIndex {
+export function clusterCommandIndex(
+  cluster: ClusterView,
+  founder: Pick<Founder, "settled">,
+): CommandIndex {
   return new CommandIndex(async () => {
+    await founder.settled();
     for (;;) {
       const text = cluster.value(commandIndexKey);
       const before = Number(text ?? "0");

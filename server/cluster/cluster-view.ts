@@ -74,6 +74,13 @@ export interface ReplicaState {
   readonly trouble: string | null;
 }
 
+/** A database that this node has for itself. */
+export interface OwnDatabase {
+  readonly name: string;
+  /** Why it could not be adopted; null: it was not tried. */
+  readonly failure: string | null;
+}
+
 /** One change of the cluster's values; several are made together or not at all. */
 export interface ValueChange {
   readonly key: string;
@@ -140,6 +147,13 @@ export interface ClusterView {
     record: Readonly<Record<string, unknown>>,
     members: readonly string[],
   ): Promise<Database>;
+  /** Databases of this node alone, which it had before it was one of the cluster. */
+  ownDatabases(): readonly OwnDatabase[];
+  /**
+   * Makes a database of this node alone one of the cluster, with copies on `members`, of which this node must be one;
+   * resolves when it has a leader. @throws EngineError database-missing, database-exists, invalid-operation, …
+   */
+  adoptDatabase(name: string, members: readonly string[]): Promise<Database>;
   /** @returns false: there is none */
   deleteDatabase(name: string): Promise<boolean>;
   /** Lets another node lead a database. @throws EngineError invalid-operation, node-unreachable, timeout */

@@ -27,18 +27,21 @@ import {
 } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
+import { Adoption, isBrought } from "./adoption.ts";
 import type { ClusterHealth, ScrubState } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
   NodeSighting,
+  OwnDatabase,
   ReplicaSighting,
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
 import { CopyRepairs } from "./copy-repairs.ts";
 import { copySources } from "./copy-sources.ts";
+import { Founder } from "./founding.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
@@ -124,6 +127,9 @@ export class Cluster implements ClusterView {
   #waiting = 0;
   #beatMs = 0;
   #duties: Promise<void> | null = null;
+  readonly founder: Founder;
+  readonly #adoption: Adoption;
+  #bringing: Promise<void> | null = null;
   readonly #trim: StreamTrim;
   #trimmedMs = performance.now();
   #trimming: Promise<void> | null = null;
@@ -160,6 +166,28 @@ export class Cluster implements ClusterView {
       shared: () => this.#opened.shared,
       sharedId: sharedValuesId,
       sources: (id) => this.#sourcesOf(id),
+    });
+    const common = {
+      tag: options.tag,
+      log: options.log,
+      registry: () => this.#known,
+      own: () => this.#opened.values,
+      change: (changes: readonly ValueChange[]) => this.change(changes),
+    };
+    this.founder = new Founder({
+      ...common,
+      shared: { get: (key) => this.value(key), entries: (prefix) => this.values(prefix) },
+      ownDatabases: () => this.ownDatabases().map(({ name }) => name),
+    });
+    this.#adoption = new Adoption({
+      ...common,
+      index: () => this.index,
+      databases: () => this.#opened.databases,
+      isCopy: (name) => this.#copies.has(name),
+      streams: {
+        create: (id) => this.#opened.nats.createStream(id),
+        remove: (id) => this.#opened.nats.removeStream(id),
+      },
     });
   }
 
@@ -215,7 +243,9 @@ export class Cluster implements ClusterView {
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#repairs.stop();
     await this.#trimming;
-    while (this.#isReconciling || this.#duties !== null) await pause(retryMs / 10);
+    while (this.#isReconciling || this.#duties !== null || this.#bringing !== null) {
+      await pause(retryMs / 10);
+    }
   }
 
   /** Says a last time how far it is, and leaves. After the databases were closed. */
@@ -403,7 +433,8 @@ export class Cluster implements ClusterView {
   ): Promise<Database> {
     checkDatabaseName(name);
     const { databases, nats } = this.#opened;
-    if (this.find(name) !== undefined || databases.has(name)) {
+    const isTaken = databases.has(name) || isBrought(this.#known.founding, name, this.tag);
+    if (this.find(name) !== undefined || isTaken) {
       throw new EngineError("database-exists", `Database '${name}' already exists!`);
     }
     const id = randomBytes(16).toString("hex");
@@ -428,6 +459,23 @@ export class Cluster implements ClusterView {
       throw new EngineError("database-exists", `Database '${name}' already exists!`);
     }
     return await this.#whenReady(registered);
+  }
+
+  ownDatabases(): readonly OwnDatabase[] {
+    return this.#adoption.own;
+  }
+
+  /** Has the cluster a database of that id, or had it? */
+  knows(id: string): boolean {
+    return this.#known.deleted.has(id) || this.#registeredOf(id) !== undefined;
+  }
+
+  async adoptDatabase(
+    name: string,
+    members: readonly string[],
+    isRestored = false,
+  ): Promise<Database> {
+    return await this.#whenReady(await this.#adoption.adopt(name, members, isRestored));
   }
 
   async deleteDatabase(name: string): Promise<boolean> {
@@ -501,7 +549,9 @@ export class Cluster implements ClusterView {
   openedById(id: string): Database | undefined {
     if (id === sharedValuesId) return this.#opened.shared.database;
     const registered = this.#registeredOf(id);
-    return registered === undefined ? undefined : this.#copies.opened(registered.name);
+    const found = registered === undefined ? undefined : this.#copies.opened(registered.name);
+    // Until it is replicated, more may be written to its log than others ever learn of.
+    return found?.replication === null ? undefined : found;
   }
 
   #registeredOf(id: string): ClusterDatabase | undefined {
@@ -582,7 +632,7 @@ export class Cluster implements ClusterView {
     const { name, id } = registered;
     const ready = () => {
       const database = this.#copies.opened(name);
-      return database !== undefined && hasRecord(database);
+      return database !== undefined && database.replication !== null && hasRecord(database);
     };
     if (!(await this.#reconciled(ready))) {
       throw new EngineError(
@@ -776,10 +826,26 @@ export class Cluster implements ClusterView {
     }
   }
 
+  /** Brings to the cluster what this node had before. */
+  #bringSometimes(): void {
+    if (this.#bringing !== null || this.#isStopped) return;
+    this.#bringing = this.founder
+      .work()
+      .then(() => this.#adoption.work())
+      .catch((error: unknown) => {
+        // It is tried again in the next turn.
+        if (!(error instanceof EngineError)) this.#options.log.report("The founding failed", error);
+      })
+      .finally(() => {
+        this.#bringing = null;
+      });
+  }
+
   #tick(): void {
     this.#isStale = true;
     this.#reconcileSoon();
     this.#trimSometimes();
+    this.#bringSometimes();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
     const present = [this.#serving.member(), ...this.#sightings.present()];
     this.#duties = this.#registrar
@@ -828,12 +894,15 @@ export class Cluster implements ClusterView {
 
   /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */
   async #begin(registered: ClusterDatabase): Promise<void> {
-    const { name, initialRecord, isSeeded } = registered;
+    const { name, generation, initialRecord, isSeeded } = registered;
     const database = this.#copies.opened(name);
     if (database?.replication?.role !== "leader") return;
+    const { replication } = database;
     try {
       if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
       if (isSeeded) return;
+      // One that was adopted has nothing of its stream yet: others are current when they have this.
+      if (replication.mark?.generation !== generation) await replication.noteTrim(0);
       await this.change([
         {
           key: databaseKey(name),

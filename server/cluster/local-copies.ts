@@ -159,18 +159,22 @@ export class LocalCopies {
     const databases = this.#options.databases();
     const noted = this.#noted(name);
     if (noted !== null && noted.id !== id) return; // removed first
-    if (noted === null && databases.has(name)) {
+    const isSeed = !isSeeded && originTag === this.#options.tag;
+    const isOwn = noted === null && databases.has(name);
+    if (isOwn && !(isSeed && (await databases.find(name))?.id === id)) {
       throw new EngineError(
         "database-exists",
-        `This node has a database '${name}' of its own, which is not the cluster's: export it, and delete it here.`,
+        `This node has a database '${name}' of its own, which is not the cluster's: it is left as it is, and there is no copy here. Start the node without its Cluster settings, export it, and delete it.`,
       );
     }
-    const isSeed = !isSeeded && originTag === this.#options.tag;
     if (noted?.generation !== generation || noted.isSeed !== isSeed) {
-      const isComplete = noted?.isComplete === true;
+      // One that was adopted has all that there is.
+      const isComplete = isOwn || noted?.isComplete === true;
       await this.#note({ name, id, generation, originTag, isSeed, isComplete });
       if (noted !== null && noted.generation !== generation) await databases.unload(name);
     }
+    // It was opened before it was noted as a copy.
+    if (databases.peek(name)?.replication === null) await databases.unload(name);
     if (!databases.has(name)) await databases.createCopy(name);
     else await databases.find(name);
   }

@@ -1,7 +1,15 @@
 /** What the node does that leads the shared values: it registers the nodes that are there, and tidies what was deleted. */
 import { randomUUID } from "node:crypto";
 import type { ClusterMember, ValueChange } from "./cluster-view.ts";
-import { isSameMember, memberKey, type Registry, topologyIdKey } from "./registry.ts";
+import { openFounding } from "./founding.ts";
+import {
+  type Founding,
+  foundingKey,
+  isSameMember,
+  memberKey,
+  type Registry,
+  topologyIdKey,
+} from "./registry.ts";
 
 export interface RegistrarOptions {
   readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
@@ -20,10 +28,17 @@ export class Registrar {
   /** `present`: the nodes that are heard, and this one. @throws EngineError not-leader, … */
   async work(registry: Registry, present: readonly ClusterMember[]): Promise<void> {
     const { change, removeStream } = this.#options;
-    const { topologyId, members, removed, deleted } = registry;
+    const { topologyId, members, removed, deleted, founding, databases } = registry;
     if (topologyId === null) {
       const value = JSON.stringify(randomUUID());
-      await change([{ key: topologyIdKey, expected: null, value }]);
+      await change([
+        { key: topologyIdKey, expected: null, value },
+        { key: foundingKey, expected: null, value: JSON.stringify(openFounding) },
+      ]);
+    } else if (founding?.isOpen === true && databases.size > 0) {
+      const closed: Founding = { ...founding, isOpen: false };
+      const expected = JSON.stringify(founding);
+      await change([{ key: foundingKey, expected, value: JSON.stringify(closed) }]);
     }
     for (const member of present) {
       const known = members.get(member.tag);

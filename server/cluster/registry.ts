@@ -6,11 +6,13 @@
  *     cluster/members/A           a node
  *     cluster/removed/B           a node that was removed, and comes back only when it is added
  *     cluster/databases/shop      a database, by its name in lower case
+ *     cluster/founding            who has brought databases and certificates to it: see founding.ts
  *     cluster/deleted/<id>        a database that was deleted: its copies are removed wherever they are found
  */
 import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 
 export const topologyIdKey = "cluster/topology-id";
+export const foundingKey = "cluster/founding";
 const memberPrefix = "cluster/members/";
 const removedPrefix = "cluster/removed/";
 const databasePrefix = "cluster/databases/";
@@ -27,6 +29,16 @@ export interface RegistryValues {
   entries(prefix: string): Iterable<readonly [string, unknown]>;
 }
 
+/** What a node has brought to the cluster that it had before: see founding.ts. */
+export interface Founding {
+  /** Has nobody yet, so that somebody may? */
+  readonly isOpen: boolean;
+  /** The node that has; null: none. */
+  readonly tag: string | null;
+  /** Names of its databases that are not registered yet. */
+  readonly databases: readonly string[];
+}
+
 /** A database that was deleted. */
 export interface DeletedDatabase {
   readonly name: string;
@@ -35,6 +47,8 @@ export interface DeletedDatabase {
 
 export class Registry {
   readonly topologyId: string | null;
+  /** Null: the cluster is older than that it could be founded so. */
+  readonly founding: Founding | null;
   /** By tag, in their order. */
   readonly members: ReadonlyMap<string, ClusterMember>;
   /** Tags of nodes that were removed. */
@@ -54,6 +68,7 @@ export class Registry {
       return found;
     };
     this.topologyId = (values.get(topologyIdKey) as string | undefined) ?? null;
+    this.founding = (values.get(foundingKey) as Founding | undefined) ?? null;
     this.members = read<ClusterMember>(memberPrefix);
     this.removed = new Set(read<unknown>(removedPrefix).keys());
     this.databases = read<ClusterDatabase>(databasePrefix);

@@ -384,7 +384,10 @@ async function registerOwn(
   if (shown === undefined) return;
   const { certificate, admin } = shown;
   certificates.setServerCertificate(certificate);
-  if (cluster !== undefined) followNodes(cluster, certificates);
+  if (cluster !== undefined) {
+    followNodes(cluster, certificates);
+    cluster.onChange(() => certificates.reload());
+  }
   if (admin === undefined) return;
   const first = readAdminCertificate(admin);
   if (cluster === undefined) {
@@ -393,7 +396,6 @@ async function registerOwn(
   }
   certificates.setProvisionalAdmin(first);
   cluster.onChange(() => {
-    certificates.reload();
     if (cluster.leaderTag !== cluster.tag || certificates.hasFirstAdmin) return;
     // If it fails the next change, or the next node that leads, does it.
     certificates.putFirstAdmin(first, admin.name).catch(() => undefined);
