@@ -505,6 +505,18 @@ export const commandTable: readonly Command[] = [
     load: cluster,
   },
   {
+    name: "cluster adopt",
+    about: "give the cluster a database that a node has for itself, with all that is in it",
+    arguments: [
+      { name: "DATABASE", names: "databases" },
+      { name: "NODE", isOptional: true },
+    ],
+    options: {},
+    example: "jackdaw cluster adopt shop A",
+    needs: "server",
+    load: cluster,
+  },
+  {
     name: "cluster transfer",
     about: "have another node lead a database, or others all that a node leads",
     arguments: [

@@ -1,4 +1,7 @@
-/** `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over. */
+/**
+ * `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over; adopting databases
+ * that a node has for itself.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
@@ -12,6 +15,8 @@ interface Status {
   readonly Epoch: number;
   readonly Nodes: readonly ListedNode[];
   readonly Databases: readonly ListedDatabase[];
+  /** Of the asked node alone. A server of before has no such list. */
+  readonly OwnDatabases?: readonly { readonly Name: string; readonly Failure: string | null }[];
   readonly Nats?: Nats | null;
 }
 
@@ -67,6 +72,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   if (action === "status") await printStatus(surroundings);
   else if (action === "add") await add(surroundings);
   else if (action === "remove") await remove(surroundings);
+  else if (action === "adopt") await adopt(surroundings);
   else await transfer(surroundings);
 }
 
@@ -167,7 +173,7 @@ function databaseRow(database: ListedDatabase): unknown[] {
 }
 
 /** What an operator must do something about. */
-function troubleLines({ NodeTag, Nodes, Databases, Nats }: Status): string[] {
+function troubleLines({ NodeTag, Nodes, Databases, OwnDatabases, Nats }: Status): string[] {
   const lines = [
     ...Databases.filter(({ Trouble }) => Trouble !== null).map(
       ({ Name, Trouble }) => `${Name} on ${NodeTag}: ${Trouble}`,
@@ -176,6 +182,11 @@ function troubleLines({ NodeTag, Nodes, Databases, Nats }: Status): string[] {
       [["NATS", Server, Database].filter((word) => word).join(" "), Problem].join(": "),
     ),
     ...(Nats?.Scrub?.Failure == null ? [] : [`NATS: ${Nats.Scrub.Failure}`]),
+    ...(OwnDatabases ?? []).map(({ Name, Failure }) =>
+      Failure === null
+        ? `${Name} is a database of ${NodeTag} alone: jackdaw cluster adopt ${Name} ${NodeTag}`
+        : `${Name} is a database of ${NodeTag} alone: ${Failure}`,
+    ),
     ...Nodes.filter(({ IsRegistered }) => !IsRegistered).map(
       ({ Tag }) => `${Tag} can be added: jackdaw cluster add ${Tag}`,
     ),
@@ -264,6 +275,21 @@ async function confirmRemoval(
   if (typed.toUpperCase() !== tag) {
     throw new Failure("failed", "That is another tag; nothing was changed");
   }
+}
+
+/** Gives the cluster a database that a node, the asked one if none is named, has for itself. */
+async function adopt(surroundings: Surroundings): Promise<void> {
+  const { client, options, print } = surroundings;
+  const [name = "", wanted] = surroundings.arguments;
+  const status = await clusterOf(surroundings);
+  const { Tag } = nodeNamed(status, wanted ?? status.NodeTag);
+  const query = { name, node: Tag };
+  await client().send("/admin/cluster/adopt", { method: "POST", query });
+  print(
+    options.is("json")
+      ? JSON.stringify({ Database: name, Node: Tag })
+      : `${name} is a database of the cluster, with a copy on ${Tag}; other nodes get copies by PUT /admin/databases/node?name=${name}&node=…`,
+  );
 }
 
 /** One database to one node, or all that a node leads to the others. */

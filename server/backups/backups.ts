@@ -24,6 +24,8 @@ import { type RestoredDatabases, Restores } from "./restores.ts";
 /** What backups need of the server. */
 export interface BackupHost {
   readonly databases: RestoredDatabases;
+  /** Of this node alone: where backups are verified. */
+  readonly ownDatabases: RestoredDatabases;
   /** The server's own operations. */
   readonly operations: () => Operations;
   readonly values: ValueStore;
@@ -45,7 +47,7 @@ export class Backups {
   constructor(host: BackupHost) {
     this.#host = host;
     this.#runner = new BackupRunner();
-    const { values, databases, rules, files, report } = host;
+    const { values, databases, ownDatabases, rules, files, report } = host;
     const nextIndex = () => host.nextIndex();
     this.periodic = new PeriodicBackups({
       databases,
@@ -61,6 +63,7 @@ export class Backups {
     });
     this.restores = new Restores({
       databases,
+      ownDatabases,
       get operations() {
         return host.operations();
       },

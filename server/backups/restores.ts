@@ -53,6 +53,8 @@ export interface RestoredDatabases {
 /** What restores need of the server. */
 export interface RestoreHost {
   readonly databases: RestoredDatabases;
+  /** Of this node alone, whether or not it is one of a cluster. */
+  readonly ownDatabases: RestoredDatabases;
   readonly operations: Operations;
   readonly values: ValueStore;
   readonly files: FileSystem;
@@ -79,6 +81,14 @@ interface RestoreRequest {
   readonly skipsIndexes: boolean;
 }
 
+/** A restore under way. */
+interface Restoring {
+  readonly request: RestoreRequest;
+  readonly place: BackupPlace;
+  /** Among which the restored one is made. */
+  readonly databases: RestoredDatabases;
+}
+
 export class Restores {
   readonly #host: RestoreHost;
 
@@ -97,10 +107,15 @@ export class Restores {
       "DatabaseRestore",
       `Database restore: ${request.name}`,
       (progress, signal) =>
-        this.#restore(request, place, progress, signal, async ({ database, figures }) => {
-          await this.#complete(database, request);
-          return figures;
-        }),
+        this.#restore(
+          { request, place, databases: this.#host.databases },
+          progress,
+          signal,
+          async ({ database, figures }) => {
+            await this.#complete(database, request);
+            return figures;
+          },
+        ),
     );
   }
 
@@ -121,14 +136,19 @@ export class Restores {
       "DatabaseRestore",
       `Backup verification: ${place.where("")}`,
       (progress, signal) =>
-        this.#restore(request, place, progress, signal, async (restored) => {
-          const { databases } = this.#host;
-          const compared =
-            comparedName === null ? undefined : await databases.find(String(comparedName));
-          const Verification = await verification(restored, compared, signal);
-          await this.#remove(name, restored.index);
-          return { ...restored.figures, Verification };
-        }),
+        this.#restore(
+          { request, place, databases: this.#host.ownDatabases },
+          progress,
+          signal,
+          async (restored) => {
+            const { databases, ownDatabases } = this.#host;
+            const compared =
+              comparedName === null ? undefined : await databases.find(String(comparedName));
+            const Verification = await verification(restored, compared, signal);
+            await removeMade(ownDatabases, name, restored.index);
+            return { ...restored.figures, Verification };
+          },
+        ),
     );
   }
 
@@ -152,13 +172,12 @@ export class Restores {
   }
 
   async #restore(
-    request: RestoreRequest,
-    place: BackupPlace,
+    { request, place, databases }: Restoring,
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
     use: (restored: RestoredBackup) => Promise<OperationFigures>,
   ): Promise<OperationFigures> {
-    const { databases, values } = this.#host;
+    const { values } = this.#host;
     const { name } = request;
     checkName(name);
     if (databases.has(name)) throw exists(name);
@@ -175,13 +194,13 @@ export class Restores {
     try {
       const restored =
         continuous.length > 0
-          ? await this.#makeContinuous(request, continuous, index, progress, signal)
-          : await this.#make(request, place, names, index, progress, signal);
+          ? await this.#makeContinuous(request, databases, continuous, index, progress, signal)
+          : await this.#make({ request, place, databases }, names, index, progress, signal);
       return await use(restored);
     } catch (error) {
       // Someone else has made one of this name meanwhile.
       if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
-      await this.#remove(name, index);
+      await removeMade(databases, name, index);
       throw error;
     } finally {
       await values.delete(key);
@@ -189,8 +208,7 @@ export class Restores {
   }
 
   async #make(
-    request: RestoreRequest,
-    place: BackupPlace,
+    { request, place, databases }: Restoring,
     names: readonly string[],
     index: number,
     progress: (figures: OperationFigures) => void,
@@ -198,13 +216,14 @@ export class Restores {
   ): Promise<RestoredBackup> {
     const kept = keptRecord(request.name, {}, undefined, index, dateText(new Date()));
     const record = { ...kept, DatabaseState: restoringState };
-    const database = await this.#host.databases.create(request.name, record);
+    const database = await databases.create(request.name, record);
     const figures = await this.#fill(database, request, place, names, progress, signal);
     return { database, index, figures, place, names, continuous: null };
   }
 
   async #makeContinuous(
     request: RestoreRequest,
+    databases: RestoredDatabases,
     folders: readonly ContinuousFolder[],
     index: number,
     progress: (figures: OperationFigures) => void,
@@ -223,23 +242,18 @@ export class Restores {
       CreatedAt: own.CreatedAt,
       DatabaseState: restoringState,
     });
-    const made = await this.#host.databases.createFromShipped(
-      name,
-      record,
-      micros,
-      async (restore) => {
-        for (const [i, file] of names.entries()) {
-          signal.throwIfAborted();
-          progress(restoredFiles(false, file, i + 1, names.length));
-          await restore.add(chosen.folder.place.where(file), chosen.folder.read(file));
-          if (restore.isDone) break;
-        }
-        for (const content of chosen.contents) {
-          signal.throwIfAborted();
-          await restore.addContent(content, chosen.folder.readContent(content));
-        }
-      },
-    );
+    const made = await databases.createFromShipped(name, record, micros, async (restore) => {
+      for (const [i, file] of names.entries()) {
+        signal.throwIfAborted();
+        progress(restoredFiles(false, file, i + 1, names.length));
+        await restore.add(chosen.folder.place.where(file), chosen.folder.read(file));
+        if (restore.isDone) break;
+      }
+      for (const content of chosen.contents) {
+        signal.throwIfAborted();
+        await restore.addContent(content, chosen.folder.readContent(content));
+      }
+    });
     const { database, restored, missingContents } = made;
     const figures = {
       Documents: { ReadCount: database.statistics.counts().CountOfDocuments },
@@ -252,12 +266,6 @@ export class Restores {
       ...restoredFiles(true, null, names.length, names.length),
     };
     return { database, index, figures, place: chosen.folder.place, names, continuous: made };
-  }
-
-  async #remove(name: string, createdIndex: number): Promise<void> {
-    const found = await Promise.resolve(this.#host.databases.find(name)).catch(() => undefined);
-    const isOurs = found === undefined || found.settings["CreatedIndex"] === createdIndex;
-    if (isOurs) await this.#host.databases.delete(name);
   }
 
   async #fill(
@@ -310,6 +318,17 @@ export class Restores {
     });
     await this.#host.recordChanged(database);
   }
+}
+
+/** Removes what a restore has made, unless it is someone else's. */
+async function removeMade(
+  databases: RestoredDatabases,
+  name: string,
+  createdIndex: number,
+): Promise<void> {
+  const found = await Promise.resolve(databases.find(name)).catch(() => undefined);
+  const isOurs = found === undefined || found.settings["CreatedIndex"] === createdIndex;
+  if (isOurs) await databases.delete(name);
 }
 
 function disabled(task: unknown): unknown {

@@ -80,7 +80,9 @@ export class Adoption {
       } catch (error) {
         const { message } = error as Error;
         if (this.#failures.get(name.toLowerCase()) !== message) {
-          log.warn(`Database '${name}' stays one of this node alone, until another try: ${message}`);
+          log.warn(
+            `Database '${name}' stays one of this node alone, until another try: ${message}`,
+          );
         }
         this.#failures.set(name.toLowerCase(), message);
         this.#triedMs = performance.now();
@@ -196,9 +198,7 @@ function without(founding: Founding | null, name: string): ValueChange[] {
   const databases = founding.databases.filter((one) => one.toLowerCase() !== name.toLowerCase());
   if (databases.length === founding.databases.length) return [];
   const after: Founding = { ...founding, databases };
-  return [
-    { key: foundingKey, expected: JSON.stringify(founding), value: JSON.stringify(after) },
-  ];
+  return [{ key: foundingKey, expected: JSON.stringify(founding), value: JSON.stringify(after) }];
 }
 
 function refused(message: string): EngineError {

@@ -119,7 +119,8 @@ export class Founder {
       { key: foundingKey, expected: JSON.stringify(before), value: JSON.stringify(after) },
       ...values,
     ]);
-    const names = databases.length === 0 ? "" : `, and will bring its databases: ${databases.join(", ")}`;
+    const names =
+      databases.length === 0 ? "" : `, and will bring its databases: ${databases.join(", ")}`;
     log.info(`This node has founded the cluster with its certificates and settings${names}`);
   }
 

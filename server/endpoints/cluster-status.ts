@@ -1,4 +1,7 @@
-/** The state of the cluster and of the copies of its databases, and the transfer of leaderships. Routes of our own. */
+/**
+ * The state of the cluster and of the copies of its databases, the transfer of leaderships, and the adoption of databases
+ * that a node had before. Routes of our own.
+ */
 import { EngineError } from "../../engine/base/errors.ts";
 import type { ClusterHealth } from "../cluster/cluster-health.ts";
 import {
@@ -9,11 +12,13 @@ import {
 } from "../cluster/cluster-status.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { streamIdOf } from "../cluster/nats/stream-settings.ts";
+import { memberOf } from "../cluster/topology.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing } from "../http/request-error.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
+import { passOn } from "./peer-calls.ts";
 
 export const clusterStatusRoutes: readonly Route[] = [
   {
@@ -30,6 +35,13 @@ export const clusterStatusRoutes: readonly Route[] = [
     path: "/admin/cluster/transfer",
     access: "operator",
     handle: postTransfer,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/admin/cluster/adopt",
+    access: "operator",
+    handle: postAdopt,
   },
 ];
 
@@ -49,6 +61,7 @@ function getStatus(exchange: Exchange, { server }: Context): void {
   }
   const { tag, topologyId, leaderTag, epoch, index, nodes, databases } = clusterStatus(cluster);
   const shown = databases.filter(({ name }) => hasPermission(identity, name, 1));
+  const own = cluster.ownDatabases().filter(({ name }) => hasPermission(identity, name, 1));
   exchange.replyJson(200, {
     IsClustered: true,
     NodeTag: tag,
@@ -58,6 +71,7 @@ function getStatus(exchange: Exchange, { server }: Context): void {
     Index: index,
     Nodes: nodes.map(nodeRow),
     Databases: shown.map((database) => databaseRow(database, cluster.health)),
+    OwnDatabases: own.map(({ name, failure }) => ({ Name: name, Failure: failure })),
     ...(identity.rank < operatorRank ? {} : { Nats: natsRow(cluster) }),
   });
 }
@@ -149,6 +163,34 @@ async function postTransfer(exchange: Exchange, { server }: Context): Promise<vo
   }
   if (leaderTag !== node) await cluster.transfer(registered.name, node);
   exchange.reply(204);
+}
+
+/**
+ * POST /admin/cluster/adopt?name=…&node=B: makes a database that the node has for itself, without `node` this one, a database of
+ * the cluster with all that is in it and one copy, there; ours. 200 `{"Name","Node"}` when it has a leader.
+ *
+ * @throws EngineError invalid-argument, invalid-operation, database-missing, database-exists
+ */
+async function postAdopt(exchange: Exchange, { server }: Context): Promise<void> {
+  const { cluster } = server;
+  const wanted = needed(exchange, "name");
+  if (cluster === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `This server is a single node: there is no cluster that could adopt '${wanted}'.`,
+    );
+  }
+  const node = (exchange.query.get("node") || cluster.tag).toUpperCase();
+  if (memberOf(cluster, node) === undefined) {
+    throw new EngineError("invalid-argument", `There is no node ${node} in the cluster.`);
+  }
+  if (node !== cluster.tag) {
+    await passOn(exchange, server, node);
+    return;
+  }
+  const { name } = await cluster.adoptDatabase(wanted, [node]);
+  exchange.changedNames = [name];
+  exchange.replyJson(200, { Name: name, Node: node });
 }
 
 /** @throws EngineError invalid-argument */

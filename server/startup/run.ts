@@ -256,6 +256,7 @@ function makeBackups(
 ): Backups {
   const backups = new Backups({
     databases: shared.databases,
+    ownDatabases: storage.databases,
     operations: () => storage.operations,
     values: shared.values,
     files: nodeEnvironment().files,

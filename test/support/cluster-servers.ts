@@ -30,23 +30,40 @@ export class ClusterServers {
     ];
   }
 
+  /** The servers of NATS, and no node yet. */
+  static async prepare(count: number, { unsecured = true } = {}): Promise<ClusterServers> {
+    return new ClusterServers(await NatsCluster.start(count), unsecured);
+  }
+
   /** Nodes A, B, … Resolves when all are registered. */
   static async start(count: number, { unsecured = true } = {}): Promise<ClusterServers> {
-    const nats = await NatsCluster.start(count);
-    const servers = new ClusterServers(nats, unsecured);
+    const servers = await ClusterServers.prepare(count, { unsecured });
     const tags = Array.from({ length: count }, (_, at) => String.fromCharCode(65 + at));
     await Promise.all(tags.map((tag) => servers.open(tag)));
     await servers.complete(count);
     return servers;
   }
 
-  async open(tag: string): Promise<TestServer> {
+  open(tag: string, flags: readonly string[] = []): Promise<TestServer> {
+    return this.#open(tag, [...this.#flags, ...flags]);
+  }
+
+  /** With the data folder of a node, as a single one. */
+  openAlone(tag: string, flags: readonly string[] = []): Promise<TestServer> {
+    return this.#open(tag, ["--RunInMemory=false", ...flags]);
+  }
+
+  async #open(tag: string, flags: readonly string[]): Promise<TestServer> {
     const server = await startTestServer({
       unsecured: this.#unsecured,
-      flags: [...this.#flags, `--Cluster.NodeTag=${tag}`, `--DataDir=${join(this.#folder, tag)}`],
+      flags: [...flags, `--Cluster.NodeTag=${tag}`, `--DataDir=${this.folderOf(tag)}`],
     });
     this.#servers.set(tag, server);
     return server;
+  }
+
+  folderOf(tag: string): string {
+    return join(this.#folder, tag);
   }
 
   async close(tag: string): Promise<void> {

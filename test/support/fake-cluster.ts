@@ -3,13 +3,14 @@
  * it and of the other nodes.
  */
 import { Readable } from "node:stream";
-import { EngineError } from "../../engine/engine.ts";
+import { type Database, EngineError } from "../../engine/engine.ts";
 import { ClusterHistory } from "../../server/cluster/cluster-history.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
   NodeSighting,
+  OwnDatabase,
   ReplicaState,
   ValueChange,
 } from "../../server/cluster/cluster-view.ts";
@@ -32,6 +33,8 @@ export class FakeCluster implements ClusterView, PeerLink {
   readonly sightings = new Map<string, NodeSighting>();
   readonly states = new Map<string, ReplicaState>();
   readonly kept = new Map<string, string>();
+  /** Databases of this node alone. */
+  readonly own: OwnDatabase[] = [];
   /** Calls that change something, as `name argument argument`. */
   readonly calls: string[] = [];
   /** Requests to other nodes, with their bodies as text, and what they answer. */
@@ -227,6 +230,18 @@ export class FakeCluster implements ClusterView, PeerLink {
     const made = await this.#services.databases.create(name, record);
     this.register(name, members);
     return made;
+  }
+
+  ownDatabases(): readonly OwnDatabase[] {
+    return this.own;
+  }
+
+  async adoptDatabase(name: string, members: readonly string[]): Promise<Database> {
+    this.calls.push(`adoptDatabase ${name} ${members}`);
+    const found = await this.#services.databases.find(name);
+    if (found === undefined) throw new EngineError("database-missing", `There is no '${name}'.`);
+    this.register(name, members);
+    return found;
   }
 
   async deleteDatabase(name: string): Promise<boolean> {

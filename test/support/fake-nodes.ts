@@ -126,6 +126,8 @@ export class FakeNodes {
       addCopy: refuse("addCopy"),
       removeCopy: refuse("removeCopy"),
       createDatabase: refuse("createDatabase"),
+      ownDatabases: () => [],
+      adoptDatabase: refuse("adoptDatabase"),
       deleteDatabase: refuse("deleteDatabase"),
       transfer: refuse("transfer"),
       waitForCopies: refuse("waitForCopies"),

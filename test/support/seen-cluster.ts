@@ -110,6 +110,8 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     addCopy: ask("add-copy"),
     removeCopy: ask("remove-copy"),
     createDatabase: refuse,
+    ownDatabases: () => [],
+    adoptDatabase: refuse,
     deleteDatabase: refuse,
     transfer: ask("transfer"),
     waitForCopies: () => Promise.resolve(0),

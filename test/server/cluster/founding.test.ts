@@ -1,0 +1,154 @@
+import { beforeEach, expect, test } from "vitest";
+import { EngineError } from "../../../engine/engine.ts";
+import type { ValueChange } from "../../../server/cluster/cluster-view.ts";
+import { Founder, openFounding } from "../../../server/cluster/founding.ts";
+import {
+  databaseKey,
+  foundingKey,
+  Registry,
+  topologyIdKey,
+} from "../../../server/cluster/registry.ts";
+import { silentLog } from "../../../server/logging/log.ts";
+import type { ValueStore } from "../../../server/settings/value-store.ts";
+
+let own: Map<string, string>;
+let shared: Map<string, string>;
+let databases: string[];
+
+function storeOf(values: Map<string, string>): ValueStore {
+  return {
+    get: (key) => values.get(key),
+    put: async (key, text) => void values.set(key, text),
+    delete: async (key) => void values.delete(key),
+    entries: (prefix) => [...values].filter(([key]) => key.startsWith(prefix)),
+    diskWrites: () => [],
+    logFigures: () => {
+      throw new Error("nobody asks for it");
+    },
+  };
+}
+
+async function change(changes: readonly ValueChange[]): Promise<void> {
+  for (const { key, expected } of changes) {
+    if (expected === undefined || (shared.get(key) ?? null) === expected) continue;
+    throw new EngineError("concurrency", key);
+  }
+  for (const { key, value } of changes) {
+    if (value === null) shared.delete(key);
+    else shared.set(key, value);
+  }
+}
+
+function founderOf(tag: string): Founder {
+  const values = storeOf(shared);
+  const registry = () => {
+    const parsed = [...shared].map(([key, text]) => [key, JSON.parse(text) as unknown] as const);
+    return new Registry({
+      get: (key) => new Map(parsed).get(key),
+      entries: (prefix) => parsed.filter(([key]) => key.startsWith(prefix)),
+    });
+  };
+  const ownDatabases = () => databases;
+  return new Founder({
+    tag,
+    registry,
+    shared: values,
+    own: () => storeOf(own),
+    ownDatabases,
+    change,
+    log: silentLog(),
+  });
+}
+
+const certificate = (thumbprint: string) =>
+  [`certificates/${thumbprint}`, JSON.stringify({ Thumbprint: thumbprint })] as const;
+
+beforeEach(() => {
+  own = new Map([
+    certificate("ADMIN"),
+    ["server/first-admin", '"ADMIN"'],
+    certificate("READER"),
+    ["server/command-index", "512"],
+  ]);
+  shared = new Map();
+  databases = ["shop"];
+});
+
+const begin = () => {
+  shared.set(topologyIdKey, '"id"');
+  shared.set(foundingKey, JSON.stringify(openFounding));
+};
+
+test("brings certificates, settings and the names of databases in one change, once the cluster begins", async () => {
+  const founder = founderOf("A");
+  expect(founder.isAlone).toBe(true);
+  await founder.work();
+  expect(shared.size).toBe(0);
+  begin();
+  expect(founder.isAlone).toBe(true);
+  await founder.work();
+  expect(JSON.parse(shared.get(foundingKey) ?? "")).toEqual({
+    isOpen: false,
+    tag: "A",
+    databases: ["shop"],
+  });
+  expect([...shared.keys()]).toEqual(
+    expect.arrayContaining(["certificates/ADMIN", "certificates/READER"]),
+  );
+  expect(shared.get("server/command-index")).toBe("512");
+  expect(founder.isAlone).toBe(false);
+  expect(own.has("certificates/ADMIN")).toBe(true);
+  // In the next turn, when the cluster has them.
+  await founder.work();
+  expect([...own.keys()]).toEqual([]);
+});
+
+test("takes the rights of the administrator that a new node has made for itself, and of nobody else", async () => {
+  begin();
+  for (const [key, value] of [certificate("MADE"), certificate("GIVEN")]) shared.set(key, value);
+  shared.set("server/first-admin", '"MADE"');
+  shared.set("server/command-index", "1024");
+  await founderOf("A").work();
+  expect([...shared.keys()].filter((key) => key.startsWith("certificates/")).sort()).toEqual([
+    "certificates/ADMIN",
+    "certificates/GIVEN",
+    "certificates/READER",
+  ]);
+  expect(shared.get("server/first-admin")).toBe('"ADMIN"');
+  expect(shared.get("server/command-index")).toBe("1024");
+});
+
+test("lets no other node register an administrator of its own when there was none before", async () => {
+  own.delete("server/first-admin");
+  begin();
+  await founderOf("A").work();
+  expect(shared.get("server/first-admin")).toBe('""');
+});
+
+test("brings nothing of a new server, nor to a cluster that has databases, has a founder, or is of before", async () => {
+  databases = [];
+  own.delete("certificates/READER");
+  begin();
+  expect(founderOf("A").isAlone).toBe(false);
+  databases = ["shop"];
+  expect(founderOf("A").isAlone).toBe(true);
+  shared.set(databaseKey("notes"), JSON.stringify({ name: "notes" }));
+  expect(founderOf("A").isAlone).toBe(false);
+  await founderOf("A").work();
+  expect(shared.get(foundingKey)).toBe(JSON.stringify(openFounding));
+  shared.delete(databaseKey("notes"));
+  await founderOf("B").work();
+  for (const key of [foundingKey, "nothing"]) {
+    if (key === "nothing") shared.delete(foundingKey);
+    expect(founderOf("A").isAlone).toBe(false);
+    await founderOf("A").work();
+    expect(own.has("certificates/ADMIN")).toBe(true);
+  }
+});
+
+test("what nodes share is changed when the own values are brought, not before", async () => {
+  begin();
+  const founder = founderOf("A");
+  await founder.settled();
+  expect(shared.has("certificates/READER")).toBe(true);
+});
