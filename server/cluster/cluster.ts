@@ -475,7 +475,10 @@ export class Cluster implements ClusterView {
     members: readonly string[],
     isRestored = false,
   ): Promise<Database> {
-    return await this.#whenReady(await this.#adoption.adopt(name, members, isRestored));
+    const registered = await this.#adoption.adopt(name, members, isRestored);
+    // Its record is there from the beginning: what is waited for is its stream, and that this node leads.
+    const hasBegun = () => this.find(name)?.registered.isSeeded === true;
+    return await this.#whenReady(registered, hasBegun);
   }
 
   async deleteDatabase(name: string): Promise<boolean> {
@@ -628,11 +631,11 @@ export class Cluster implements ClusterView {
   }
 
   /** Waits for a database that was just registered. */
-  async #whenReady(registered: ClusterDatabase): Promise<Database> {
+  async #whenReady(registered: ClusterDatabase, hasBegun = () => true): Promise<Database> {
     const { name, id } = registered;
     const ready = () => {
       const database = this.#copies.opened(name);
-      return database !== undefined && database.replication !== null && hasRecord(database);
+      return database !== undefined && hasRecord(database) && hasBegun();
     };
     if (!(await this.#reconciled(ready))) {
       throw new EngineError(
