@@ -11,9 +11,7 @@ import {
 } from "../../engine/engine.ts";
 import { type Cluster, hasRecord } from "./cluster.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
-
-/** How many nodes have copies of a new database, unless its creator says. */
-const copiesOfNew = 3;
+import { copiesDefault } from "./topology.ts";
 
 export class ClusterDirectory {
   readonly #cluster: Cluster;
@@ -61,7 +59,7 @@ export class ClusterDirectory {
     return troubles;
   }
 
-  /** On this node, and on others up to three in all. */
+  /** On this node, and on others. */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
     return this.#cluster.createDatabase(name, record, this.#membersOfNew());
   }
@@ -91,7 +89,7 @@ export class ClusterDirectory {
   #membersOfNew(): readonly string[] {
     const { tag } = this.#cluster;
     const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
-    return [tag, ...others].slice(0, copiesOfNew);
+    return [tag, ...others].slice(0, copiesDefault);
   }
 
   async delete(name: string): Promise<boolean> {

@@ -167,6 +167,12 @@ export class LocalCopies {
         `This node has a database '${name}' of its own, which is not the cluster's: it is left as it is, and there is no copy here. Start the node without its Cluster settings, export it, and delete it.`,
       );
     }
+    if (isSeed && generation > 1 && noted === null && !isOwn) {
+      throw new EngineError(
+        "database-damaged",
+        "This node has no files of it any more, and no other node has taken them: it was lost while it was becoming one of the cluster.",
+      );
+    }
     if (noted?.generation !== generation || noted.isSeed !== isSeed) {
       // One that was adopted has all that there is.
       const isComplete = isOwn || noted?.isComplete === true;
