@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import DocumentStore from "ravendb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ClusterServers } from "../../support/cluster-servers.ts";
 
@@ -67,6 +68,19 @@ async function everywhere(name: string, documents: number): Promise<void> {
   );
   for (const tag of nodes.tags)
     await nodes.until(async () => (await count(tag, name)) === documents);
+}
+
+/** Changes a document in a transaction of the whole cluster, as a client does that has read it. */
+async function changeGuarded(database: string): Promise<void> {
+  const store = new DocumentStore(nodes.at("A").url, database);
+  store.conventions.sendApplicationIdentifier = false;
+  store.initialize();
+  const session = store.openSession({ transactionMode: "ClusterWide" });
+  const found = await session.load<{ times: number }>("guarded/1");
+  if (found === null) await session.store({ times: 1 }, "guarded/1");
+  else found.times++;
+  await session.saveChanges();
+  store.dispose();
 }
 
 async function otherLeader(name: string): Promise<string> {
@@ -141,6 +155,7 @@ test("a continuous backup is verified beside the database, and restored to all, 
     const state = await ended("B", `/operations/state?id=${(reply.json as Json)["OperationId"]}`);
     return (((state["Result"] ?? {}) as Json)["Verification"] as Json) ?? {};
   };
+  await changeGuarded("shop");
   await waitUntilShipped();
   const found = Number(await count(await nodes.leaderOf("shop"), "shop"));
   const moment = new Date().toISOString();
@@ -171,6 +186,9 @@ test("a continuous backup is verified beside the database, and restored to all, 
     const value = await sent("C", "GET", `/databases/${name}/cmpxchg?key=k`);
     expect(value["Results"]).toMatchObject([{ Key: "k" }]);
   }
-  await sent("A", "PUT", "/databases/whole/docs?id=orders/1-A", { a: 1 });
+  await sent("A", "PUT", "/databases/whole/docs?id=orders/1-A", {
+    "@metadata": { "@collection": "Orders" },
+  });
   await everywhere("whole", found + 11);
+  for (const name of ["whole", "past"]) await changeGuarded(name);
 });
