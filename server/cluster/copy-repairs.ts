@@ -2,6 +2,7 @@
  * Copies of this node that cannot go on from their own files, or lack contents of attachments: they get them from other
  * nodes, one database after another, until that has succeeded.
  */
+import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Databases, EngineError, type SharedValues } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
@@ -38,6 +39,8 @@ export class CopyRepairs {
 
   constructor(options: CopyRepairsOptions) {
     this.#options = options;
+    // Several contents are asked for at once, and each request listens.
+    setMaxListeners(0, this.#ending.signal);
   }
 
   /** Begins, when other nodes can be asked. */

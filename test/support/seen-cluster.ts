@@ -1,4 +1,5 @@
 /** A cluster for tests of what is built on `ClusterView`: plain data that a test changes, and calls that it counts. */
+import type { Database } from "../../engine/engine.ts";
 import type { ClusterHealth } from "../../server/cluster/cluster-health.ts";
 import type {
   ClusterDatabase,
@@ -111,7 +112,10 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     removeCopy: ask("remove-copy"),
     createDatabase: refuse,
     ownDatabases: () => [],
-    adoptDatabase: refuse,
+    adoptDatabase: (name, members) => {
+      asked.push(`adopt ${name} ${members}`);
+      return Promise.resolve({ name } as Database);
+    },
     deleteDatabase: refuse,
     transfer: ask("transfer"),
     waitForCopies: () => Promise.resolve(0),

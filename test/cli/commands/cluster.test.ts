@@ -169,3 +169,21 @@ test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
   expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe("B is removed\n");
   expect(cluster.asked).toEqual(["remove B"]);
 });
+
+test("says which databases are of the node alone, and has them adopted", async () => {
+  cluster.ownDatabases = () => [
+    { name: "mine", failure: null },
+    { name: "taken", failure: "The name is taken." },
+  ];
+  const { out } = await jackdaw("cluster");
+  expect(out).toContain("mine is a database of A alone: jackdaw cluster adopt mine A");
+  expect(out).toContain("taken is a database of A alone: The name is taken.");
+  const adopted = await jackdaw("cluster", "adopt", "mine");
+  expect(adopted.out).toContain("mine is a database of the cluster, with a copy on A");
+  const told = await jackdaw("cluster", "adopt", "mine", "A", "--json");
+  expect(JSON.parse(told.out)).toEqual({ Database: "mine", Node: "A" });
+  expect(cluster.asked).toEqual(["adopt mine A", "adopt mine A"]);
+  expect(await jackdaw("cluster", "adopt", "mine", "Q")).toMatchObject({
+    code: failureCodes.missing,
+  });
+});

@@ -74,6 +74,7 @@ test("nodes, databases and NATS, as this node sees them", async () => {
   expect(await statusFor()).toEqual({
     IsClustered: true,
     NodeTag: "A",
+    OwnDatabases: [],
     TopologyId: cluster.topologyId,
     Leader: "A",
     Epoch: 1,
@@ -163,4 +164,30 @@ test("a transfer that makes no sense says why", async () => {
     expect([status, (json as { Message: string }).Message]).toEqual([400, told]);
   }
   expect(cluster.asked).toEqual([]);
+});
+
+test("a database of a node alone is listed, and adopted by that node", async () => {
+  const failure = "The cluster has another database 'b' already.";
+  cluster.ownDatabases = () => [
+    { name: "a", failure: null },
+    { name: "b", failure },
+  ];
+  expect((await statusFor())["OwnDatabases"]).toEqual([
+    { Name: "a", Failure: null },
+    { Name: "b", Failure: failure },
+  ]);
+  const reader = await server.client({ permissions: { b: "Read" } });
+  expect((await statusFor(reader))["OwnDatabases"]).toEqual([{ Name: "b", Failure: failure }]);
+  const adopt = (query: string) =>
+    server.request(`/admin/cluster/adopt?${query}`, { method: "POST" });
+  for (const query of ["name=a", "name=a&node=a"]) {
+    const reply = await adopt(query);
+    expect(reply.status).toBe(200);
+    expect(reply.json).toEqual({ Name: "a", Node: "A" });
+  }
+  expect(cluster.asked).toEqual(["adopt a A", "adopt a A"]);
+  expect((await adopt("node=A")).text).toContain("The parameter 'name' is missing");
+  expect((await adopt("name=a&node=Q")).text).toContain("There is no node Q in the cluster");
+  become(undefined);
+  expect((await adopt("name=a")).text).toContain("This server is a single node");
 });
