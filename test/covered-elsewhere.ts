@@ -77,7 +77,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/cluster/cluster.test.ts": [
     "engine/api/replication.ts",
     "engine/api/shared-values.ts",
-    "server/cluster/cluster-directory.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
     "server/cluster/copy-repairs.ts",
