@@ -64,6 +64,7 @@ const flows = ["test/studio/flows/**/*.test.ts"];
 /** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
 const cluster = [
   "test/server/cluster/cluster.test.ts",
+  "test/server/cluster/damaged-replicas.test.ts",
   "test/server/routing/cluster-requests.test.ts",
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",
