@@ -46,14 +46,19 @@ import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { Registrar } from "./registrar.ts";
-import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
+import {
+  databaseKey,
+  deletedKey,
+  memberKey,
+  Registry,
+  removedKey,
+  sharedValuesId,
+} from "./registry.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { Sightings } from "./sightings.ts";
 import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
-/** Of the shared values, in every cluster. 32 hexadecimal digits, as of any database. */
-export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
 const sharedGeneration = 1;
 const sharedName = "the cluster's values";
 /** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */

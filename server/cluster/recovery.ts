@@ -18,7 +18,7 @@ import { type Engine, EngineError, type FolderReplication } from "../../engine/e
 import { isShared } from "./cluster-values.ts";
 import type { ClusterMember } from "./cluster-view.ts";
 import { type Copy, copyPrefix } from "./local-copies.ts";
-import { Registry } from "./registry.ts";
+import { Registry, sharedValuesId } from "./registry.ts";
 
 /** Folders of a node that are of its cluster. */
 export const clusterFolders = ["Cluster", "nats"] as const;
@@ -50,14 +50,14 @@ export interface Remains {
 }
 
 /** For opening the folder of such a node: nothing is replicated, and its copies are plain databases. */
-export function withoutCluster(sharedId: string): FolderReplication {
+export function withoutCluster(): FolderReplication {
   const unavailable = () => {
     throw new EngineError("stream-unavailable", "There is no stream of a cluster that is lost.");
   };
   return {
     of: () => null,
     cluster: {
-      databaseId: sharedId,
+      databaseId: sharedValuesId,
       originTag: "A",
       stream: {
         append: async () => ({ kind: "unknown" }),
@@ -85,13 +85,18 @@ export async function readRemains({ databases, values, shared }: Engine): Promis
   if (shared === null) throw new Error("the folder was opened as that of a cluster's node");
   await shared.open();
   const registry = new Registry(shared);
+  const notes = [...values.entries(copyPrefix)].map(([, value]) => value as Copy);
+  // Those whose notes are gone already, when an earlier recovery was interrupted.
+  const others = [...registry.databases.values()]
+    .filter(({ name }) => !notes.some((note) => note.name.toLowerCase() === name.toLowerCase()))
+    .map(({ name, id }) => ({ name, id, isComplete: true }));
   const copies: FoundCopy[] = [];
-  for (const [, value] of [...values.entries(copyPrefix)]) {
-    const { name, id, isComplete } = value as Copy;
+  for (const { name, id, isComplete } of [...notes, ...others]) {
     // One that was noted, and not made yet.
     if (!databases.has(name)) continue;
     const database = await databases.find(name);
-    const mark = database?.mark ?? null;
+    if (database?.id !== id) continue;
+    const { mark } = database;
     const members = registry.databases.get(name.toLowerCase())?.members ?? [];
     const found = { sequence: mark?.sequence ?? null, epoch: mark?.epoch ?? null };
     copies.push({ name, id, ...found, isComplete: isComplete === true, members });

@@ -10,6 +10,9 @@
  */
 import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 
+/** Of the values, in every cluster. 32 hexadecimal digits, as of any database. */
+export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
+
 export const topologyIdKey = "cluster/topology-id";
 const memberPrefix = "cluster/members/";
 const removedPrefix = "cluster/removed/";
