@@ -76,6 +76,8 @@ const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
+/** A change waits so long for nodes that are heard, and slow: they have it later. */
+const spreadMs = 1000;
 
 export interface ClusterOptions {
   readonly tag: string;
@@ -329,8 +331,13 @@ export class Cluster implements ClusterView {
     return () => this.#listeners.delete(listener);
   }
 
-  change(changes: readonly ValueChange[]): Promise<void> {
-    return this.#opened.changes.change(changes);
+  async change(changes: readonly ValueChange[]): Promise<void> {
+    await this.#opened.changes.change(changes);
+    const wanted = this.#opened.shared.replication.mark?.sequence ?? 0;
+    const present = this.#sightings.present().map(({ tag }) => tag);
+    const others = present.filter((tag) => tag !== this.tag && this.#known.members.has(tag));
+    const untilMs = performance.now() + spreadMs;
+    await this.#haveCopies(others, sharedValuesId, { wanted, count: others.length, untilMs });
   }
 
   changeHere(changes: readonly ValueChange[]): Promise<number> {
@@ -500,12 +507,7 @@ export class Cluster implements ClusterView {
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
-    this.#waiting++;
-    try {
-      return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
-    } finally {
-      this.#waiting--;
-    }
+    return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
   }
 
   async #haveCopies(
@@ -513,12 +515,17 @@ export class Cluster implements ClusterView {
     id: string,
     { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
   ): Promise<number> {
-    for (;;) {
-      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
-      if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
-      // Those who hear this say at once how far they are.
-      this.#beat();
-      await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
+    this.#waiting++;
+    try {
+      for (;;) {
+        const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
+        if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
+        // Those who hear this say at once how far they are.
+        this.#beat();
+        await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
+      }
+    } finally {
+      this.#waiting--;
     }
   }
 
@@ -886,7 +893,7 @@ export class Cluster implements ClusterView {
     try {
       if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
       if (isSeeded) return;
-      await this.change([
+      await this.#opened.changes.change([
         {
           key: databaseKey(name),
           expected: JSON.stringify(registered),
