@@ -166,7 +166,7 @@ function planLines(
 }
 
 function copyLines(copy: Copy, paint: ReturnType<typeof painter>): string[] {
-  const { name, sequence, epoch, documents, lastCommit, isComplete, damages } = copy;
+  const { name, sequence, epoch, documents, lastCommit, isComplete, isDeleted, damages } = copy;
   const upTo =
     sequence === null
       ? "it has nothing of its stream"
@@ -176,6 +176,9 @@ function copyLines(copy: Copy, paint: ReturnType<typeof painter>): string[] {
     ...(isComplete
       ? []
       : [`  ${paint("yellow", "note")}: it was being made, and never had all that there was`]),
+    ...(isDeleted
+      ? [`  ${paint("yellow", "note")}: the cluster had deleted it; it comes back`]
+      : []),
     ...damages.map(({ file, reason }) => `  ${paint("red", "damaged")}: ${file}: ${reason}`),
   ];
 }

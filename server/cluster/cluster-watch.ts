@@ -288,7 +288,13 @@ export class ClusterWatch {
     if (shown === "") this.#log.info("All replicas of NATS are sound again", { event: "scrub" });
     else {
       const more = text.length > namesMax ? `, and ${text.length - namesMax} more` : "";
-      this.#log.write("Error", `The scrub of NATS has found: ${shown}${more}`, { event: "scrub" });
+      // What is missing, or could not be looked at, may come back; damage does not go by itself.
+      const isPassing = lasting.every(({ kind }) => kind === "missing");
+      this.#log.write(
+        isPassing ? "Warn" : "Error",
+        `The scrub of NATS has found: ${shown}${more}`,
+        { event: "scrub" },
+      );
     }
   }
 }

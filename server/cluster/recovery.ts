@@ -32,6 +32,8 @@ export interface FoundCopy {
   readonly epoch: number | null;
   /** Had it ever all that there was? Otherwise it was being made when the node ended. */
   readonly isComplete: boolean;
+  /** Had the cluster deleted the database, and this node not yet? */
+  readonly isDeleted: boolean;
   /** Nodes that had copies, as far as the cluster's values here say. */
   readonly members: readonly string[];
 }
@@ -99,7 +101,8 @@ export async function readRemains({ databases, values, shared }: Engine): Promis
     const { mark } = database;
     const members = registry.databases.get(name.toLowerCase())?.members ?? [];
     const found = { sequence: mark?.sequence ?? null, epoch: mark?.epoch ?? null };
-    copies.push({ name, id, ...found, isComplete: isComplete === true, members });
+    const isDeleted = registry.deleted.has(id);
+    copies.push({ name, id, ...found, isComplete: isComplete === true, isDeleted, members });
     await databases.unload(name);
   }
   const here = new Set(copies.map(({ name }) => name.toLowerCase()));

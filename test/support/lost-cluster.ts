@@ -3,7 +3,7 @@ import { type Engine, nodeEnvironment, openEngine } from "../../engine/engine.ts
 import { databaseKey, memberKey, sharedValuesId } from "../../server/cluster/registry.ts";
 import { MemoryStream, StreamWay } from "./memory-stream.ts";
 
-const shopId = "0123456789abcdef0123456789abcdef";
+export const shopId = "0123456789abcdef0123456789abcdef";
 const watcher = {
   roleChanged: () => undefined,
   needSnapshot: () => undefined,
@@ -17,8 +17,14 @@ const common = {
   "cluster/topology-id": "6e2d3b9a-0000-4000-8000-000000000001",
 };
 
-/** Of the node C: a copy of `shop` with documents users/1 and users/2, and none of `world`. */
-export async function makeLostCluster(folder: string): Promise<void> {
+/**
+ * Of the node C: a copy of `shop` with documents users/1 and users/2, and none of `world`.
+ * @param more values of the cluster
+ */
+export async function makeLostCluster(
+  folder: string,
+  more: Readonly<Record<string, object>> = {},
+): Promise<void> {
   const of = (databaseId: string) => ({
     databaseId,
     originTag: "C",
@@ -40,7 +46,7 @@ export async function makeLostCluster(folder: string): Promise<void> {
   await shared.open();
   await until(() => shared.replication.role === "leader");
   await shared.change(
-    Object.entries({ ...common, ...registered() }).map(([key, value]) => ({ key, value })),
+    Object.entries({ ...common, ...registered(), ...more }).map(([key, value]) => ({ key, value })),
   );
   await values.change([
     { key: "certificates/OLD", value: { Name: "removed in the cluster" } },

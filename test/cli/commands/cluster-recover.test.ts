@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCommand } from "../../../cli/run.ts";
 import { nodeEnvironment, openEngine } from "../../../engine/engine.ts";
-import { asSingleNode, makeLostCluster } from "../../support/lost-cluster.ts";
+import { asSingleNode, makeLostCluster, shopId } from "../../support/lost-cluster.ts";
 
 let folder = "";
 
@@ -65,6 +65,14 @@ test("with --yes the folder is one of a single node, and no second time", async 
   const again = await recover("--yes");
   expect(again.code).toBe(6);
   expect(again.err).toContain("is not the data folder of a node of a cluster");
+});
+
+test("a database that the cluster had deleted, and whose copy is still here, is told", async () => {
+  rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+  const deleted = { [`cluster/deleted/${shopId}`]: { name: "shop", generation: 1 } };
+  await makeLostCluster(folder, deleted);
+  expect((await recover()).out).toContain("note: the cluster had deleted it; it comes back");
 });
 
 test("while another node answers, or the folder is in use, nothing is changed", async () => {
