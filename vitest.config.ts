@@ -66,6 +66,7 @@ const cluster = [
   "test/server/cluster/adoption.test.ts",
   "test/server/cluster/cluster-directory.test.ts",
   "test/server/cluster/cluster.test.ts",
+  "test/server/cluster/damaged-replicas.test.ts",
   "test/server/routing/cluster-requests.test.ts",
   "test/server/cluster/nats/jetstream-stream.test.ts",
   "test/server/cluster/nats/nats.test.ts",

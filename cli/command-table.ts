@@ -529,6 +529,16 @@ export const commandTable: readonly Command[] = [
     load: cluster,
   },
   {
+    name: "cluster recover",
+    about:
+      "make a single node of the data folder that is left of a cluster whose other nodes are lost for good",
+    arguments: [{ name: "FOLDER", isOptional: true }],
+    options: yes,
+    example: "jackdaw cluster recover ./data",
+    needs: "nothing",
+    load: () => import("./commands/cluster-recover.ts"),
+  },
+  {
     name: "doctor",
     about: "look at settings, data folder, disk, port, certificates and limits, and say what to do",
     arguments: none,

@@ -75,7 +75,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/time-series/series-parts.ts",
   ],
   "test/server/cluster/cluster.test.ts": [
-    "engine/api/replication.ts",
     "engine/api/shared-values.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",

@@ -6,6 +6,7 @@ import type { Report } from "../base/environment.ts";
 import { type MonitoredFigures, monitoredFigures } from "../database/monitored-figures.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import { type ReplicationMark, replicationMarkKey } from "../keyspaces/replication-marks.ts";
 import type { DiskWrite } from "../log/disk-writes.ts";
 import type { Operations } from "../store/operations.ts";
 import { Attachments } from "./attachments.ts";
@@ -156,6 +157,11 @@ export class Database {
   /** The etag of the newest visible change; 0 before the first write. */
   get lastEtag(): number {
     return this.#database.state.committedEtag;
+  }
+
+  /** How far its log is one of a stream, also when it is of one node alone by now; null: it never was one. */
+  get mark(): ReplicationMark | null {
+    return this.#database.state.keyspaces.replication.get(replicationMarkKey) ?? null;
   }
 
   /** Bytes of its log, on disk or in memory. */

@@ -56,6 +56,11 @@ export class Replication {
     this.#replication.abstain(isAbstaining);
   }
 
+  /** Goes on from its files, if it has stopped: what has stopped it may be over. */
+  restart(): void {
+    this.#replication.restart();
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#replication.resign();

@@ -22,6 +22,8 @@ export interface CheckedDatabase {
   readonly unusableSnapshots: readonly FoundDamage[];
   /** Bytes of an interrupted write at the end of the log. It was not acknowledged. */
   readonly tornBytes: number;
+  /** When the last commit was made, in microseconds since 1970; 0: none that is not compacted. */
+  readonly committedMicros: number;
 }
 
 /** Bytes of all files that a check reads, for its progress. */
@@ -71,6 +73,7 @@ export async function checkDatabase(
       damages: [...log.damages, ...contents.damages],
       unusableSnapshots,
       tornBytes: log.tornBytes,
+      committedMicros: log.committedMicros,
     };
   } finally {
     await lock.release();

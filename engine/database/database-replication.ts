@@ -242,6 +242,11 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#present?.abstain(isAbstaining);
   }
 
+  /** Has the database opened again from its files, if its part has stopped. */
+  restart(): void {
+    if (this.role === "stopped" && !this.#isClosed) this.#database?.stopFor(this.#unknown());
+  }
+
   /** Lets another node lead. What is under way fails with an unknown outcome. */
   resign(): void {
     this.#present?.resign();

@@ -52,6 +52,8 @@ export interface CheckedLog {
   readonly unusableSnapshots: readonly FoundDamage[];
   /** Bytes of a write that a crash interrupted; it was not acknowledged, and the next start removes it. */
   readonly tornBytes: number;
+  /** When the last commit was made, in microseconds since 1970; 0: none that is not compacted. */
+  readonly committedMicros: number;
 }
 
 /** Called with the bytes of each file that was checked. Throws to end the check. */
@@ -96,6 +98,7 @@ const nothing: CheckedLog = {
   damages: [],
   unusableSnapshots: [],
   tornBytes: 0,
+  committedMicros: 0,
 };
 
 function withoutManifest(file: string, reason: string): CheckedLog {
@@ -122,6 +125,7 @@ class LogCheck {
   #frames = 0;
   #records = 0;
   #tornBytes = 0;
+  #committedMicros = 0;
   /** Number and CRC of the last frame; `crc` null: behind a damage, where the next one may be any later one. */
   #last: { number: number; crc: number | null } = { number: 0, crc: 0 };
 
@@ -165,6 +169,7 @@ class LogCheck {
       damages: this.#damages,
       unusableSnapshots: this.#unusable,
       tornBytes: this.#tornBytes,
+      committedMicros: this.#committedMicros,
     };
   }
 
@@ -283,6 +288,7 @@ class LogCheck {
         at = next;
       } else if (this.#isNext(header)) {
         this.#checkFrame(image, at, header);
+        this.#committed(header);
         this.#last = { number: header.number, crc: frameCrc(bytes, at) };
         at += frameHeaderBytes + header.payloadLength;
       } else {
@@ -299,9 +305,14 @@ class LogCheck {
       const header = decodeFrameHeader(bytes, at, listed.size, salt);
       if (header === null || !this.#isNext(header) || !payloadIsWhole(bytes, at, header)) return at;
       this.#checkFrame(image, at, header);
+      this.#committed(header);
       this.#last = { number: header.number, crc: frameCrc(bytes, at) };
       at += frameHeaderBytes + header.payloadLength;
     }
+  }
+
+  #committed({ transactionCount, wallClockMicros }: FrameHeader): void {
+    if (transactionCount > 0) this.#committedMicros = wallClockMicros;
   }
 
   #isNext({ number, previousCrc }: FrameHeader): boolean {

@@ -60,7 +60,8 @@ export class ClusterValues implements ValueStore {
   }
 }
 
-function isShared(key: string): boolean {
+/** Is it a value that all nodes of a cluster share? */
+export function isShared(key: string): boolean {
   return sharedPrefixes.some((prefix) => key.startsWith(prefix));
 }
 

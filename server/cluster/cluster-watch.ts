@@ -15,6 +15,7 @@ import {
   type NodeState,
 } from "./cluster-status.ts";
 import type { ClusterView } from "./cluster-view.ts";
+import type { StreamProblem } from "./nats/replica-scrub.ts";
 import { streamIdOf } from "./nats/stream-settings.ts";
 
 const lookMs = 1_000;
@@ -48,6 +49,11 @@ export class ClusterWatch {
   #leaderMs: number;
   #natsMs: number;
   #scrubText = "";
+  /** The last scrub that was told of, and what was missing in it. */
+  #scrub: { readonly atMs: number; readonly missing: ReadonlySet<string> } = {
+    atMs: 0,
+    missing: new Set(),
+  };
 
   constructor(view: ClusterView, log: Log, nowMs: () => number = () => performance.now()) {
     this.#view = view;
@@ -259,11 +265,20 @@ export class ClusterWatch {
   #tellScrub(status: ClusterStatus): void {
     const scrub = this.#view.health?.nats.scrub ?? null;
     if (scrub === null) return;
-    const lasting = scrub.problems.filter(({ kind }) => kind !== "behind");
+    if (scrub.atMs === this.#scrub.atMs) return;
+    const before = this.#scrub.missing;
+    const keyOf = ({ stream, server }: StreamProblem) => `${server} ${stream}`;
+    const missing = scrub.problems.filter(({ kind }) => kind === "missing").map(keyOf);
+    this.#scrub = { atMs: scrub.atMs, missing: new Set(missing) };
+    // A server that is started again is away for one look.
+    const lasting = scrub.problems.filter(
+      (one) => one.kind !== "behind" && (one.kind !== "missing" || before.has(keyOf(one))),
+    );
     const text = [
       ...lasting.map(({ stream, server, problem }) => {
         const of = status.databases.find(({ id }) => streamIdOf(stream)?.databaseId === id)?.name;
-        return `${[server, of ?? stream].filter((one) => one !== "").join(", ")}: ${problem}`;
+        const where = [server, of ?? stream].filter((one) => one !== "").join(", ");
+        return where === "" ? problem : `${where}: ${problem}`;
       }),
       ...(scrub.failure === null ? [] : [scrub.failure]),
     ];
@@ -273,7 +288,13 @@ export class ClusterWatch {
     if (shown === "") this.#log.info("All replicas of NATS are sound again", { event: "scrub" });
     else {
       const more = text.length > namesMax ? `, and ${text.length - namesMax} more` : "";
-      this.#log.write("Error", `The scrub of NATS has found: ${shown}${more}`, { event: "scrub" });
+      // What is missing, or could not be looked at, may come back; damage does not go by itself.
+      const isPassing = lasting.every(({ kind }) => kind === "missing");
+      this.#log.write(
+        isPassing ? "Warn" : "Error",
+        `The scrub of NATS has found: ${shown}${more}`,
+        { event: "scrub" },
+      );
     }
   }
 }

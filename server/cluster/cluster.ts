@@ -28,7 +28,7 @@ import {
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { Adoption, isBrought } from "./adoption.ts";
-import type { ClusterHealth, ScrubState } from "./cluster-health.ts";
+import type { ClusterHealth } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
@@ -49,14 +49,21 @@ import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { Registrar } from "./registrar.ts";
-import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
+import {
+  databaseKey,
+  deletedKey,
+  memberKey,
+  Registry,
+  removedKey,
+  sharedValuesId,
+} from "./registry.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { Sightings } from "./sightings.ts";
+import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
-/** Of the shared values, in every cluster. 32 hexadecimal digits, as of any database. */
-export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
 const sharedGeneration = 1;
+const sharedName = "the cluster's values";
 /** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
@@ -123,8 +130,7 @@ export class Cluster implements ClusterView {
   #isTelling = false;
   /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
-  /** What the last scrub of NATS has found; null: there was none. Set by whoever scrubs. */
-  scrubbed: ScrubState | null = null;
+  readonly #scrub: StreamScrub;
   /** How many wait for copies of what they wrote. */
   #waiting = 0;
   #beatMs = 0;
@@ -151,6 +157,16 @@ export class Cluster implements ClusterView {
           ? undefined
           : { ageMs: found.ageMs, replica };
       },
+    });
+    this.#scrub = new StreamScrub({
+      nats: () => this.#opened.nats,
+      log: options.log,
+      cluster: this,
+      sharedId: sharedValuesId,
+      isFirst: () => this.#sightings.present().every(({ tag }) => this.tag < tag),
+      purge: (id) => this.#purgeDamaged(id),
+      restart: (id) => this.#replicationOf(id)?.restart(),
+      nameOf: (id) => (id === sharedValuesId ? sharedName : (this.#registeredOf(id)?.name ?? id)),
     });
     this.#copies = new LocalCopies({
       tag: options.tag,
@@ -206,7 +222,7 @@ export class Cluster implements ClusterView {
         standAfterMs: this.#patienceMs,
         // The first to append to an empty stream begins it.
         isSeed: true,
-        watcher: this.#watcherOf("the cluster's values", sharedValuesId),
+        watcher: this.#watcherOf(sharedName, sharedValuesId),
       },
     };
   }
@@ -237,6 +253,7 @@ export class Cluster implements ClusterView {
     );
     this.#timer = setInterval(() => this.#tick(), tickMs).unref();
     this.#tick();
+    this.#scrub.start();
   }
 
   /** Makes and removes copies no more. Before the databases are closed. */
@@ -244,6 +261,7 @@ export class Cluster implements ClusterView {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#repairs.stop();
+    await this.#scrub.stop();
     await this.#trimming;
     while (this.#isReconciling || this.#duties !== null || this.#bringing !== null) {
       await pause(retryMs / 10);
@@ -292,7 +310,7 @@ export class Cluster implements ClusterView {
         version: nats.version ?? null,
         replicas: nats.replicas,
         restarts: nats.server?.restartCount ?? 0,
-        scrub: this.scrubbed,
+        scrub: this.#scrub.state,
       },
       gaps: (id) => this.#gaps.get(id)?.count ?? 0,
     };
@@ -742,6 +760,7 @@ export class Cluster implements ClusterView {
       },
       blocked: (reason) => {
         this.#copies.setTrouble(name, `it is blocked: ${reason}`);
+        this.#scrub.blocked(id);
         this.#changed();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
@@ -758,6 +777,7 @@ export class Cluster implements ClusterView {
     const before = this.#gaps.get(id);
     const tries = before?.from === from ? before.tries + 1 : 1;
     this.#gaps.set(id, { from, tries, count: (before?.count ?? 0) + 1 });
+    this.#scrub.soon();
     if (tries > gapTriesMax) return false;
     const generation = this.#registeredOf(id)?.generation ?? sharedGeneration;
     try {
@@ -804,13 +824,26 @@ export class Cluster implements ClusterView {
       const others = members.filter((tag) => tag !== this.tag);
       led.push({ id, name, replication, others, stream: this.#streamOf(id, generation, false) });
     };
-    const common = { id: sharedValuesId, name: "the cluster's values" };
+    const common = { id: sharedValuesId, name: sharedName };
     const members = [...this.#known.members.keys()];
     add({ ...common, generation: sharedGeneration, members }, shared.replication);
     for (const registered of this.#known.databases.values()) {
       add(registered, this.#copies.opened(registered.name)?.replication ?? null);
     }
     return led;
+  }
+
+  #replicationOf(id: string): Replication | null {
+    if (id === sharedValuesId) return this.#opened.shared.replication;
+    const registered = this.#registeredOf(id);
+    return registered === undefined
+      ? null
+      : (this.#copies.opened(registered.name)?.replication ?? null);
+  }
+
+  async #purgeDamaged(id: string): Promise<boolean> {
+    const led = this.#ledHere().find((one) => one.id === id);
+    return led !== undefined && (await this.#trim.purgeDamaged(led));
   }
 
   #trimSometimes(): void {

@@ -19,10 +19,11 @@ import type { ValueStore } from "../settings/value-store.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
 import type { Registry } from "./registry.ts";
 
-const prefix = "cluster/copies/";
+/** Of the keys of the notes in a node's own values. */
+export const copyPrefix = "cluster/copies/";
 
 /** A copy, as noted. */
-interface Copy {
+export interface Copy {
   readonly name: string;
   readonly id: string;
   readonly generation: number;
@@ -197,7 +198,8 @@ export class LocalCopies {
   }
 
   *#all(): Generator<Copy> {
-    for (const [, text] of this.#options.values().entries(prefix)) yield JSON.parse(text) as Copy;
+    for (const [, text] of this.#options.values().entries(copyPrefix))
+      yield JSON.parse(text) as Copy;
   }
 
   #noted(name: string): Copy | null {
@@ -207,5 +209,5 @@ export class LocalCopies {
 }
 
 function keyOf(name: string): string {
-  return prefix + name.toLowerCase();
+  return copyPrefix + name.toLowerCase();
 }

@@ -11,6 +11,9 @@
  */
 import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 
+/** Of the values, in every cluster. 32 hexadecimal digits, as of any database. */
+export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
+
 export const topologyIdKey = "cluster/topology-id";
 export const foundingKey = "cluster/founding";
 const memberPrefix = "cluster/members/";

@@ -40,6 +40,7 @@ export function planTrim(
   own: number,
   others: readonly TrimMember[],
   absenceMs: number,
+  { marginMin = marginCount, removedMin = countMin } = {},
 ): number | null {
   const count = last - first + 1;
   if (count <= 0 || own === 0) return null;
@@ -49,11 +50,12 @@ export function planTrim(
     awayMs === 0 || (awayMs <= absenceMs && bytesAfter(mark) <= absenceBytesMax);
   const holders = others.filter(isHolding).map(({ mark }) => mark);
   const marks = [own, ...others.map(({ mark }) => mark)].sort((one, other) => other - one);
-  const kept = Math.max(marginCount, Math.ceil(marginBytes / bytesEach));
+  const margin = Math.max(marginMin, Math.ceil(marginBytes / bytesEach));
+  const kept = marginMin === 0 ? 0 : margin;
   // Two nodes must have what is removed.
   const durable = marks[1] ?? own;
   const below = Math.min(own, durable, last - kept + 1, ...holders);
-  return below - first >= countMin ? below : null;
+  return below - first >= removedMin ? below : null;
 }
 
 /** A database that this node leads, as the trim sees it. */
@@ -102,6 +104,26 @@ export class StreamTrim {
         log.write("Warn", `The stream of ${one.name} was not trimmed`, undefined, error);
       }
     }
+  }
+
+  /**
+   * Removes all that the nodes have in their own logs, without a margin: what the stream has of it is damaged.
+   * @returns was anything removed? @throws EngineError
+   */
+  async purgeDamaged({ id, name, replication, others, stream }: TrimmedDatabase): Promise<boolean> {
+    const extent = await stream.bounds();
+    // The marks move only with something new; those of the others are heard, and so the next time.
+    await replication.noteTrim(extent.first);
+    const members = others.map((tag) => this.#member(tag, id));
+    const own = replication.mark?.sequence ?? 0;
+    const all = { marginMin: 0, removedMin: 1 };
+    const below = planTrim(extent, own, members, this.#options.absenceMs, all);
+    if (below === null) return false;
+    await replication.confirm();
+    await stream.purgeBelow(below);
+    const { log } = this.#options;
+    log.info(`The stream of ${name} begins at ${below} now, and ends at ${extent.last}`);
+    return true;
   }
 
   async #trim({ id, name, replication, others, stream }: TrimmedDatabase): Promise<void> {

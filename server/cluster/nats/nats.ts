@@ -42,6 +42,7 @@ import {
   payloadBytesMax,
   systemAccountName,
 } from "./server-configuration.ts";
+import type { ScrubLook } from "./stream-remedies.ts";
 import type { StreamId } from "./stream-settings.ts";
 
 export interface NatsOptions {
@@ -69,6 +70,8 @@ const electionMs = 15_000;
 const catchUpMs = 60_000;
 const stepDownMs = 5000;
 const pollMs = 250;
+/** Between the first two looks: by the second one a replica has what the others had at the first. */
+const betweenLooksMs = 2000;
 
 /**
  * Connects to the servers of `Cluster.Nats.Url`, or starts one for `Cluster.Routes` and connects to it.
@@ -141,7 +144,7 @@ async function startOwn({ settings, nodeTag, dataFolder, log }: NatsOptions): Pr
     folder: join(dataFolder, "nats"),
     log,
     configuration: {
-      name: `jackdaw-${nodeTag}`,
+      name: serverNameOf(nodeTag),
       clientPort,
       monitoringPort,
       user,
@@ -187,6 +190,10 @@ async function guessOwnRoute(routes: readonly string[]): Promise<string> {
     "setting-invalid",
     `Which of Cluster.Routes (${routes}) is this node's cannot be told by the addresses of this machine: set Cluster.Nats.Route`,
   );
+}
+
+function serverNameOf(nodeTag: string): string {
+  return `jackdaw-${nodeTag}`;
 }
 
 function secret(): string {
@@ -249,6 +256,8 @@ interface NatsParts {
 export class Nats {
   readonly #parts: NatsParts;
   readonly #report: LinkOptions["report"];
+  /** What the last look has seen. */
+  #seen: readonly ServerView[] | null = null;
 
   constructor(parts: NatsParts) {
     this.#parts = parts;
@@ -309,12 +318,42 @@ export class Nats {
     return new Heartbeats(heard === undefined ? common : { ...common, heard });
   }
 
+  /** The name of this node's own server of NATS; undefined: it has none, they run by themselves. */
+  get ownServer(): string | undefined {
+    return this.#parts.server === undefined ? undefined : serverNameOf(this.#parts.nodeTag);
+  }
+
   /**
    * What is wrong with the replicas of Jackdaw's streams on all servers; empty: nothing.
    * @throws EngineError stream-unavailable when that cannot be found out
    */
-  async scrub(): Promise<StreamProblem[]> {
-    return problemsOf(await this.#views(), this.#parts.serverCount);
+  async scrub(): Promise<readonly StreamProblem[]> {
+    return (await this.look()).problems;
+  }
+
+  /** As `scrub`, with what the servers have said. Calls must not overlap. @throws EngineError stream-unavailable */
+  async look(): Promise<ScrubLook> {
+    if (this.#seen === null) {
+      this.#seen = await this.#views();
+      await pause(betweenLooksMs);
+    }
+    const earlier = this.#seen;
+    const views = await this.#views();
+    this.#seen = views;
+    return { views, earlier, problems: problemsOf(views, this.#parts.serverCount, earlier) };
+  }
+
+  /**
+   * Has a server lead a stream. Who leads is decided by an election after that.
+   * @throws EngineError stream-unavailable
+   */
+  async lead(stream: string, server: string): Promise<void> {
+    const body = { placement: { preferred: server } };
+    try {
+      await ask(this.#parts.link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs);
+    } catch (error) {
+      throw streamUnavailable(stream, error);
+    }
   }
 
   /**
@@ -322,30 +361,24 @@ export class Nats {
    * @throws EngineError stream-unavailable, StartError nats-unusable
    */
   async repair(stream: string): Promise<RepairOutcome> {
-    const { server, link, nodeTag, log } = this.#parts;
+    const { server, nodeTag, log } = this.#parts;
     if (server === undefined) {
       return {
         kind: "refused",
         reason: "its nats-server is not this node's to stop: see the docs",
       };
     }
-    const name = `jackdaw-${nodeTag}`;
+    const name = serverNameOf(nodeTag);
     const untilMs = performance.now() + electionMs;
-    let views = await this.#views();
-    let plan = planRepair(views, stream, name);
+    const earlier = this.#seen ?? [];
+    let plan = planRepair(await this.#views(), stream, name, earlier);
     while (typeof plan !== "string" && plan.leadTo !== undefined) {
       if (performance.now() > untilMs) {
         return { kind: "refused", reason: `${plan.leadTo} does not come to lead ${stream}` };
       }
-      const body = { placement: { preferred: plan.leadTo } };
-      await ask(link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs).catch(
-        (error: unknown) => {
-          throw streamUnavailable(stream, error);
-        },
-      );
+      await this.lead(stream, plan.leadTo);
       await pause(pollMs * 4);
-      views = await this.#views();
-      plan = planRepair(views, stream, name);
+      plan = planRepair(await this.#views(), stream, name, earlier);
     }
     if (typeof plan === "string") return { kind: "refused", reason: plan };
     log.warn(`The replica of ${stream} on ${name} is wiped, and comes back from the others`);
@@ -368,12 +401,13 @@ export class Nats {
   /** Is this replica up to date within the time that it may take? */
   async #isWhole(stream: string, server: string): Promise<boolean> {
     const untilMs = performance.now() + catchUpMs;
+    const earlier = this.#seen ?? [];
     while (performance.now() < untilMs) {
       await pause(pollMs);
       const views = await this.#views().catch(() => []);
       const found = joinViews(views).find(({ name }) => name === stream);
       const replica = found?.replicas.find((one) => one.server === server);
-      const isSound = problemsOf(views, this.#parts.serverCount).every(
+      const isSound = problemsOf(views, this.#parts.serverCount, earlier).every(
         (problem) => problem.stream !== stream || problem.server !== server,
       );
       if (replica !== undefined && found?.current.has(server) === true && isSound) return true;

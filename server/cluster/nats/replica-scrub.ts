@@ -5,13 +5,15 @@
  * Invariants:
  * - A replica is judged by its own server alone, so that no leader speaks for others; only whether it is current is told
  *   by the leader.
+ * - What is lost at the beginning or the end of a replica shows only against the others, and these are looked at one after
+ *   another while messages come and go: so the others are taken as they were at an earlier look, or are at a later one.
  * - A server that does not answer is a problem, not a clean one.
  */
 import { isObject } from "./stream-answers.ts";
 import { streamIdOf } from "./stream-settings.ts";
 
 export type ProblemKind =
-  /** Messages are missing within the replica. */
+  /** Messages are missing in the replica: within it, at its beginning or at its end. */
   | "hole"
   /** It has the same sequences as others and other contents. */
   | "differs"
@@ -142,8 +144,15 @@ export function joinViews(views: readonly ServerView[]): ScrubbedStream[] {
   });
 }
 
-/** `knownCount`: how many servers there should be at least. */
-export function problemsOf(views: readonly ServerView[], knownCount: number): StreamProblem[] {
+/**
+ * @param knownCount how many servers there should be at least
+ * @param earlier what they said some seconds before; without it lost beginnings and ends are not found
+ */
+export function problemsOf(
+  views: readonly ServerView[],
+  knownCount: number,
+  earlier: readonly ServerView[] = [],
+): StreamProblem[] {
   const serverCount = Math.max(knownCount, ...views.map(({ clusterSize }) => clusterSize));
   const problems: StreamProblem[] = views
     .filter(({ syncsAlways }) => !syncsAlways)
@@ -157,11 +166,21 @@ export function problemsOf(views: readonly ServerView[], knownCount: number): St
     const problem = `only ${views.length} of ${serverCount} servers of NATS answer`;
     problems.push({ stream: "", server: "", kind: "missing", problem });
   }
-  for (const stream of joinViews(views)) problems.push(...problemsOfStream(stream));
+  const before = joinViews(earlier);
+  for (const stream of joinViews(views)) {
+    problems.push(...problemsOfStream(stream, streamNamed(before, stream.name)));
+  }
   return problems;
 }
 
-function problemsOfStream(stream: ScrubbedStream): StreamProblem[] {
+function streamNamed(streams: readonly ScrubbedStream[], name: string) {
+  return streams.find((one) => one.name === name);
+}
+
+function problemsOfStream(
+  stream: ScrubbedStream,
+  before: ScrubbedStream | undefined,
+): StreamProblem[] {
   const problems: StreamProblem[] = [];
   const add = (server: string, kind: ProblemKind, problem: string) =>
     problems.push({ stream: stream.name, server, kind, problem });
@@ -169,17 +188,52 @@ function problemsOfStream(stream: ScrubbedStream): StreamProblem[] {
     const told = `${stream.replicas.length} of ${stream.replicaCount} replicas are there`;
     add("", "missing", told);
   }
+  if (stream.leader === undefined) add("", "missing", "no server leads it");
   for (const replica of stream.replicas) {
-    const hole = holeOf(replica);
-    if (hole !== null) add(replica.server, "hole", hole);
-    else if (differsFromMost(replica, stream.replicas)) {
-      const told = `it has ${replica.bytes} bytes in ${replica.first} to ${replica.last}, others have not`;
-      add(replica.server, "differs", told);
-    } else if (stream.leader !== undefined && !stream.current.has(replica.server)) {
+    const damage = damageOf(replica, stream, before);
+    if (damage !== null) add(replica.server, damage.kind, damage.problem);
+    else if (stream.leader !== undefined && !stream.current.has(replica.server)) {
       add(replica.server, "behind", `it is at ${replica.last} and not up to date`);
     }
   }
   return problems;
+}
+
+/** What a replica has lost or has otherwise than the others, which it does not get back by itself; null: nothing. */
+export function damageOf(
+  replica: Replica,
+  stream: ScrubbedStream,
+  before: ScrubbedStream | undefined,
+): { readonly kind: "hole" | "differs"; readonly problem: string } | null {
+  const hole = holeOf(replica) ?? lostEndOf(replica, stream, before);
+  if (hole !== null) return { kind: "hole", problem: hole };
+  if (!differsFromMost(replica, stream.replicas)) return null;
+  const { first, last, bytes } = replica;
+  return {
+    kind: "differs",
+    problem: `it has ${bytes} bytes in ${first} to ${last}, others have not`,
+  };
+}
+
+/** What a replica that is up to date does not have at its beginning or end, and others have; null: nothing. */
+function lostEndOf(
+  replica: Replica,
+  stream: ScrubbedStream,
+  before: ScrubbedStream | undefined,
+): string | null {
+  const { server, first, last } = replica;
+  if (before === undefined || !stream.current.has(server)) return null;
+  const isOther = (one: Replica) => one.server !== server && stream.current.has(one.server);
+  const lasts = before.replicas.filter(isOther).map((one) => one.last);
+  const end = Math.max(0, ...lasts);
+  if (last < end) return `it ends at ${last}, and others had ${end} before`;
+  // What is removed from the stream is removed from all: nobody begins for long where another one has nothing any more.
+  const began = Math.min(first, before.replicas.find((one) => one.server === server)?.first ?? 0);
+  const firsts = stream.replicas
+    .filter((one) => isOther(one) && one.messages > 0)
+    .map((one) => one.first);
+  const begin = Math.min(Number.POSITIVE_INFINITY, ...firsts);
+  return began > begin ? `it begins at ${first}, and others at ${begin}` : null;
 }
 
 /** What is missing within a replica, in words; null: nothing. */
@@ -216,27 +270,32 @@ export function planRepair(
   views: readonly ServerView[],
   name: string,
   server: string,
+  earlier: readonly ServerView[] = [],
 ): RepairPlan | string {
-  const stream = joinViews(views).find((one) => one.name === name);
+  const stream = streamNamed(joinViews(views), name);
   const replica = stream?.replicas.find((one) => one.server === server);
   if (stream === undefined || replica === undefined) return `${server} has no replica of ${name}`;
   if (stream.leader === undefined) return `nobody leads ${name} at the moment`;
-  const good = stream.replicas.filter(
-    (one) =>
-      one.server !== server &&
-      holeOf(one) === null &&
-      !differsFromMost(one, stream.replicas) &&
-      stream.current.has(one.server),
-  );
+  const before = streamNamed(joinViews(earlier), name);
+  const good = cleanServers(stream, before).filter((one) => one !== server);
   if (good.length < 2) {
     return `only ${good.length} other replicas of ${name} are clean and up to date, and two must be`;
   }
-  const isLedWell = good.some((one) => one.server === stream.leader);
   return {
     server,
-    leadTo: isLedWell ? undefined : good[0]?.server,
+    leadTo: good.includes(stream.leader) ? undefined : good[0],
     raftGroup: replica.raftGroup,
   };
+}
+
+/** Servers whose replicas are up to date, and have lost nothing. */
+export function cleanServers(
+  stream: ScrubbedStream,
+  before: ScrubbedStream | undefined,
+): readonly string[] {
+  return stream.replicas
+    .filter((one) => stream.current.has(one.server) && damageOf(one, stream, before) === null)
+    .map(({ server }) => server);
 }
 
 function mostNamed(names: readonly (string | undefined)[]): string | undefined {

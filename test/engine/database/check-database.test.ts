@@ -75,6 +75,7 @@ describe("a database that is intact", () => {
       tornBytes: 0,
     });
     expect(found.records).toBeGreaterThan(24);
+    expect(found.committedMicros).toBeGreaterThan(0);
     const logBytes = files.paths().filter((path) => path.endsWith(".seg"));
     expect(bytes).toBeGreaterThan(
       logBytes.reduce((sum, path) => sum + files.content(path).length, 0),

@@ -188,4 +188,11 @@ test("NATS that is not reached, and what its scrub finds", () => {
   expect(look()).toEqual([]);
   nats.scrub = { atMs: 2, problems: [behind], failure: null };
   expect(look()).toEqual(["All replicas of NATS are sound again"]);
+  // A server that is started again is away for one look, and that is not told.
+  const missing = { stream: "", server: "", kind: "missing", problem: "only 2 of 3 answer" };
+  nats.scrub = { atMs: 3, problems: [missing], failure: null };
+  expect(look()).toEqual([]);
+  expect(look()).toEqual([]);
+  nats.scrub = { atMs: 4, problems: [missing], failure: null };
+  expect(look()).toEqual(["The scrub of NATS has found: only 2 of 3 answer"]);
 });

@@ -48,6 +48,20 @@ test("what only one node has is not removed, however long the others are away", 
   expect(plan(100_000, [])).toBe(99_001);
 });
 
+test("of a damaged stream only what is in the logs of the nodes goes, without a margin", () => {
+  const all = { marginMin: 0, removedMin: 1 };
+  const purge = (own: number, others: Parameters<typeof planTrim>[2]) =>
+    planTrim(extent, own, others, 10_000, all);
+  expect(purge(100_000, [here(100_000), here(99_990)])).toBe(99_990);
+  expect(purge(100_000, [here(100_000), away(40_000)])).toBe(40_000);
+  expect(purge(100_000, [here(100_000), away(40_000, 10_001)])).toBe(100_000);
+  // One that has nothing yet, and what only one node has.
+  expect(purge(100_000, [here(0), here(100_000)])).toBeNull();
+  expect(purge(100_000, [away(2, 10_001), away(3, 10_001)])).toBe(3);
+  expect(purge(100_000, [])).toBe(100_000);
+  expect(purge(1, [here(1)])).toBeNull();
+});
+
 test("the node that leads trims its stream; who is there goes on, and who was away takes a copy", {
   timeout: 120_000,
 }, async () => {

@@ -1,0 +1,210 @@
+/** When a node looks at the replicas of NATS, and what it does then: against servers of NATS that the test makes up. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { EngineError } from "../../../engine/engine.ts";
+import type {
+  ScrubbedStream,
+  ServerView,
+  StreamProblem,
+} from "../../../server/cluster/nats/replica-scrub.ts";
+import type { ScrubLook } from "../../../server/cluster/nats/stream-remedies.ts";
+import { StreamScrub } from "../../../server/cluster/stream-scrub.ts";
+import { Log } from "../../../server/logging/log.ts";
+
+const stream = "JD_ab_1";
+const sharedId = "cd";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Three servers, of which those of `damaged` have a hole in the stream. */
+function lookOf(damaged: readonly string[], name = stream): ScrubLook {
+  const servers = ["jackdaw-A", "jackdaw-B", "jackdaw-C"];
+  const views: ServerView[] = servers.map((server) => ({
+    server,
+    version: "2.15.1",
+    syncsAlways: true,
+    clusterSize: 3,
+    streams: [
+      {
+        name,
+        leader: "jackdaw-A" as ScrubbedStream["leader"],
+        replicaCount: 3,
+        replica: {
+          server,
+          first: 1,
+          last: 9,
+          messages: damaged.includes(server) ? 8 : 9,
+          bytes: 900,
+          deleted: 0,
+          raftGroup: "S-1",
+        },
+        current: servers.filter((one) => one !== server),
+      },
+    ],
+  }));
+  const problems: StreamProblem[] = damaged.map((server) => ({
+    stream: name,
+    server,
+    kind: "hole",
+    problem: "a message is missing",
+  }));
+  return { views, earlier: views, problems };
+}
+
+function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = {}) {
+  const calls: string[] = [];
+  const told: string[] = [];
+  const state = {
+    look: lookOf([]) as ScrubLook | Error,
+    outcome: { kind: "repaired" } as { kind: "repaired" } | { kind: "refused"; reason: string },
+    change: null as Error | null,
+  };
+  const values = new Map<string, string>();
+  const scrub = new StreamScrub({
+    nats: () => ({
+      ownServer: ownServer ?? undefined,
+      look: async () => {
+        calls.push("look");
+        if (state.look instanceof Error) throw state.look;
+        return state.look;
+      },
+      lead: async (name, server) => void calls.push(`lead ${name} ${server}`),
+      repair: async (name) => {
+        calls.push(`repair ${name} ${values.size}`);
+        return state.outcome;
+      },
+    }),
+    log: new Log("Info", [
+      {
+        write: ({ message }) => void told.push(message),
+        droppedCount: 0,
+        close: async () => undefined,
+      },
+    ]),
+    cluster: {
+      tag: "C",
+      value: (key) => values.get(key),
+      change: async (changes) => {
+        if (state.change !== null) throw state.change;
+        for (const { key, value } of changes) {
+          if (value === null) values.delete(key);
+          else values.set(key, value);
+        }
+      },
+    },
+    sharedId,
+    isFirst: () => isFirst,
+    purge: async (id) => {
+      calls.push(`purge ${id}`);
+      return true;
+    },
+    restart: (id) => void calls.push(`restart ${id}`),
+    nameOf: (id) => (id === "ab" ? "shop" : id),
+  });
+  scrub.start();
+  /** What it did in so many seconds. */
+  const after = async (seconds: number) => {
+    calls.length = 0;
+    await vi.advanceTimersByTimeAsync(seconds * 1000);
+    return [...calls];
+  };
+  return { scrub, state, told, values, after };
+}
+
+test("it looks soon after the start and every minute, and more often while something is wrong", async () => {
+  const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
+  expect(scrub.state).toBeNull();
+  expect(await after(4)).toEqual([]);
+  expect(await after(1)).toEqual(["look"]);
+  expect(scrub.state).toMatchObject({ problems: [], failure: null });
+  expect(await after(59)).toEqual([]);
+  state.look = lookOf(["jackdaw-C"]);
+  expect(await after(1)).toEqual(["look"]);
+  expect(scrub.state?.problems).toHaveLength(1);
+  expect(await after(20)).toEqual(["look", "look"]);
+  await scrub.stop();
+  expect(await after(100)).toEqual([]);
+});
+
+test("a node wipes its own replica when that lasts, and has claimed it meanwhile", async () => {
+  const { state, told, values, after } = scrubOf();
+  state.look = lookOf(["jackdaw-C"]);
+  expect(await after(5)).toEqual(["look"]);
+  expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
+  expect(values.size).toBe(0);
+  expect(told).toEqual(["The replica of the stream of shop here is whole again"]);
+  state.outcome = { kind: "refused", reason: "nobody leads" };
+  expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
+  expect(told.at(-1)).toBe("The replica of shop here is not wiped: nobody leads");
+});
+
+test("it wipes nothing while another node does, or of another node", async () => {
+  const { state, values, after } = scrubOf();
+  values.set("cluster/repair", '{"tag":"B"}');
+  state.look = lookOf(["jackdaw-C"]);
+  expect(await after(15)).toEqual(["look", "look"]);
+  values.clear();
+  state.look = lookOf(["jackdaw-B"]);
+  expect(await after(30)).toEqual(["look", "look", "look"]);
+});
+
+test("without anybody who orders the cluster's values, only their own stream is repaired", async () => {
+  const { state, told, after } = scrubOf();
+  state.change = new EngineError("not-leader", "nobody leads");
+  state.look = lookOf(["jackdaw-C"]);
+  expect(await after(15)).toEqual(["look", "look"]);
+  expect(told).toEqual(["The stream of shop could not be mended: nobody leads"]);
+  state.look = lookOf(["jackdaw-C"], `JD_${sharedId}_1`);
+  expect(await after(20)).toEqual(["look", "look", `repair JD_${sharedId}_1 0`]);
+});
+
+test("one node says who leads a stream, and what to do about servers that run by themselves", async () => {
+  const first = scrubOf({ ownServer: null });
+  first.state.look = lookOf(["jackdaw-A"]);
+  expect(await first.after(5)).toEqual(["look", `lead ${stream} jackdaw-B`]);
+  await first.after(20);
+  const advice = first.told.filter((message) => message.includes("stop jackdaw-A"));
+  expect(advice).toEqual([
+    `The replica of the stream of shop on jackdaw-A is damaged. The others are sound: stop jackdaw-A, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
+  ]);
+  const other = scrubOf({ isFirst: false, ownServer: null });
+  other.state.look = lookOf(["jackdaw-A"]);
+  expect(await other.after(15)).toEqual(["look", "look"]);
+  expect(other.told).toEqual([]);
+});
+
+test("when most replicas are damaged, what the nodes have is removed from the stream", async () => {
+  const { state, told, after } = scrubOf();
+  state.look = lookOf(["jackdaw-A", "jackdaw-B", "jackdaw-C"]);
+  expect(await after(15)).toEqual(["look", "look", "purge ab"]);
+  expect(told).toEqual([expect.stringMatching(/^Most replicas of the stream of shop are damaged/)]);
+});
+
+test("a copy that does not go on begins again when its stream is sound", async () => {
+  const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
+  await after(5);
+  state.look = lookOf(["jackdaw-C"]);
+  scrub.blocked("ab");
+  expect(await after(3)).toEqual(["look"]);
+  state.look = lookOf([]);
+  expect(await after(10)).toEqual(["look", "restart ab"]);
+  expect(await after(60)).toEqual(["look"]);
+});
+
+test("a look that fails is told, changes nothing, and is made again", async () => {
+  const { scrub, state, after } = scrubOf();
+  state.look = lookOf(["jackdaw-C"]);
+  await after(5);
+  state.look = new EngineError("stream-unavailable", "NATS does not answer");
+  scrub.blocked("ab");
+  expect(await after(3)).toEqual(["look"]);
+  expect(scrub.state).toMatchObject({ problems: [], failure: "NATS does not answer" });
+  // What was seen before the failure does not count as lasting.
+  state.look = lookOf(["jackdaw-C"]);
+  expect(await after(10)).toEqual(["look"]);
+});
