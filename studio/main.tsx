@@ -24,7 +24,7 @@ const NewDocument = lazy(async () => (await pages()).NewDocument);
 const GettingInPage = lazy(async () => (await pages()).GettingInPage);
 const BackupPage = lazy(async () => (await pages()).BackupPage);
 const CertificatesPage = lazy(async () => (await pages()).CertificatesPage);
-const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
+const PerformancePage = lazy(async () => (await pages()).PerformancePage);
 const QueryPage = lazy(async () => (await pages()).QueryPage);
 const IndexesPage = lazy(async () => (await pages()).IndexesPage);
 const IndexPage = lazy(async () => (await pages()).IndexPage);

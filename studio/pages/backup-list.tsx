@@ -16,6 +16,7 @@ import { send } from "../base/client.ts";
 import { ago, bytes, counted, moment, took, until } from "../base/format.ts";
 import { identity, isOperator } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Bones, Failure } from "../components/messages.tsx";
@@ -279,29 +280,15 @@ function Schedule({
         <MadeTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
       )}
       {isDeleting && (
-        <Dialog
+        <Confirmation
           title={`Delete the schedule ${task.TaskName}?`}
-          isAlert
+          yes={`Delete ${task.TaskName}`}
+          no="Keep it"
           close={() => setDeleting(false)}
+          act={() => act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`))}
         >
           <p>The backups that it made stay where they are. No more are made.</p>
-          <footer class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setDeleting(false)}>
-              Keep it
-            </button>
-            <button
-              type="button"
-              class="btn danger full"
-              onClick={() => {
-                setDeleting(false);
-                void act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`));
-              }}
-            >
-              Delete {task.TaskName}
-            </button>
-          </footer>
-        </Dialog>
+        </Confirmation>
       )}
     </section>
   );

@@ -10,7 +10,7 @@ import {
   timeOf,
 } from "../base/certificates.ts";
 import { ago, counted, moment, until } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Drawer } from "../components/drawer.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
@@ -180,15 +180,9 @@ function Revoke({
   revoked: () => void;
 }) {
   const [isAsking, setAsking] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
   const revoke = async () => {
-    setAsking(false);
-    try {
-      await revokeCertificate(Thumbprint);
-      revoked();
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await revokeCertificate(Thumbprint);
+    revoked();
   };
   return (
     <section class="stack end" aria-label="Revoke">
@@ -206,9 +200,14 @@ function Revoke({
           ? "This is the certificate you are signed in with. Another administrator can revoke it."
           : `Ends its ${counted(open, "open connection")} at once.`}
       </p>
-      {error !== null && <Failure error={error} />}
       {isAsking && (
-        <Dialog title={`Revoke ${Name}?`} isAlert close={() => setAsking(false)}>
+        <Confirmation
+          title={`Revoke ${Name}?`}
+          yes={`Revoke ${Name}`}
+          no="Keep it"
+          close={() => setAsking(false)}
+          act={revoke}
+        >
           <p>
             Its {counted(open, "open connection")} can do nothing from now on, and it cannot come
             back.{" "}
@@ -216,16 +215,7 @@ function Revoke({
               ? "It was not used since the server was started."
               : `It was used ${ago(lastUsed, Date.now())}.`}
           </p>
-          <footer class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setAsking(false)}>
-              Keep it
-            </button>
-            <button type="button" class="btn danger full" onClick={() => void revoke()}>
-              Revoke {Name}
-            </button>
-          </footer>
-        </Dialog>
+        </Confirmation>
       )}
     </section>
   );

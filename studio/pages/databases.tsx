@@ -6,6 +6,7 @@ import { ago, bytes, count, counted } from "../base/format.ts";
 import { identity, isOperator } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
@@ -107,10 +108,8 @@ export function DatabasesPage() {
         <DeleteDatabase
           row={deleting}
           lastBackupMs={details.get(deleting.Name)?.lastBackupMs}
-          close={(isGone) => {
-            setDeleting(null);
-            if (isGone) reload();
-          }}
+          close={() => setDeleting(null)}
+          reload={reload}
         />
       )}
     </div>
@@ -408,34 +407,35 @@ function NewDatabase({ close }: { close: () => void }) {
 }
 
 function DeleteDatabase({
-  row,
+  row: { Name: name, state, IndexesCount },
   lastBackupMs,
   close,
+  reload,
 }: {
   row: Row;
   /** Undefined: not known. */
   lastBackupMs: number | null | undefined;
-  close: (isGone: boolean) => void;
+  close: () => void;
+  reload: () => void;
 }) {
-  const { Name: name, state, IndexesCount } = row;
-  const [typed, setTyped] = useState("");
-  const [error, setError] = useState<Error | null>(null);
   const remove = async () => {
-    try {
-      await send("DELETE", "/admin/databases", {
-        json: { DatabaseNames: [name], HardDelete: true },
-      });
-      forgetDatabase(name);
-      close(true);
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await send("DELETE", "/admin/databases", {
+      json: { DatabaseNames: [name], HardDelete: true },
+    });
+    forgetDatabase(name);
+    reload();
   };
   const documents =
     state?.DocumentsCount == null ? "Its documents" : counted(state.DocumentsCount, "document");
   const size = state?.TotalSize == null ? "" : ` and ${bytes(state.TotalSize.SizeInBytes)} on disk`;
   return (
-    <Dialog title={`Delete the database ${name}?`} close={() => close(false)} isAlert>
+    <Confirmation
+      title={`Delete the database ${name}?`}
+      yes={`Delete ${name}`}
+      typed={name}
+      close={close}
+      act={remove}
+    >
       <p>
         {documents}, {counted(IndexesCount, "index", "indexes")}
         {size} go, and open connections are closed.{" "}
@@ -443,29 +443,6 @@ function DeleteDatabase({
         {lastBackupMs != null && `The last backup is of ${ago(lastBackupMs, Date.now())}. `}
         This cannot be undone.
       </p>
-      <label class="form">
-        <span>
-          Type <code>{name}</code> to go on
-        </span>
-        <div class="field">
-          <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
-        </div>
-      </label>
-      {error !== null && <Failure error={error} />}
-      <footer class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={() => close(false)}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="btn danger full"
-          disabled={typed !== name}
-          onClick={() => void remove()}
-        >
-          Delete {name}
-        </button>
-      </footer>
-    </Dialog>
+    </Confirmation>
   );
 }

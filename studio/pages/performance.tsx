@@ -2,14 +2,16 @@
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount } from "../base/format.ts";
 import { identity, isOperator } from "../base/identity.ts";
+import { lazy } from "../base/lazy.tsx";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
-import { Plot } from "../components/plot.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Requests } from "./performance-requests.tsx";
+
+const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 
 interface Figures {
   readonly StepInMs: number;

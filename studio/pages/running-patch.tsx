@@ -8,7 +8,7 @@ import { count, counted } from "../base/format.ts";
 import { type FollowedOperation, useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
-import { Dialog } from "../components/dialog.tsx";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Bar, timeLeft, usePace } from "../components/progress.tsx";
@@ -96,24 +96,26 @@ export function RunningPatch({ database, id }: { database: string; id: string })
         </section>
       )}
       {asking === "stop" && (
-        <Question
+        <Confirmation
           title={`Stop at ${count(counts?.Processed ?? 0)} of ${count(counts?.Total ?? 0)}?`}
-          text={`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}
           no="Go on running"
           yes="Stop it"
           close={close}
-          act={() => void tell(`kill?id=${id}`)}
-        />
+          act={() => tell(`kill?id=${id}`)}
+        >
+          <p>{`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}</p>
+        </Confirmation>
       )}
       {asking === "undo" && (
-        <Question
+        <Confirmation
           title={`Put back ${documentsText(counts?.Changed ?? 0, collection)} as they were before operation ${id}?`}
-          text="What others have changed since is left alone, and listed."
           no="Leave them as they are"
           yes="Put them back"
           close={close}
-          act={() => void undo()}
-        />
+          act={undo}
+        >
+          <p>What others have changed since is left alone, and listed.</p>
+        </Confirmation>
       )}
     </>
   );
@@ -126,43 +128,6 @@ function useListed(path: string, status: string | undefined): ListedOperation | 
     if (status !== undefined && status !== "running") reload();
   }, [status]);
   return body?.Results[0];
-}
-
-function Question({
-  title,
-  text,
-  no,
-  yes,
-  close,
-  act,
-}: {
-  title: string;
-  text: string;
-  no: string;
-  yes: string;
-  close: () => void;
-  act: () => void;
-}) {
-  return (
-    <Dialog title={title} isAlert close={close}>
-      <p>{text}</p>
-      <div class="row">
-        <button type="button" class="btn" onClick={close}>
-          {no}
-        </button>
-        <button
-          type="button"
-          class="btn danger full"
-          onClick={() => {
-            close();
-            act();
-          }}
-        >
-          {yes}
-        </button>
-      </div>
-    </Dialog>
-  );
 }
 
 function Running({

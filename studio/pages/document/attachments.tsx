@@ -5,7 +5,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { openStream, send } from "../../base/client.ts";
 import { bytes } from "../../base/format.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Failure } from "../../components/messages.tsx";
@@ -75,14 +75,8 @@ export function Attachments({ base, id, version, reread }: Properties) {
     }
   };
   const remove = async ({ name }: Attachment) => {
-    setRemoved(null);
-    try {
-      await send("DELETE", pathOf(base, id, name));
-      say(`Deleted ${name}`);
-    } catch (failed) {
-      setError(failed as Error);
-    }
-    reread();
+    await send("DELETE", pathOf(base, id, name)).finally(reread);
+    say(`Deleted ${name}`);
   };
   return (
     <div class="scroll grow side-body">
@@ -107,18 +101,14 @@ export function Attachments({ base, id, version, reread }: Properties) {
         take={(files) => void add(files)}
       />
       {removed !== null && (
-        <Dialog title={`Delete ${removed.name}?`} close={() => setRemoved(null)} isAlert>
+        <Confirmation
+          title={`Delete ${removed.name}?`}
+          yes={`Delete ${removed.name}`}
+          close={() => setRemoved(null)}
+          act={() => remove(removed)}
+        >
           <p>{bytes(removed.size)} go. This cannot be undone.</p>
-          <div class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setRemoved(null)}>
-              Cancel
-            </button>
-            <button type="button" class="btn danger full" onClick={() => void remove(removed)}>
-              Delete {removed.name}
-            </button>
-          </div>
-        </Dialog>
+        </Confirmation>
       )}
     </div>
   );

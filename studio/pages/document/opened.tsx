@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { ago, bytes, when } from "../../base/format.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
+import { Confirmation } from "../../components/confirmation.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Diff } from "../../components/diff.tsx";
 import { Icon } from "../../components/icon.tsx";
@@ -363,37 +364,22 @@ interface DeleteProperties {
 }
 
 function DeleteDialog({ properties: { database, base, id, version }, close }: DeleteProperties) {
-  const [error, setError] = useState<Error | null>(null);
   const remove = async () => {
-    try {
-      await send("DELETE", `${base}/docs?id=${encodeURIComponent(id)}`, {
-        headers: { "If-Match": `"${version.changeVector}"` },
-      });
-      dropDraft(draftKey(database, id));
-      const collection = collectionOf(version);
-      open(href(["db", database, "docs", ...(collection === undefined ? [] : [collection])]));
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await send("DELETE", `${base}/docs?id=${encodeURIComponent(id)}`, {
+      headers: { "If-Match": `"${version.changeVector}"` },
+    });
+    dropDraft(draftKey(database, id));
+    const collection = collectionOf(version);
+    open(href(["db", database, "docs", ...(collection === undefined ? [] : [collection])]));
   };
   const keepsRevisions = String(version.wholeMetadata.get("@flags") ?? "").includes("HasRevisions");
   return (
-    <Dialog title={`Delete ${id}?`} close={close} isAlert>
+    <Confirmation title={`Delete ${id}?`} yes={`Delete ${id}`} close={close} act={remove}>
       <p>
         {keepsRevisions
           ? "Its revisions are kept: it can be brought back from Deleted, kept."
           : "It goes with its attachments, counters and time series. This cannot be undone."}
       </p>
-      {error !== null && <Failure error={error} />}
-      <div class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="btn danger full" onClick={() => void remove()}>
-          Delete {id}
-        </button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }

@@ -1,7 +1,7 @@
 /** What can be done with an index: a menu, and the question before it is deleted. */
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Confirmation } from "../../components/confirmation.tsx";
 import type { MenuItem } from "../../components/menu.tsx";
 import { type IndexStats, isAuto } from "./index-info.ts";
 
@@ -65,21 +65,18 @@ export function DeleteIndex({
   remove: () => void;
 }) {
   return (
-    <Dialog title={`Delete the index ${index.Name}?`} close={close} isAlert>
+    <Confirmation
+      title={`Delete the index ${index.Name}?`}
+      yes={`Delete ${index.Name}`}
+      no="Keep it"
+      close={close}
+      act={remove}
+    >
       <p>
         Its {counted(index.EntriesCount, "entry", "entries")} go; no document does. Queries that
         name it are refused from then on.
         {isAuto(index) && " A query that needs it makes it again."}
       </p>
-      <div class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={close}>
-          Keep it
-        </button>
-        <button type="button" class="btn danger full" onClick={remove}>
-          Delete {index.Name}
-        </button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }
