@@ -6,6 +6,7 @@
 export { Palette } from "../shell/palette.tsx";
 export { BackupPage } from "./backup.tsx";
 export { CertificatesPage } from "./certificates.tsx";
+export { ClusterPage } from "./cluster.tsx";
 export { DocumentPage } from "./document/document-page.tsx";
 export { NewDocument } from "./document/new-document.tsx";
 export { DocumentsPage } from "./documents/documents-page.tsx";

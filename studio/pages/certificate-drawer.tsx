@@ -1,4 +1,5 @@
 /** One certificate beside the list: what it may do, who uses it; renewed, changed or revoked. */
+
 import { useState } from "preact/hooks";
 import {
   type Certificate,
@@ -10,6 +11,7 @@ import {
   timeOf,
 } from "../base/certificates.ts";
 import { ago, counted, moment, until } from "../base/format.ts";
+import { may } from "../base/identity.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Drawer } from "../components/drawer.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -32,11 +34,13 @@ export function CertificateDrawer({
   const { Name, SecurityClearance, Permissions } = certificate;
   const [isRenewing, setRenewing] = useState(false);
   const isServer = certificate.Usage === "RavenServer";
+  // Nobody gives or takes more than he has.
+  const isAbove = SecurityClearance.startsWith("Cluster") && !may("cluster-admin");
   const used = use?.Results.find(({ Thumbprint }) => Thumbprint === certificate.Thumbprint);
   return (
     <Drawer title={Name} label={`Certificate ${Name}`} close={close}>
       <Ending certificate={certificate} isOwn={isOwn} />
-      {!isServer && (
+      {!isServer && !isAbove && (
         <button type="button" class="btn" onClick={() => setRenewing(true)}>
           Renew and download
         </button>
@@ -65,6 +69,8 @@ export function CertificateDrawer({
       </dl>
       {isServer ? (
         <p class="soft">The server shows it to everybody who connects. It is not changed here.</p>
+      ) : isAbove ? (
+        <p class="soft">Cluster administrators change it.</p>
       ) : (
         <>
           <Rights certificate={certificate} isOwn={isOwn} changed={changed} />

@@ -2,9 +2,11 @@
  * One operation: how far it is and how fast, with a limit, Pause and Stop while it runs, and what to do when it has
  * ended. The server goes on when the page is closed.
  */
+
 import { useEffect, useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { count, counted } from "../base/format.ts";
+import { may } from "../base/identity.ts";
 import { type FollowedOperation, useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
@@ -190,43 +192,48 @@ function Running({
         </p>
       </div>
       <div class="stack">
-        <label class="form">
-          <span class="row">
-            <span class="grow">At most</span>
-            <b>{limitText}</b>
-          </span>
-          <input
-            type="range"
-            min={0}
-            max={sliderMax}
-            value={place}
-            aria-label="At most, documents per second"
-            aria-valuetext={limitText}
-            onInput={(event) => {
-              const at = Number(event.currentTarget.value);
-              event.currentTarget.style.setProperty("--at", `${(at * 100) / sliderMax}%`);
-              setPlace(at);
-            }}
-            onChange={(event) =>
-              tell(`limit?id=${id}&maxOpsPerSec=${rateOf(Number(event.currentTarget.value))}`)
-            }
-            style={{ "--at": `${(place * 100) / sliderMax}%` }}
-          />
-        </label>
-        <div class="row">
-          <button
-            type="button"
-            class="btn grow"
-            onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
-          >
-            <Icon name={isPaused ? "play" : "pause"} />
-            {isPaused ? "Go on" : "Pause"}
-          </button>
-          <button type="button" class="btn danger grow" onClick={stop}>
-            <Icon name="x" />
-            Stop it…
-          </button>
-        </div>
+        {may("write") && (
+          <>
+            {" "}
+            <label class="form">
+              <span class="row">
+                <span class="grow">At most</span>
+                <b>{limitText}</b>
+              </span>
+              <input
+                type="range"
+                min={0}
+                max={sliderMax}
+                value={place}
+                aria-label="At most, documents per second"
+                aria-valuetext={limitText}
+                onInput={(event) => {
+                  const at = Number(event.currentTarget.value);
+                  event.currentTarget.style.setProperty("--at", `${(at * 100) / sliderMax}%`);
+                  setPlace(at);
+                }}
+                onChange={(event) =>
+                  tell(`limit?id=${id}&maxOpsPerSec=${rateOf(Number(event.currentTarget.value))}`)
+                }
+                style={{ "--at": `${(place * 100) / sliderMax}%` }}
+              />
+            </label>
+            <div class="row">
+              <button
+                type="button"
+                class="btn grow"
+                onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
+              >
+                <Icon name={isPaused ? "play" : "pause"} />
+                {isPaused ? "Go on" : "Pause"}
+              </button>
+              <button type="button" class="btn danger grow" onClick={stop}>
+                <Icon name="x" />
+                Stop it…
+              </button>
+            </div>
+          </>
+        )}
         <p class="hidden-label" role="status">
           {isPaused ? `Paused at ${count(done)}` : ""}
         </p>
@@ -276,12 +283,12 @@ function Ended({
       {mistake !== null && state.CanResume !== true && <Mistake message={mistake.Message} />}
       <LeftAlone result={operation.result} />
       <div class="row">
-        {state.CanResume === true && (
+        {state.CanResume === true && may("write") && (
           <button type="button" class="btn primary" onClick={goOn}>
             Go on from there
           </button>
         )}
-        {state.CanUndo === true && (
+        {state.CanUndo === true && may("write") && (
           <button type="button" class="btn danger" onClick={undo}>
             Undo…
           </button>

@@ -196,6 +196,7 @@ const databaseEntries: readonly Entry[] = [
 ];
 const serverEntries: readonly Entry[] = [
   { page: "databases", text: "Databases", icon: "dbs" },
+  { page: "cluster", text: "Cluster", icon: "nodes" },
   { page: "certificates", text: "Certificates", icon: "cert" },
 ];
 

@@ -2,9 +2,11 @@
  * The attachments of a document: added by dropping files, looked at when they are pictures, text or JSON, and downloaded.
  * Nothing else is shown: HTML, SVG and PDF can run scripts.
  */
+
 import { useEffect, useState } from "preact/hooks";
 import { openStream, send } from "../../base/client.ts";
 import { bytes } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
@@ -94,12 +96,14 @@ export function Attachments({ base, id, version, reread }: Properties) {
         ))}
       </ul>
       {adding !== "" && <p role="status">{adding}</p>}
-      <FileDrop
-        label="Files to attach"
-        hint="Pictures, text and JSON can be looked at here."
-        isMany
-        take={(files) => void add(files)}
-      />
+      {may("write") && (
+        <FileDrop
+          label="Files to attach"
+          hint="Pictures, text and JSON can be looked at here."
+          isMany
+          take={(files) => void add(files)}
+        />
+      )}
       {removed !== null && (
         <Confirmation
           title={`Delete ${removed.name}?`}
@@ -154,14 +158,16 @@ function One({ path, attachment, isShown, show, remove }: OneProperties) {
         <a class="btn quiet" href={path} download={name} onClick={(event) => void download(event)}>
           Download
         </a>
-        <button
-          type="button"
-          class="btn quiet icon danger"
-          aria-label={`Delete ${name}`}
-          onClick={remove}
-        >
-          <Icon name="x" />
-        </button>
+        {may("write") && (
+          <button
+            type="button"
+            class="btn quiet icon danger"
+            aria-label={`Delete ${name}`}
+            onClick={remove}
+          >
+            <Icon name="x" />
+          </button>
+        )}
       </div>
       {isShown && preview !== undefined && (
         <Preview key={hash} path={path} attachment={attachment} kind={preview} />

@@ -1,7 +1,9 @@
 /** A document that is there: its text, which is edited and saved with the change vector it was read with, and what hangs on it. */
+
 import { useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { ago, bytes, when } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { Dialog } from "../../components/dialog.tsx";
@@ -74,6 +76,7 @@ export function OpenedDocument(properties: Properties) {
                 text={edited.text}
                 revision={edited.revision}
                 marks={parsed.mark === null ? [] : [parsed.mark]}
+                isReadOnly={!may("write")}
                 changed={opened.typed}
                 commands={{
                   "Mod-s": opened.save,
@@ -257,33 +260,39 @@ function Tools({ opened, properties: { database, id, version } }: PartProperties
       <span class="muted" role="status">
         {state}
       </span>
-      <a class="btn quiet" href={cloneAddress(database, id, version)} title="Ctrl D">
-        Clone
-      </a>
-      <button type="button" class="btn quiet danger" onClick={() => opened.setDeleting(true)}>
-        Delete
-      </button>
-      <button
-        type="button"
-        class="btn quiet"
-        onClick={opened.format}
-        disabled={parsed.content === null}
-      >
-        Format
-      </button>
-      <button type="button" class="btn quiet" onClick={opened.revert} disabled={!hasChanges}>
-        Revert
-      </button>
-      <button
-        type="button"
-        class="btn primary"
-        onClick={opened.save}
-        disabled={!canSave}
-        aria-describedby="problem"
-      >
-        Save
-        <kbd class="wide-only">Ctrl S</kbd>
-      </button>
+      {may("write") ? (
+        <>
+          <a class="btn quiet" href={cloneAddress(database, id, version)} title="Ctrl D">
+            Clone
+          </a>
+          <button type="button" class="btn quiet danger" onClick={() => opened.setDeleting(true)}>
+            Delete
+          </button>
+          <button
+            type="button"
+            class="btn quiet"
+            onClick={opened.format}
+            disabled={parsed.content === null}
+          >
+            Format
+          </button>
+          <button type="button" class="btn quiet" onClick={opened.revert} disabled={!hasChanges}>
+            Revert
+          </button>
+          <button
+            type="button"
+            class="btn primary"
+            onClick={opened.save}
+            disabled={!canSave}
+            aria-describedby="problem"
+          >
+            Save
+            <kbd class="wide-only">Ctrl S</kbd>
+          </button>
+        </>
+      ) : (
+        <span class="chip">Read only</span>
+      )}
     </div>
   );
 }

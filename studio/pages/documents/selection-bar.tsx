@@ -1,6 +1,8 @@
 /** What can be done with the documents that are selected, one by one or all that a filter finds. */
+
 import { send } from "../../base/client.ts";
 import { count, counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { href, open } from "../../base/router.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { Icon } from "../../components/icon.tsx";
@@ -68,12 +70,16 @@ export function SelectionBar(properties: Properties) {
         </button>
       )}
       <Export ask={{ ...asked, name: `${database}-selection`, fields }} total={number} />
-      <button type="button" class="btn quiet" onClick={patch}>
-        Patch
-      </button>
-      <button type="button" class="btn quiet danger" onClick={() => askToDelete(true)}>
-        Delete
-      </button>
+      {may("write") && (
+        <>
+          <button type="button" class="btn quiet" onClick={patch}>
+            Patch
+          </button>
+          <button type="button" class="btn quiet danger" onClick={() => askToDelete(true)}>
+            Delete
+          </button>
+        </>
+      )}
       <button
         type="button"
         class="btn quiet icon"

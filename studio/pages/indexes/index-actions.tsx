@@ -1,6 +1,8 @@
 /** What can be done with an index: a menu, and the question before it is deleted. */
+
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import type { MenuItem } from "../../components/menu.tsx";
 import { type IndexStats, isAuto } from "./index-info.ts";
@@ -22,7 +24,7 @@ export function actionsOf(
     act(() => send("POST", `${base}/${path}`, json === undefined ? {} : { json }));
   const isLocked = LockMode !== "Unlock";
   const lock = { IndexNames: [Name], Mode: isLocked ? "Unlock" : "LockedError" };
-  return [
+  const ofAdministrators: MenuItem[] = [
     Status === "Paused"
       ? { text: "Go on", icon: "play", choose: post(`admin/indexes/start?${query}`) }
       : {
@@ -35,6 +37,9 @@ export function actionsOf(
     Status === "Disabled"
       ? { text: "Switch on", choose: post(`admin/indexes/enable?${query}`) }
       : { text: "Switch off", choose: post(`admin/indexes/disable?${query}`) },
+  ];
+  return [
+    ...(may("database-admin") ? ofAdministrators : []),
     {
       text: isLocked ? "Unlock" : "Lock",
       note: isLocked ? "" : "nobody changes it",
