@@ -107,7 +107,8 @@ export function PerformancePage({ database }: { database: string | null }) {
   const mayServer = may("operator");
   const moment = Date.parse(query.get("at") ?? "");
   const isThen = !Number.isNaN(moment);
-  const pollMs = isHeld || isThen ? 0 : range.pollMs;
+  const thenMs = moment + aroundMs > Date.now() ? ranges[1].pollMs : 0;
+  const pollMs = isThen ? thenMs : isHeld ? 0 : range.pollMs;
   const wanted = isThen ? around(moment) : `range=${range.key}`;
   const own = useResource<Figures>(
     database === null ? null : `/databases/${encodeURIComponent(database)}/metrics?${wanted}`,
@@ -120,7 +121,7 @@ export function PerformancePage({ database }: { database: string | null }) {
   const mainShown = useMemo(() => before(main.body, untilMs), [main.body, untilMs]);
   return (
     <div class="page">
-      <div class="head">
+      <div class="head wraps">
         <h1>Performance</h1>
         <Whose database={database} />
         <fieldset class="seg" aria-label="Range">
