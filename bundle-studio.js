@@ -30,6 +30,8 @@ export async function bundleStudio() {
     platform: "browser",
     logLevel: "warn",
     tsconfig: "studio/tsconfig.json",
+    // Of @lezer/highlight: one that it makes of it is used by nobody.
+    treeshake: { manualPureFunctions: ["tagHighlighter"] },
     output: {
       dir: folder,
       format: "esm",
@@ -72,5 +74,6 @@ function compacted(text) {
     .replace(/\s+/g, " ")
     .replace(/ ?([{};,>]) ?/g, "$1")
     .replace(/;}/g, "}")
+    .replace(/: /g, ":")
     .trim();
 }

@@ -24,8 +24,9 @@ const NewDocument = lazy(async () => (await pages()).NewDocument);
 const GettingInPage = lazy(async () => (await pages()).GettingInPage);
 const BackupPage = lazy(async () => (await pages()).BackupPage);
 const CertificatesPage = lazy(async () => (await pages()).CertificatesPage);
-const PerformancePage = lazy(async () => (await import("./pages/performance.tsx")).PerformancePage);
+const PerformancePage = lazy(async () => (await pages()).PerformancePage);
 const QueryPage = lazy(async () => (await pages()).QueryPage);
+const ClusterPage = lazy(async () => (await pages()).ClusterPage);
 const IndexesPage = lazy(async () => (await pages()).IndexesPage);
 const IndexPage = lazy(async () => (await pages()).IndexPage);
 const SettingsPage = lazy(async () => (await pages()).SettingsPage);
@@ -39,6 +40,7 @@ function Page() {
   }
   if (area === "databases") return <DatabasesPage />;
   if (area === "performance") return <PerformancePage database={null} />;
+  if (area === "cluster") return <ClusterPage />;
   if (area === "certificates") return <CertificatesPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
@@ -153,6 +155,11 @@ if (root !== null) {
   render(<Studio />, root);
 }
 // The pages show what fails here by themselves.
-askIdentity().catch(() => undefined);
+const againMs = 2000;
+function identify(): void {
+  // Until it is known who is there, nothing is offered that needs a right.
+  askIdentity().catch(() => setTimeout(identify, againMs));
+}
+identify();
 askServer().catch(() => undefined);
 void askDatabases();

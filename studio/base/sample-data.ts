@@ -2,7 +2,7 @@
 import { send } from "./client.ts";
 
 export async function makeDatabase(name: string): Promise<void> {
-  await send("PUT", `/admin/databases?name=${encodeURIComponent(name)}&replicationFactor=1`, {
+  await send("PUT", `/admin/databases?name=${encodeURIComponent(name)}`, {
     json: { DatabaseName: name },
   });
 }

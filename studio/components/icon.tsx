@@ -31,7 +31,8 @@ export type IconName =
   | "menu"
   | "hint"
   | "file"
-  | "disk";
+  | "disk"
+  | "nodes";
 
 export function Icon({ name, kind = "" }: { name: IconName; kind?: string }) {
   return (

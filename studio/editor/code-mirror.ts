@@ -27,7 +27,7 @@ import {
   StreamLanguage,
   syntaxHighlighting,
 } from "@codemirror/language";
-import { searchKeymap } from "@codemirror/search";
+import { closeSearchPanel, findNext, findPrevious, openSearchPanel } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import {
   drawSelection,
@@ -106,6 +106,14 @@ const look = EditorView.theme({
   },
 });
 
+/** Of the keys of the package those that find: the others come with a dialog and cursors in many places. */
+const finding = [
+  { key: "Mod-f", run: openSearchPanel },
+  { key: "F3", run: findNext, shift: findPrevious, preventDefault: true },
+  { key: "Mod-g", run: findNext, shift: findPrevious, preventDefault: true },
+  { key: "Escape", run: closeSearchPanel },
+].map((binding) => ({ ...binding, scope: "editor search-panel" }));
+
 /** Mounts an editor in `host`, which has nothing else. */
 export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -178,7 +186,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
       { key: "Mod-[", run: indentLess },
       ...historyKeymap,
       ...foldKeymap,
-      ...searchKeymap,
+      ...finding,
     ]),
     look,
   ];

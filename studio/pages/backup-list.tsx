@@ -14,8 +14,9 @@ import {
 } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
 import { ago, bytes, counted, moment, took, until } from "../base/format.ts";
-import { identity, isOperator } from "../base/identity.ts";
+import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Bones, Failure } from "../components/messages.tsx";
@@ -132,13 +133,18 @@ function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; 
     <div class="head">
       <h2>Backups</h2>
       <span class="grow" />
-      <button type="button" class="btn" onClick={plan}>
-        <Icon name="plus" />
-        New schedule
-      </button>
-      <button type="button" class="btn primary" onClick={backUp} disabled={isBusy}>
-        Back up now
-      </button>
+      {may("database-admin") && (
+        <>
+          {" "}
+          <button type="button" class="btn" onClick={plan}>
+            <Icon name="plus" />
+            New schedule
+          </button>
+          <button type="button" class="btn primary" onClick={backUp} disabled={isBusy}>
+            Back up now
+          </button>
+        </>
+      )}
     </div>
   );
 }
@@ -183,9 +189,11 @@ function NeverBackedUp({
       <p>
         When its disk fails, {parts} gone. A schedule makes a backup by itself, say every night.
       </p>
-      <button type="button" class="btn" onClick={plan}>
-        Make a schedule
-      </button>
+      {may("database-admin") && (
+        <button type="button" class="btn" onClick={plan}>
+          Make a schedule
+        </button>
+      )}
     </div>
   );
 }
@@ -246,25 +254,30 @@ function Schedule({
           </p>
         </div>
         <ScheduleState task={task} isContinuous={isContinuous} />
-        {isOn && !isContinuous && (
-          <button type="button" class="btn quiet" onClick={run} disabled={isBusy}>
-            Run
-          </button>
+        {may("database-admin") && (
+          <>
+            {" "}
+            {isOn && !isContinuous && (
+              <button type="button" class="btn quiet" onClick={run} disabled={isBusy}>
+                Run
+              </button>
+            )}
+            <button
+              type="button"
+              class="btn quiet"
+              disabled={definition.body === undefined}
+              onClick={() => definition.body !== undefined && edit(definition.body)}
+            >
+              Edit
+            </button>
+            <button type="button" class="btn quiet" onClick={() => void turn()}>
+              {isOn ? "Switch off" : "Switch on"}
+            </button>
+            <button type="button" class="btn quiet danger" onClick={() => setDeleting(true)}>
+              Delete…
+            </button>
+          </>
         )}
-        <button
-          type="button"
-          class="btn quiet"
-          disabled={definition.body === undefined}
-          onClick={() => definition.body !== undefined && edit(definition.body)}
-        >
-          Edit
-        </button>
-        <button type="button" class="btn quiet" onClick={() => void turn()}>
-          {isOn ? "Switch off" : "Switch on"}
-        </button>
-        <button type="button" class="btn quiet danger" onClick={() => setDeleting(true)}>
-          Delete…
-        </button>
       </div>
       {error !== null && <Failure error={error} />}
       {task.Error !== null && task.Error !== "" && (
@@ -279,29 +292,15 @@ function Schedule({
         <MadeTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
       )}
       {isDeleting && (
-        <Dialog
+        <Confirmation
           title={`Delete the schedule ${task.TaskName}?`}
-          isAlert
+          yes={`Delete ${task.TaskName}`}
+          no="Keep it"
           close={() => setDeleting(false)}
+          act={() => act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`))}
         >
           <p>The backups that it made stay where they are. No more are made.</p>
-          <footer class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setDeleting(false)}>
-              Keep it
-            </button>
-            <button
-              type="button"
-              class="btn danger full"
-              onClick={() => {
-                setDeleting(false);
-                void act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`));
-              }}
-            >
-              Delete {task.TaskName}
-            </button>
-          </footer>
-        </Dialog>
+        </Confirmation>
       )}
     </section>
   );
@@ -364,7 +363,7 @@ function Continuous({
           ? "How far it is behind is not known yet."
           : `${behind} s behind, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} wait.`}
       </span>
-      {folder !== null && isOperator(identity.value) && (
+      {folder !== null && may("operator") && (
         <button
           type="button"
           class="btn quiet"
@@ -402,7 +401,7 @@ function ByHand({
 }) {
   const [points, setPoints] = useState<RestorePoint[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
-  const mayAsk = isOperator(identity.value);
+  const mayAsk = may("operator");
   useEffect(() => {
     if (!mayAsk) return;
     send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
@@ -474,7 +473,7 @@ function MadeTable({
               <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
               <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
               <td class="act">
-                {one.location !== null && isOperator(identity.value) && (
+                {one.location !== null && may("operator") && (
                   <span class="row">
                     {!one.isEncrypted && (
                       <button

@@ -12,7 +12,7 @@ import {
 } from "../base/backup-tasks.ts";
 import { get, send } from "../base/client.ts";
 import { counted } from "../base/format.ts";
-import { identity, isOperator } from "../base/identity.ts";
+import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
@@ -72,7 +72,7 @@ export function BackupWork({
   useEffect(() => {
     if (!isMade || work.kind !== "backup") return;
     // What was made is tried at once: a backup that was never restored is a hope.
-    if (!isOperator(identity.value)) close();
+    if (!may("operator")) close();
     else {
       newestOf(database, work).then(
         (made) =>

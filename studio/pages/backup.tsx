@@ -1,4 +1,5 @@
 /** Page 10: backups and their schedules, import, export, sample data. */
+import { may } from "../base/identity.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { panel, Tabs } from "../components/tabs.tsx";
 import { usePage } from "../shell/page.ts";
@@ -21,14 +22,18 @@ export function BackupPage({ database }: { database: string }) {
     { text: "Backup and import" },
   ]);
   const wanted = address.value.query.get("tab");
-  const chosen: TabKey = tabs.find(({ key }) => key === wanted)?.key ?? "backups";
+  // Who may only read exports.
+  const shown = may("write")
+    ? tabs
+    : tabs.filter(({ key }) => key === "backups" || key === "export");
+  const chosen: TabKey = shown.find(({ key }) => key === wanted)?.key ?? "backups";
   return (
     <div class="page fill">
       <h1 class="hidden-label">Backup and import</h1>
       <Tabs
         label="Backup and import"
         name="backup"
-        tabs={tabs}
+        tabs={shown}
         chosen={chosen}
         choose={(tab) => setQuery({ tab })}
       />

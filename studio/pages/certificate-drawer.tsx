@@ -1,4 +1,5 @@
 /** One certificate beside the list: what it may do, who uses it; renewed, changed or revoked. */
+
 import { useState } from "preact/hooks";
 import {
   type Certificate,
@@ -10,7 +11,8 @@ import {
   timeOf,
 } from "../base/certificates.ts";
 import { ago, counted, moment, until } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
+import { may } from "../base/identity.ts";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Drawer } from "../components/drawer.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
@@ -32,11 +34,13 @@ export function CertificateDrawer({
   const { Name, SecurityClearance, Permissions } = certificate;
   const [isRenewing, setRenewing] = useState(false);
   const isServer = certificate.Usage === "RavenServer";
+  // Nobody gives or takes more than he has.
+  const isAbove = SecurityClearance.startsWith("Cluster") && !may("cluster-admin");
   const used = use?.Results.find(({ Thumbprint }) => Thumbprint === certificate.Thumbprint);
   return (
     <Drawer title={Name} label={`Certificate ${Name}`} close={close}>
       <Ending certificate={certificate} isOwn={isOwn} />
-      {!isServer && (
+      {!isServer && !isAbove && (
         <button type="button" class="btn" onClick={() => setRenewing(true)}>
           Renew and download
         </button>
@@ -65,6 +69,8 @@ export function CertificateDrawer({
       </dl>
       {isServer ? (
         <p class="soft">The server shows it to everybody who connects. It is not changed here.</p>
+      ) : isAbove ? (
+        <p class="soft">Cluster administrators change it.</p>
       ) : (
         <>
           <Rights certificate={certificate} isOwn={isOwn} changed={changed} />
@@ -180,15 +186,9 @@ function Revoke({
   revoked: () => void;
 }) {
   const [isAsking, setAsking] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
   const revoke = async () => {
-    setAsking(false);
-    try {
-      await revokeCertificate(Thumbprint);
-      revoked();
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await revokeCertificate(Thumbprint);
+    revoked();
   };
   return (
     <section class="stack end" aria-label="Revoke">
@@ -206,9 +206,14 @@ function Revoke({
           ? "This is the certificate you are signed in with. Another administrator can revoke it."
           : `Ends its ${counted(open, "open connection")} at once.`}
       </p>
-      {error !== null && <Failure error={error} />}
       {isAsking && (
-        <Dialog title={`Revoke ${Name}?`} isAlert close={() => setAsking(false)}>
+        <Confirmation
+          title={`Revoke ${Name}?`}
+          yes={`Revoke ${Name}`}
+          no="Keep it"
+          close={() => setAsking(false)}
+          act={revoke}
+        >
           <p>
             Its {counted(open, "open connection")} can do nothing from now on, and it cannot come
             back.{" "}
@@ -216,16 +221,7 @@ function Revoke({
               ? "It was not used since the server was started."
               : `It was used ${ago(lastUsed, Date.now())}.`}
           </p>
-          <footer class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setAsking(false)}>
-              Keep it
-            </button>
-            <button type="button" class="btn danger full" onClick={() => void revoke()}>
-              Revoke {Name}
-            </button>
-          </footer>
-        </Dialog>
+        </Confirmation>
       )}
     </section>
   );

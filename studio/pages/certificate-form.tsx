@@ -1,4 +1,5 @@
 /** What a certificate may do, as a form; and a new one, whose key is downloaded once. */
+
 import { useState } from "preact/hooks";
 import {
   accesses,
@@ -12,6 +13,7 @@ import {
   type Rights,
 } from "../base/certificates.ts";
 import { saveDownload } from "../base/download.ts";
+import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -176,12 +178,13 @@ export function TermsFields({
             change({ ...terms, SecurityClearance: event.currentTarget.value as Clearance })
           }
         >
-          {clearances.map((one) => (
+          {(may("cluster-admin") ? clearances : clearances.slice(1)).map((one) => (
             <option key={one} value={one}>
-              {may[one]}
+              {mayTexts[one]}
             </option>
           ))}
-          {!clearances.some((one) => one === SecurityClearance) && (
+          {(!clearances.some((one) => one === SecurityClearance) ||
+            (SecurityClearance === clearances[0] && !may("cluster-admin"))) && (
             <option value={SecurityClearance}>
               {clearanceTexts[SecurityClearance] ?? SecurityClearance}
             </option>
@@ -198,7 +201,7 @@ export function TermsFields({
   );
 }
 
-const may: Readonly<Record<Clearance, string>> = {
+const mayTexts: Readonly<Record<Clearance, string>> = {
   ClusterAdmin: "do everything (cluster admin)",
   Operator: "do everything but change admins (operator)",
   ValidUser: "use chosen databases",

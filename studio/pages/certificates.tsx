@@ -1,4 +1,5 @@
 /** Page 9: who may do what, by certificate. Only operators see it. */
+
 import { useState } from "preact/hooks";
 import {
   type Certificate,
@@ -8,13 +9,13 @@ import {
   rightsText,
   shortThumbprint,
 } from "../base/certificates.ts";
-import { ServerError } from "../base/client.ts";
 import { ago, counted, moment, until } from "../base/format.ts";
-import { identity } from "../base/identity.ts";
+import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Bones, Empty, Failure } from "../components/messages.tsx";
+import { Refusal } from "../components/refusal.tsx";
 import { usePage } from "../shell/page.ts";
 import { CertificateDrawer } from "./certificate-drawer.tsx";
 import { NewCertificate } from "./certificate-form.tsx";
@@ -23,11 +24,12 @@ const pollMs = 30_000;
 
 export function CertificatesPage() {
   usePage("certificates", [{ text: "Certificates" }]);
+  const mayAsk = may("operator");
   const list = useResource<{ Results: Certificate[] }>(
-    "/admin/certificates?metadataOnly=true",
+    mayAsk ? "/admin/certificates?metadataOnly=true" : null,
     pollMs,
   );
-  const use = useResource<CertificateUse>("/admin/certificates/usage", pollMs);
+  const use = useResource<CertificateUse>(mayAsk ? "/admin/certificates/usage" : null, pollMs);
   const mine = useResource<{ Thumbprint?: string } | null>("/certificates/whoami");
   const [isMaking, setMaking] = useState(false);
   const all = list.body?.Results ?? [];
@@ -50,12 +52,15 @@ export function CertificatesPage() {
             {ending > 0 && `, ${ending} ${ending === 1 ? "ends" : "end"} soon or has ended`}
           </span>
           <span class="grow" />
-          <button type="button" class="btn primary" onClick={() => setMaking(true)}>
-            <Icon name="plus" />
-            New certificate
-          </button>
+          {mayAsk && (
+            <button type="button" class="btn primary" onClick={() => setMaking(true)}>
+              <Icon name="plus" />
+              New certificate
+            </button>
+          )}
         </div>
-        {list.error !== undefined && <Refused error={list.error} retry={list.reload} />}
+        {identity.value !== null && !mayAsk && <Refusal title="Certificates are for operators" />}
+        {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
         {list.isLoading && <Bones rows={5} />}
         {list.body !== undefined && all.length === 0 && <Unsecured />}
         {all.length > 0 && <CertificateTable all={all} own={own} chosen={chosen} nowMs={nowMs} />}
@@ -172,19 +177,6 @@ function Unsecured() {
       <p>
         Everybody who reaches it may do everything. Start it with an address that begins with
         https://, and it makes certificates for itself and for you.
-      </p>
-    </Empty>
-  );
-}
-
-function Refused({ error, retry }: { error: Error; retry: () => void }) {
-  if (!(error instanceof ServerError) || error.status !== 403)
-    return <Failure error={error} retry={retry} />;
-  return (
-    <Empty icon="cert" title="Certificates are for operators">
-      <p>
-        Your certificate <i>{identity.value?.name}</i> may not see them. An operator can change
-        that.
       </p>
     </Empty>
   );

@@ -1,8 +1,9 @@
 /** What somebody should look at, each with a link to where it is dealt with. */
 import type { ComponentChildren } from "preact";
 import { type Certificate, expiryOf } from "../base/certificates.ts";
+import { type ServerStatus, troublesOf } from "../base/cluster.ts";
 import { ago, bytes, counted, until } from "../base/format.ts";
-import { identity, isOperator } from "../base/identity.ts";
+import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
@@ -38,17 +39,27 @@ const certificatesMs = 300_000;
 export function Aside({
   databases,
   figures,
+  cluster,
 }: {
   databases: readonly AttendedDatabase[];
   figures: ServerFigures | undefined;
+  cluster: ServerStatus | undefined;
 }) {
-  const may = isOperator(identity.value);
   const certificates = useResource<{ Results: Certificate[] }>(
-    may && identity.value?.clearance !== null ? "/admin/certificates?metadataOnly=true" : null,
+    may("operator") && identity.value?.clearance !== null
+      ? "/admin/certificates?metadataOnly=true"
+      : null,
     certificatesMs,
   );
   const todos = [
     ...diskTodos(figures),
+    ...troublesOf(cluster).map(({ isBad, text, more }) => ({
+      key: text,
+      icon: isBad ? ("bad" as const) : ("warn" as const),
+      text,
+      to: href(["cluster"]),
+      more,
+    })),
     ...databases.flatMap(databaseTodos),
     ...(certificates.body?.Results ?? []).flatMap(certificateTodos),
   ];

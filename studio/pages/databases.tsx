@@ -1,15 +1,19 @@
 /** Page 1: the databases of the server; makes and deletes them. */
+
 import { useEffect, useState } from "preact/hooks";
 import { type BackupTask, lastBackupMs } from "../base/backup-tasks.ts";
 import { get, send } from "../base/client.ts";
+import { type ServerStatus, statusPath } from "../base/cluster.ts";
 import { ago, bytes, count, counted } from "../base/format.ts";
-import { identity, isOperator } from "../base/identity.ts";
+import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Bones, Empty, Failure } from "../components/messages.tsx";
+import { Refusal } from "../components/refusal.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Aside, type AttendedDatabase, type ServerFigures } from "./databases-attention.tsx";
@@ -41,8 +45,9 @@ export function DatabasesPage() {
   const states = useResource<{ Databases: State[] }>("/studio-tasks/databases/state", pollMs);
   const [isMaking, setMaking] = useState(false);
   const [deleting, setDeleting] = useState<Row | null>(null);
+  const cluster = useCluster();
   const figures = useResource<ServerFigures>(
-    isOperator(identity.value) ? "/admin/metrics?range=5m" : null,
+    may("operator") ? "/admin/metrics?range=5m" : null,
     pollMs,
   );
   const filter = address.value.query.get("filter") ?? "";
@@ -75,14 +80,22 @@ export function DatabasesPage() {
             />
           </div>
         )}
-        <button type="button" class="btn primary" onClick={() => setMaking(true)}>
-          <Icon name="plus" />
-          New database
-        </button>
+        {may("operator") && (
+          <button type="button" class="btn primary" onClick={() => setMaking(true)}>
+            <Icon name="plus" />
+            New database
+          </button>
+        )}
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
       {list.isLoading && <Bones rows={5} />}
-      {list.body !== undefined && rows.length === 0 && <FirstStart />}
+      {list.body !== undefined &&
+        rows.length === 0 &&
+        (may("operator") ? (
+          <FirstStart />
+        ) : (
+          identity.value !== null && <Refusal title="There is no database that you may see" />
+        ))}
       {rows.length > 0 && shown.length === 0 && (
         <Empty icon="find" title={`No database's name has "${filter}" in it`} />
       )}
@@ -96,10 +109,16 @@ export function DatabasesPage() {
               </p>
             )}
             {shown.length > 0 && (
-              <DatabaseTable rows={shown} details={details} remove={setDeleting} act={act} />
+              <DatabaseTable
+                rows={shown}
+                details={details}
+                cluster={cluster}
+                remove={setDeleting}
+                act={act}
+              />
             )}
           </div>
-          <Aside databases={attended(rows, details)} figures={figures.body} />
+          <Aside databases={attended(rows, details)} figures={figures.body} cluster={cluster} />
         </div>
       )}
       {isMaking && <NewDatabase close={() => setMaking(false)} />}
@@ -107,10 +126,8 @@ export function DatabasesPage() {
         <DeleteDatabase
           row={deleting}
           lastBackupMs={details.get(deleting.Name)?.lastBackupMs}
-          close={(isGone) => {
-            setDeleting(null);
-            if (isGone) reload();
-          }}
+          close={() => setDeleting(null)}
+          reload={reload}
         />
       )}
     </div>
@@ -214,18 +231,29 @@ function useActions(reload: () => void) {
   return { failed, told, act };
 }
 
+/** Asked for again where there is one. */
+function useCluster(): ServerStatus | undefined {
+  const [isClustered, setClustered] = useState(false);
+  const { body } = useResource<ServerStatus>(statusPath, isClustered ? pollMs : 0);
+  useEffect(() => setClustered(body?.IsClustered === true), [body?.IsClustered]);
+  return body;
+}
+
 function DatabaseTable({
   rows,
   details,
+  cluster,
   remove,
   act,
 }: {
   rows: readonly Row[];
   details: ReadonlyMap<string, Details>;
+  cluster: ServerStatus | undefined;
   remove: (row: Row) => void;
   act: (action: Action, row: Row) => void;
 }) {
-  const mayChange = isOperator(identity.value);
+  const mayChange = may("operator");
+  const isClustered = cluster?.IsClustered === true;
   const nowMs = Date.now();
   return (
     <div class="panel scroll">
@@ -237,6 +265,7 @@ function DatabaseTable({
             <th class="num">Documents</th>
             <th class="num">Size</th>
             <th class="num">Indexes</th>
+            {isClustered && <th>Copies</th>}
             <th class="num">Writes, last hour</th>
             <th>Last backup</th>
             <th>
@@ -260,20 +289,23 @@ function DatabaseTable({
                 {row.state?.TotalSize == null ? "" : bytes(row.state.TotalSize.SizeInBytes)}
               </td>
               <td class="num l0">{count(row.IndexesCount)}</td>
+              {isClustered && <td class="l0">{copiesText(cluster, row.Name)}</td>}
               <td class="num l0">{writesText(details.get(row.Name))}</td>
               <td class="l0">{backupText(details.get(row.Name), nowMs)}</td>
               <td class="act">
-                <Menu
-                  label={`More about ${row.Name}`}
-                  items={[
-                    {
-                      text: "Back up",
-                      icon: "backup",
-                      choose: () => open(href(["db", row.Name, "backup"])),
-                    },
-                    ...(mayChange ? changesOf(row, act, remove) : []),
-                  ]}
-                />
+                {may("database-admin", row.Name) && (
+                  <Menu
+                    label={`More about ${row.Name}`}
+                    items={[
+                      {
+                        text: "Back up",
+                        icon: "backup",
+                        choose: () => open(href(["db", row.Name, "backup"])),
+                      },
+                      ...(mayChange ? changesOf(row, act, remove) : []),
+                    ]}
+                  />
+                )}
               </td>
             </tr>
           ))}
@@ -297,6 +329,14 @@ function changesOf(
     { text: "Compact", icon: "disk", choose: () => act("compact", row) },
     { text: "Delete…", icon: "x", isDangerous: true, choose: () => remove(row) },
   ];
+}
+
+function copiesText(cluster: ServerStatus | undefined, name: string): string {
+  const found = cluster?.IsClustered
+    ? cluster.Databases.find(({ Name }) => Name === name)
+    : undefined;
+  if (found === undefined) return "";
+  return `${found.Members.length}, ${found.Leader ?? "nobody"} leads`;
 }
 
 function writesText(details: Details | undefined): string {
@@ -354,7 +394,7 @@ function NewDatabase({ close }: { close: () => void }) {
     setBusy(true);
     try {
       const record = { DatabaseName: name };
-      await send("PUT", `/admin/databases?name=${encodeURIComponent(name)}&replicationFactor=1`, {
+      await send("PUT", `/admin/databases?name=${encodeURIComponent(name)}`, {
         json: record,
       });
       open(href(["db", name, "docs"]));
@@ -408,34 +448,35 @@ function NewDatabase({ close }: { close: () => void }) {
 }
 
 function DeleteDatabase({
-  row,
+  row: { Name: name, state, IndexesCount },
   lastBackupMs,
   close,
+  reload,
 }: {
   row: Row;
   /** Undefined: not known. */
   lastBackupMs: number | null | undefined;
-  close: (isGone: boolean) => void;
+  close: () => void;
+  reload: () => void;
 }) {
-  const { Name: name, state, IndexesCount } = row;
-  const [typed, setTyped] = useState("");
-  const [error, setError] = useState<Error | null>(null);
   const remove = async () => {
-    try {
-      await send("DELETE", "/admin/databases", {
-        json: { DatabaseNames: [name], HardDelete: true },
-      });
-      forgetDatabase(name);
-      close(true);
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await send("DELETE", "/admin/databases", {
+      json: { DatabaseNames: [name], HardDelete: true },
+    });
+    forgetDatabase(name);
+    reload();
   };
   const documents =
     state?.DocumentsCount == null ? "Its documents" : counted(state.DocumentsCount, "document");
   const size = state?.TotalSize == null ? "" : ` and ${bytes(state.TotalSize.SizeInBytes)} on disk`;
   return (
-    <Dialog title={`Delete the database ${name}?`} close={() => close(false)} isAlert>
+    <Confirmation
+      title={`Delete the database ${name}?`}
+      yes={`Delete ${name}`}
+      typed={name}
+      close={close}
+      act={remove}
+    >
       <p>
         {documents}, {counted(IndexesCount, "index", "indexes")}
         {size} go, and open connections are closed.{" "}
@@ -443,29 +484,6 @@ function DeleteDatabase({
         {lastBackupMs != null && `The last backup is of ${ago(lastBackupMs, Date.now())}. `}
         This cannot be undone.
       </p>
-      <label class="form">
-        <span>
-          Type <code>{name}</code> to go on
-        </span>
-        <div class="field">
-          <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
-        </div>
-      </label>
-      {error !== null && <Failure error={error} />}
-      <footer class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={() => close(false)}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="btn danger full"
-          disabled={typed !== name}
-          onClick={() => void remove()}
-        >
-          Delete {name}
-        </button>
-      </footer>
-    </Dialog>
+    </Confirmation>
   );
 }

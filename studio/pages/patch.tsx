@@ -2,15 +2,18 @@
  * Page 5: a patch is written, tried on one document, tried on all without storing anything, and run. Below it are the
  * operations of the database, each with a page of its own.
  */
+
 import { useEffect, useState } from "preact/hooks";
 import { get, send } from "../base/client.ts";
 import { count } from "../base/format.ts";
+import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
 import { Diff } from "../components/diff.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
+import { Refusal } from "../components/refusal.tsx";
 import { useEditedText } from "../editor/edited-text.ts";
 import { CodeEditor } from "../editor/editor.tsx";
 import { usePage } from "../shell/page.ts";
@@ -49,17 +52,19 @@ export function PatchPage({ database, operation }: { database: string; operation
           ))}
         </ol>
         <span class="grow" />
-        {operation !== undefined && (
+        {operation !== undefined && may("write") && (
           <a class="btn" href={href(["db", database, "patch"])}>
             <Icon name="plus" />
             New patch
           </a>
         )}
       </div>
-      {operation === undefined ? (
+      {operation !== undefined ? (
+        <RunningPatch key={operation} database={database} id={operation} />
+      ) : may("write") ? (
         <NewPatch database={database} />
       ) : (
-        <RunningPatch key={operation} database={database} id={operation} />
+        <Refusal title={`${database} may only be read`} />
       )}
       <OperationList database={database} />
     </div>

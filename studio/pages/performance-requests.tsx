@@ -1,7 +1,9 @@
 /** Requests as they end, the slow queries among them, and the queries that run now. */
+
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { bytes, count, milliseconds } from "../base/format.ts";
+import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { curlOf, type SeenRequest, useTraffic } from "../base/traffic.ts";
@@ -240,9 +242,11 @@ function RunningTable({
             <td>{one.IndexName}</td>
             <td class="num">{milliseconds(one.DurationInMs)}</td>
             <td class="act">
-              <button type="button" class="btn quiet danger" onClick={() => kill(one)}>
-                Kill
-              </button>
+              {may("write") && (
+                <button type="button" class="btn quiet danger" onClick={() => kill(one)}>
+                  Kill
+                </button>
+              )}
             </td>
           </tr>
         ))}

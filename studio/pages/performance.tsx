@@ -1,15 +1,17 @@
-/** Page 8: what goes on, in plots of the last minutes, hour or day, and the requests of now. */
+/** Page 8: what goes on, in plots of the last minutes, hour or day or of the hour around a moment, and the requests of now. */
 import { useMemo, useState } from "preact/hooks";
-import { bytes, shortCount } from "../base/format.ts";
-import { identity, isOperator } from "../base/identity.ts";
+import { bytes, shortCount, when } from "../base/format.ts";
+import { identity, may } from "../base/identity.ts";
+import { lazy } from "../base/lazy.tsx";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
-import { Plot } from "../components/plot.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Requests } from "./performance-requests.tsx";
+
+const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 
 interface Figures {
   readonly StepInMs: number;
@@ -29,6 +31,9 @@ const ranges = [
   { key: "1h", text: "1 h", pollMs: 10_000 },
   { key: "24h", text: "24 h", pollMs: 60_000 },
 ] as const;
+
+/** To both sides of a moment. */
+const aroundMs = 1_800_000;
 
 interface PlotKind {
   readonly title: string;
@@ -99,19 +104,24 @@ export function PerformancePage({ database }: { database: string | null }) {
   const range = ranges.find(({ key }) => key === query.get("range")) ?? ranges[0];
   const [isHeld, setHeld] = useState(false);
   const [isTable, setTable] = useState(false);
-  const mayServer = isOperator(identity.value);
-  const pollMs = isHeld ? 0 : range.pollMs;
+  const mayServer = may("operator");
+  const moment = Date.parse(query.get("at") ?? "");
+  const isThen = !Number.isNaN(moment);
+  const thenMs = moment + aroundMs > Date.now() ? ranges[1].pollMs : 0;
+  const pollMs = isThen ? thenMs : isHeld ? 0 : range.pollMs;
+  const wanted = isThen ? around(moment) : `range=${range.key}`;
   const own = useResource<Figures>(
-    database === null
-      ? null
-      : `/databases/${encodeURIComponent(database)}/metrics?range=${range.key}`,
+    database === null ? null : `/databases/${encodeURIComponent(database)}/metrics?${wanted}`,
     pollMs,
   );
-  const all = useResource<Figures>(mayServer ? `/admin/metrics?range=${range.key}` : null, pollMs);
+  const all = useResource<Figures>(mayServer ? `/admin/metrics?${wanted}` : null, pollMs);
   const main = database === null ? all : own;
+  const untilMs = isThen ? moment + aroundMs : Number.POSITIVE_INFINITY;
+  const allShown = useMemo(() => before(all.body, untilMs), [all.body, untilMs]);
+  const mainShown = useMemo(() => before(main.body, untilMs), [main.body, untilMs]);
   return (
     <div class="page">
-      <div class="head">
+      <div class="head wraps">
         <h1>Performance</h1>
         <Whose database={database} />
         <fieldset class="seg" aria-label="Range">
@@ -119,36 +129,94 @@ export function PerformancePage({ database }: { database: string | null }) {
             <button
               key={key}
               type="button"
-              aria-pressed={key === range.key}
-              onClick={() => setQuery({ range: key })}
+              aria-pressed={!isThen && key === range.key}
+              onClick={() => setQuery({ range: key, at: undefined })}
             >
               {text}
             </button>
           ))}
         </fieldset>
+        <Moment at={isThen ? moment : null} />
         <span class="grow" />
         <button type="button" class="btn" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
           {isTable ? "As plots" : "As tables"}
         </button>
-        <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
-          <Icon name={isHeld ? "play" : "pause"} />
-          {isHeld ? "Go on" : "Hold"}
-        </button>
+        {!isThen && (
+          <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
+            <Icon name={isHeld ? "play" : "pause"} />
+            {isHeld ? "Go on" : "Hold"}
+          </button>
+        )}
       </div>
       {main.error !== undefined && <Failure error={main.error} retry={main.reload} />}
       {database === null && identity.value !== null && !mayServer && (
         <p class="muted">Figures of the server are for operators. Each database has its own.</p>
       )}
+      {isThen && mainShown !== undefined && isBlank(mainShown) && (
+        <p role="status" class="note">
+          Nothing is kept of the hour around {when(moment)}. Figures are kept for 24 hours, from the
+          start of the server on.
+        </p>
+      )}
       <div class="plots">
         {kinds.map((kind) => {
-          const figures = kind.isOfServer === true ? all.body : main.body;
+          const figures = kind.isOfServer === true ? allShown : mainShown;
           return figures?.Columns === undefined ? null : (
             <OnePlot key={kind.title} kind={kind} figures={figures} isTable={isTable} />
           );
         })}
       </div>
-      {mayServer && <Requests database={database} isHeld={isHeld} />}
+      {mayServer && !isThen && <Requests database={database} isHeld={isHeld} />}
     </div>
+  );
+}
+
+/** What is asked of the hour around a moment: in the finest samples that reach back to it. */
+function around(moment: number): string {
+  const fromMs = moment - aroundMs;
+  const range = fromMs > Date.now() - 2 * aroundMs ? "1h" : "24h";
+  return `range=${range}&since=${new Date(fromMs).toISOString()}`;
+}
+
+/** The figures up to a time. */
+function before(figures: Figures | undefined, untilMs: number): Figures | undefined {
+  if (figures?.Columns === undefined || untilMs === Number.POSITIVE_INFINITY) return figures;
+  const length = Math.max(0, Math.ceil((untilMs - Date.parse(figures.From)) / figures.StepInMs));
+  const columns = Object.entries(figures.Columns);
+  return {
+    ...figures,
+    Columns: Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, length)])),
+    Events: figures.Events.filter(({ At }) => Date.parse(At) < untilMs),
+  };
+}
+
+function isBlank({ Columns = {} }: Figures): boolean {
+  return Object.values(Columns).every((values) => values.every((one) => one === null));
+}
+
+const dayMs = 86_400_000;
+
+/** As `datetime-local` has it: of this place. */
+function localTime(ms: number): string {
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** Goes to the hour around a moment of the last day; its address is of no time zone. */
+function Moment({ at }: { at: number | null }) {
+  const nowMs = Date.now();
+  return (
+    <label class="field calm">
+      <span class="muted">Around</span>
+      <input
+        type="datetime-local"
+        min={localTime(nowMs - dayMs)}
+        max={localTime(nowMs)}
+        value={at === null ? "" : localTime(at)}
+        onChange={({ currentTarget: { value } }) =>
+          setQuery({ at: value && new Date(value).toISOString() })
+        }
+      />
+    </label>
   );
 }
 

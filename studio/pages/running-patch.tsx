@@ -2,13 +2,15 @@
  * One operation: how far it is and how fast, with a limit, Pause and Stop while it runs, and what to do when it has
  * ended. The server goes on when the page is closed.
  */
+
 import { useEffect, useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { count, counted } from "../base/format.ts";
+import { may } from "../base/identity.ts";
 import { type FollowedOperation, useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
-import { Dialog } from "../components/dialog.tsx";
+import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Bar, timeLeft, usePace } from "../components/progress.tsx";
@@ -96,24 +98,26 @@ export function RunningPatch({ database, id }: { database: string; id: string })
         </section>
       )}
       {asking === "stop" && (
-        <Question
+        <Confirmation
           title={`Stop at ${count(counts?.Processed ?? 0)} of ${count(counts?.Total ?? 0)}?`}
-          text={`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}
           no="Go on running"
           yes="Stop it"
           close={close}
-          act={() => void tell(`kill?id=${id}`)}
-        />
+          act={() => tell(`kill?id=${id}`)}
+        >
+          <p>{`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}</p>
+        </Confirmation>
       )}
       {asking === "undo" && (
-        <Question
+        <Confirmation
           title={`Put back ${documentsText(counts?.Changed ?? 0, collection)} as they were before operation ${id}?`}
-          text="What others have changed since is left alone, and listed."
           no="Leave them as they are"
           yes="Put them back"
           close={close}
-          act={() => void undo()}
-        />
+          act={undo}
+        >
+          <p>What others have changed since is left alone, and listed.</p>
+        </Confirmation>
       )}
     </>
   );
@@ -126,43 +130,6 @@ function useListed(path: string, status: string | undefined): ListedOperation | 
     if (status !== undefined && status !== "running") reload();
   }, [status]);
   return body?.Results[0];
-}
-
-function Question({
-  title,
-  text,
-  no,
-  yes,
-  close,
-  act,
-}: {
-  title: string;
-  text: string;
-  no: string;
-  yes: string;
-  close: () => void;
-  act: () => void;
-}) {
-  return (
-    <Dialog title={title} isAlert close={close}>
-      <p>{text}</p>
-      <div class="row">
-        <button type="button" class="btn" onClick={close}>
-          {no}
-        </button>
-        <button
-          type="button"
-          class="btn danger full"
-          onClick={() => {
-            close();
-            act();
-          }}
-        >
-          {yes}
-        </button>
-      </div>
-    </Dialog>
-  );
 }
 
 function Running({
@@ -225,43 +192,48 @@ function Running({
         </p>
       </div>
       <div class="stack">
-        <label class="form">
-          <span class="row">
-            <span class="grow">At most</span>
-            <b>{limitText}</b>
-          </span>
-          <input
-            type="range"
-            min={0}
-            max={sliderMax}
-            value={place}
-            aria-label="At most, documents per second"
-            aria-valuetext={limitText}
-            onInput={(event) => {
-              const at = Number(event.currentTarget.value);
-              event.currentTarget.style.setProperty("--at", `${(at * 100) / sliderMax}%`);
-              setPlace(at);
-            }}
-            onChange={(event) =>
-              tell(`limit?id=${id}&maxOpsPerSec=${rateOf(Number(event.currentTarget.value))}`)
-            }
-            style={{ "--at": `${(place * 100) / sliderMax}%` }}
-          />
-        </label>
-        <div class="row">
-          <button
-            type="button"
-            class="btn grow"
-            onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
-          >
-            <Icon name={isPaused ? "play" : "pause"} />
-            {isPaused ? "Go on" : "Pause"}
-          </button>
-          <button type="button" class="btn danger grow" onClick={stop}>
-            <Icon name="x" />
-            Stop it…
-          </button>
-        </div>
+        {may("write") && (
+          <>
+            {" "}
+            <label class="form">
+              <span class="row">
+                <span class="grow">At most</span>
+                <b>{limitText}</b>
+              </span>
+              <input
+                type="range"
+                min={0}
+                max={sliderMax}
+                value={place}
+                aria-label="At most, documents per second"
+                aria-valuetext={limitText}
+                onInput={(event) => {
+                  const at = Number(event.currentTarget.value);
+                  event.currentTarget.style.setProperty("--at", `${(at * 100) / sliderMax}%`);
+                  setPlace(at);
+                }}
+                onChange={(event) =>
+                  tell(`limit?id=${id}&maxOpsPerSec=${rateOf(Number(event.currentTarget.value))}`)
+                }
+                style={{ "--at": `${(place * 100) / sliderMax}%` }}
+              />
+            </label>
+            <div class="row">
+              <button
+                type="button"
+                class="btn grow"
+                onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
+              >
+                <Icon name={isPaused ? "play" : "pause"} />
+                {isPaused ? "Go on" : "Pause"}
+              </button>
+              <button type="button" class="btn danger grow" onClick={stop}>
+                <Icon name="x" />
+                Stop it…
+              </button>
+            </div>
+          </>
+        )}
         <p class="hidden-label" role="status">
           {isPaused ? `Paused at ${count(done)}` : ""}
         </p>
@@ -311,12 +283,12 @@ function Ended({
       {mistake !== null && state.CanResume !== true && <Mistake message={mistake.Message} />}
       <LeftAlone result={operation.result} />
       <div class="row">
-        {state.CanResume === true && (
+        {state.CanResume === true && may("write") && (
           <button type="button" class="btn primary" onClick={goOn}>
             Go on from there
           </button>
         )}
-        {state.CanUndo === true && (
+        {state.CanUndo === true && may("write") && (
           <button type="button" class="btn danger" onClick={undo}>
             Undo…
           </button>

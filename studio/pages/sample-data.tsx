@@ -1,6 +1,8 @@
 /** The sample shop, in one click: here while the database is empty, else in a new one. */
+
 import { useState } from "preact/hooks";
 import { useDatabaseName } from "../base/database-name.ts";
+import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
 import { makeDatabase, putSampleData } from "../base/sample-data.ts";
@@ -15,6 +17,7 @@ export function SampleData({ database }: { database: string }) {
   const problem = useDatabaseName(name);
   const isEmpty = stats.body?.CountOfDocuments === 0;
   const target = isEmpty ? database : name;
+  const isAllowed = isEmpty || may("operator");
   const put = async () => {
     setBusy(true);
     setError(null);
@@ -34,7 +37,7 @@ export function SampleData({ database }: { database: string }) {
           A small shop: 1,059 documents in 9 collections, with indexes, attachments, counters, time
           series and revisions.
         </p>
-        {stats.body !== undefined && !isEmpty && (
+        {stats.body !== undefined && !isEmpty && isAllowed && (
           <label class="form">
             {database} has documents, so it goes into a new database
             <div class="field">
@@ -50,16 +53,21 @@ export function SampleData({ database }: { database: string }) {
           </label>
         )}
         {error !== null && <Failure error={error} />}
-        <div>
-          <button
-            type="button"
-            class="btn primary"
-            disabled={stats.body === undefined || isBusy || (!isEmpty && problem !== null)}
-            onClick={() => void put()}
-          >
-            {isBusy ? "Making" : isEmpty ? `Put it into ${database}` : `Make ${name} with it`}
-          </button>
-        </div>
+        {stats.body !== undefined && !isAllowed && (
+          <p>{database} has documents, and only operators make databases.</p>
+        )}
+        {isAllowed && (
+          <div>
+            <button
+              type="button"
+              class="btn primary"
+              disabled={stats.body === undefined || isBusy || (!isEmpty && problem !== null)}
+              onClick={() => void put()}
+            >
+              {isBusy ? "Making" : isEmpty ? `Put it into ${database}` : `Make ${name} with it`}
+            </button>
+          </div>
+        )}
       </div>
     </section>
   );

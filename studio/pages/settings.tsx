@@ -1,9 +1,12 @@
 /** Settings of a database, as plain forms. Each is one configuration of the server, and takes effect at once. */
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, ServerError, send } from "../base/client.ts";
+import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { Failure } from "../components/messages.tsx";
+import { Refusal } from "../components/refusal.tsx";
 import { usePage } from "../shell/page.ts";
 
 export function SettingsPage({ database }: { database: string }) {
@@ -12,6 +15,8 @@ export function SettingsPage({ database }: { database: string }) {
     { text: "Settings" },
   ]);
   const base = `/databases/${encodeURIComponent(database)}`;
+  if (!may("database-admin"))
+    return <Refusal title={`Settings are for administrators of ${database}`} />;
   return (
     <div class="page">
       <div class="head">

@@ -25,6 +25,7 @@ export const pageKeys: Readonly<Record<string, string>> = {
   performance: "f",
   backup: "b",
   certificates: "c",
+  cluster: "n",
   databases: "s",
 };
 
@@ -32,7 +33,7 @@ export const pageKeys: Readonly<Record<string, string>> = {
 export const keyList: readonly (readonly [string, string])[] = [
   ["Ctrl K", "Search, go, do"],
   ["g d, g q, g p, g i", "Documents, query, patch, indexes"],
-  ["g f, g b, g c, g s", "Performance, backup, certificates, databases"],
+  ["g f, g b, g c, g n, g s", "Performance, backup, certificates, cluster, databases"],
   ["/", "Filter"],
   ["?", "These keys"],
   ["Ctrl .", "Light or dark"],

@@ -1,6 +1,8 @@
 /** One list of everything: pages, databases, collections, indexes, ids, and what can be done. */
+
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../base/client.ts";
+import { may } from "../base/identity.ts";
 import { href, open } from "../base/router.ts";
 import { switchTheme } from "../base/theme.ts";
 import { Icon, type IconName } from "../components/icon.tsx";
@@ -236,7 +238,7 @@ function useKnown(database: string | null, pages: readonly PaletteEntry[]) {
 
 function commands(database: string | null): PaletteEntry[] {
   const own: PaletteEntry[] =
-    database === null
+    database === null || !may("write", database)
       ? []
       : [
           {

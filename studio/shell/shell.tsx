@@ -15,7 +15,7 @@ import { pageKeys, palette, useKeys } from "./keys.ts";
 import { type Crumb, crumbs, pageName } from "./page.ts";
 import { StateLine } from "./state-line.tsx";
 
-const loadPalette = async () => (await import("./palette.tsx")).Palette;
+const loadPalette = async () => (await import("../pages/all.ts")).Palette;
 const Palette = lazy(loadPalette);
 /** It is there before somebody types in it. */
 const paletteAfterMs = 1000;
@@ -196,6 +196,7 @@ const databaseEntries: readonly Entry[] = [
 ];
 const serverEntries: readonly Entry[] = [
   { page: "databases", text: "Databases", icon: "dbs" },
+  { page: "cluster", text: "Cluster", icon: "nodes" },
   { page: "certificates", text: "Certificates", icon: "cert" },
 ];
 

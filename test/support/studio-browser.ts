@@ -8,6 +8,8 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import type { CertificatePair } from "../../certs/authority.ts";
+import type { Grant } from "../../server/security/access.ts";
 import {
   startTestServer,
   stopTestServers,
@@ -31,13 +33,18 @@ export interface StudioBrowser {
   expectRefusal(status: number): void;
   /** The present test takes the connection away: what the browser says of that is expected. */
   expectOffline(): void;
+  /** A page of somebody else, with the same checks; closed when the test ends. */
+  as(grant: Partial<Grant>, name?: string): Promise<Page>;
   /** The same checks for a page that the test opened itself. */
   watch(page: Page): void;
 }
 
-/** Called once in a file of flows; its fields are set while a test runs. By default the server has a database "shop". */
+/**
+ * Called once in a file of flows; its fields are set while a test runs. By default the server has a database "shop";
+ * `given` may be what starts one.
+ */
 export function studioBrowser(
-  options: TestServerOptions = { databases: [{ name: "shop" }] },
+  given: TestServerOptions | (() => Promise<TestServer>) = { databases: [{ name: "shop" }] },
 ): StudioBrowser {
   let server: TestServer;
   let browser: Browser;
@@ -46,6 +53,7 @@ export function studioBrowser(
   let complaints: string[];
   let refusals: Set<number>;
   let isOffline: boolean;
+  const others: BrowserContext[] = [];
 
   const watch = (watched: Page) => {
     const origin = new URL(server.url).origin;
@@ -60,10 +68,19 @@ export function studioBrowser(
     });
   };
 
+  const contextOf = ({ key, certificate }: CertificatePair) =>
+    browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      ignoreHTTPSErrors: true,
+      clientCertificates: [
+        { origin: server.url, key: Buffer.from(key), cert: Buffer.from(certificate) },
+      ],
+    });
+
   beforeAll(async () => {
     if (!existsSync(executablePath))
       throw new Error(`There is no Chromium at ${executablePath}: install it, or set CHROMIUM.`);
-    server = await startTestServer(options);
+    server = await (typeof given === "function" ? given() : startTestServer(given));
     const flags =
       "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
     browser = await chromium.launch({ executablePath, args: flags.split(" ") });
@@ -76,14 +93,7 @@ export function studioBrowser(
   });
 
   beforeEach(async () => {
-    const { key, certificate } = await server.client({ clearance: "ClusterAdmin" });
-    context = await browser.newContext({
-      viewport: { width: 1440, height: 900 },
-      ignoreHTTPSErrors: true,
-      clientCertificates: [
-        { origin: server.url, key: Buffer.from(key ?? ""), cert: Buffer.from(certificate ?? "") },
-      ],
-    });
+    context = await contextOf(await server.client({ clearance: "ClusterAdmin" }));
     page = await context.newPage();
     complaints = [];
     refusals = new Set([404, 409]);
@@ -94,7 +104,7 @@ export function studioBrowser(
   afterEach(async ({ task }) => {
     if (pictures !== undefined)
       await page.screenshot({ path: `${pictures}/${task.name.replace(/\W+/g, "-")}.png` });
-    await context.close();
+    for (const one of [context, ...others.splice(0)]) await one.close();
     const isExpected = (text: string) => {
       if (isOffline && /ERR_INTERNET_DISCONNECTED|WebSocket connection/.test(text)) return true;
       const status = /status of (\d{3})/.exec(text)?.[1];
@@ -117,6 +127,13 @@ export function studioBrowser(
       return page;
     },
     open: (path) => page.goto(`${server.url}/studio/${path}`),
+    async as(grant, name) {
+      const other = await contextOf(await server.client(grant, name));
+      others.push(other);
+      const opened = await other.newPage();
+      watch(opened);
+      return opened;
+    },
     expectRefusal: (status) => refusals.add(status),
     expectOffline() {
       isOffline = true;

@@ -2,10 +2,12 @@
  * The attachments of a document: added by dropping files, looked at when they are pictures, text or JSON, and downloaded.
  * Nothing else is shown: HTML, SVG and PDF can run scripts.
  */
+
 import { useEffect, useState } from "preact/hooks";
 import { openStream, send } from "../../base/client.ts";
 import { bytes } from "../../base/format.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { may } from "../../base/identity.ts";
+import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Failure } from "../../components/messages.tsx";
@@ -75,14 +77,8 @@ export function Attachments({ base, id, version, reread }: Properties) {
     }
   };
   const remove = async ({ name }: Attachment) => {
-    setRemoved(null);
-    try {
-      await send("DELETE", pathOf(base, id, name));
-      say(`Deleted ${name}`);
-    } catch (failed) {
-      setError(failed as Error);
-    }
-    reread();
+    await send("DELETE", pathOf(base, id, name)).finally(reread);
+    say(`Deleted ${name}`);
   };
   return (
     <div class="scroll grow side-body">
@@ -100,25 +96,23 @@ export function Attachments({ base, id, version, reread }: Properties) {
         ))}
       </ul>
       {adding !== "" && <p role="status">{adding}</p>}
-      <FileDrop
-        label="Files to attach"
-        hint="Pictures, text and JSON can be looked at here."
-        isMany
-        take={(files) => void add(files)}
-      />
+      {may("write") && (
+        <FileDrop
+          label="Files to attach"
+          hint="Pictures, text and JSON can be looked at here."
+          isMany
+          take={(files) => void add(files)}
+        />
+      )}
       {removed !== null && (
-        <Dialog title={`Delete ${removed.name}?`} close={() => setRemoved(null)} isAlert>
+        <Confirmation
+          title={`Delete ${removed.name}?`}
+          yes={`Delete ${removed.name}`}
+          close={() => setRemoved(null)}
+          act={() => remove(removed)}
+        >
           <p>{bytes(removed.size)} go. This cannot be undone.</p>
-          <div class="row">
-            <span class="grow" />
-            <button type="button" class="btn" onClick={() => setRemoved(null)}>
-              Cancel
-            </button>
-            <button type="button" class="btn danger full" onClick={() => void remove(removed)}>
-              Delete {removed.name}
-            </button>
-          </div>
-        </Dialog>
+        </Confirmation>
       )}
     </div>
   );
@@ -164,14 +158,16 @@ function One({ path, attachment, isShown, show, remove }: OneProperties) {
         <a class="btn quiet" href={path} download={name} onClick={(event) => void download(event)}>
           Download
         </a>
-        <button
-          type="button"
-          class="btn quiet icon danger"
-          aria-label={`Delete ${name}`}
-          onClick={remove}
-        >
-          <Icon name="x" />
-        </button>
+        {may("write") && (
+          <button
+            type="button"
+            class="btn quiet icon danger"
+            aria-label={`Delete ${name}`}
+            onClick={remove}
+          >
+            <Icon name="x" />
+          </button>
+        )}
       </div>
       {isShown && preview !== undefined && (
         <Preview key={hash} path={path} attachment={attachment} kind={preview} />

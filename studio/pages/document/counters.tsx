@@ -1,7 +1,9 @@
 /** The counters of a document, exact to the last digit. */
+
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { getText, send } from "../../base/client.ts";
+import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Failure } from "../../components/messages.tsx";
 import { type JsonNode, JsonNumber, memberOf, parseSource } from "../../json/json-source.ts";
@@ -26,7 +28,6 @@ export function Counters({ database, base, id, counted }: Properties) {
   const [counters, setCounters] = useState<readonly Counter[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [round, setRound] = useState(0);
-  const [name, setName] = useState("");
   const reload = () => setRound((before) => before + 1);
   useEffect(() => watch(database, "watch-document-counters", id, reload), [database, id]);
   useEffect(() => {
@@ -73,33 +74,40 @@ export function Counters({ database, base, id, counted }: Properties) {
           <li key={counter.name} class="row">
             <b class="cut">{counter.name}</b>
             <span class="grow" />
-            <button
-              type="button"
-              class="btn icon"
-              aria-label={`Take 1 from ${counter.name}`}
-              onClick={() => void add(counter.name, -1)}
-            >
-              −
-            </button>
+            {may("write") && (
+              <button
+                type="button"
+                class="btn icon"
+                aria-label={`Take 1 from ${counter.name}`}
+                onClick={() => void add(counter.name, -1)}
+              >
+                −
+              </button>
+            )}
             <output class="num counter" aria-label={counter.name}>
               {grouped(counter.digits)}
             </output>
-            <button
-              type="button"
-              class="btn icon"
-              aria-label={`Add 1 to ${counter.name}`}
-              onClick={() => void add(counter.name, 1)}
-            >
-              +
-            </button>
-            <button
-              type="button"
-              class="btn quiet icon danger"
-              aria-label={`Delete ${counter.name}`}
-              onClick={() => void change({ Type: "Delete", CounterName: counter.name })}
-            >
-              <Icon name="x" />
-            </button>
+            {may("write") && (
+              <>
+                {" "}
+                <button
+                  type="button"
+                  class="btn icon"
+                  aria-label={`Add 1 to ${counter.name}`}
+                  onClick={() => void add(counter.name, 1)}
+                >
+                  +
+                </button>
+                <button
+                  type="button"
+                  class="btn quiet icon danger"
+                  aria-label={`Delete ${counter.name}`}
+                  onClick={() => void change({ Type: "Delete", CounterName: counter.name })}
+                >
+                  <Icon name="x" />
+                </button>
+              </>
+            )}
           </li>
         ))}
       </ul>
@@ -108,27 +116,34 @@ export function Counters({ database, base, id, counted }: Properties) {
           A counter is a number beside the document. Many can add to it at once, without a conflict.
         </p>
       )}
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (name.trim() !== "") void add(name.trim(), 0);
-          setName("");
-        }}
-      >
-        <span class="field">
-          <input
-            aria-label="Name of a new counter"
-            placeholder="likes"
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </span>
-        <button type="submit" class="btn" disabled={name.trim() === ""}>
-          Add a counter
-        </button>
-      </form>
+      {may("write") && <NewCounter add={(name) => void add(name, 0)} />}
     </div>
+  );
+}
+
+function NewCounter({ add }: { add: (name: string) => void }) {
+  const [name, setName] = useState("");
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (name.trim() !== "") add(name.trim());
+        setName("");
+      }}
+    >
+      <span class="field">
+        <input
+          aria-label="Name of a new counter"
+          placeholder="likes"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </span>
+      <button type="submit" class="btn" disabled={name.trim() === ""}>
+        Add a counter
+      </button>
+    </form>
   );
 }
 

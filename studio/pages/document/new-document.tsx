@@ -1,9 +1,12 @@
 /** A document to be: with the fields that most of its collection have, or those of the one that it is a copy of. */
+
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
+import { may } from "../../base/identity.ts";
 import { address, href, open } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
+import { Refusal } from "../../components/refusal.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
 import {
@@ -16,19 +19,24 @@ import { usePage } from "../../shell/page.ts";
 import { parsedText } from "./parsed-text.ts";
 import { readVersion } from "./version.ts";
 
+function usePlace(database: string, collection: string | undefined, from: string | null): string {
+  const title = from === null ? "New document" : `Copy of ${from}`;
+  usePage("docs", [
+    { text: database, to: href(["db", database, "docs"]) },
+    ...(collection === undefined
+      ? []
+      : [{ text: collection, to: href(["db", database, "docs", collection]) }]),
+    { text: title },
+  ]);
+  return title;
+}
+
 /** @param collection "@": none is known */
 export function NewDocument({ database, collection }: { database: string; collection: string }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const hasCollection = !collection.startsWith("@") && collection !== "";
   const from = address.value.query.get("from");
-  const title = from === null ? "New document" : `Copy of ${from}`;
-  usePage("docs", [
-    { text: database, to: href(["db", database, "docs"]) },
-    ...(hasCollection
-      ? [{ text: collection, to: href(["db", database, "docs", collection]) }]
-      : []),
-    { text: title },
-  ]);
+  const title = usePlace(database, hasCollection ? collection : undefined, from);
   const [id, setId] = useState(hasCollection ? `${collection.toLowerCase()}/` : "");
   const [name, setName] = useState(hasCollection ? collection : "");
   const edited = useEditedText("{\n}");
@@ -76,6 +84,7 @@ export function NewDocument({ database, collection }: { database: string; collec
       setSaving(false);
     }
   };
+  if (!may("write")) return <Refusal title={`${database} may only be read`} />;
   return (
     <div class="pane fills">
       <div class="tools">

@@ -1,8 +1,11 @@
 /** A document that is there: its text, which is edited and saved with the change vector it was read with, and what hangs on it. */
+
 import { useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { ago, bytes, when } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
+import { Confirmation } from "../../components/confirmation.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Diff } from "../../components/diff.tsx";
 import { Icon } from "../../components/icon.tsx";
@@ -73,6 +76,7 @@ export function OpenedDocument(properties: Properties) {
                 text={edited.text}
                 revision={edited.revision}
                 marks={parsed.mark === null ? [] : [parsed.mark]}
+                isReadOnly={!may("write")}
                 changed={opened.typed}
                 commands={{
                   "Mod-s": opened.save,
@@ -256,33 +260,39 @@ function Tools({ opened, properties: { database, id, version } }: PartProperties
       <span class="muted" role="status">
         {state}
       </span>
-      <a class="btn quiet" href={cloneAddress(database, id, version)} title="Ctrl D">
-        Clone
-      </a>
-      <button type="button" class="btn quiet danger" onClick={() => opened.setDeleting(true)}>
-        Delete
-      </button>
-      <button
-        type="button"
-        class="btn quiet"
-        onClick={opened.format}
-        disabled={parsed.content === null}
-      >
-        Format
-      </button>
-      <button type="button" class="btn quiet" onClick={opened.revert} disabled={!hasChanges}>
-        Revert
-      </button>
-      <button
-        type="button"
-        class="btn primary"
-        onClick={opened.save}
-        disabled={!canSave}
-        aria-describedby="problem"
-      >
-        Save
-        <kbd class="wide-only">Ctrl S</kbd>
-      </button>
+      {may("write") ? (
+        <>
+          <a class="btn quiet" href={cloneAddress(database, id, version)} title="Ctrl D">
+            Clone
+          </a>
+          <button type="button" class="btn quiet danger" onClick={() => opened.setDeleting(true)}>
+            Delete
+          </button>
+          <button
+            type="button"
+            class="btn quiet"
+            onClick={opened.format}
+            disabled={parsed.content === null}
+          >
+            Format
+          </button>
+          <button type="button" class="btn quiet" onClick={opened.revert} disabled={!hasChanges}>
+            Revert
+          </button>
+          <button
+            type="button"
+            class="btn primary"
+            onClick={opened.save}
+            disabled={!canSave}
+            aria-describedby="problem"
+          >
+            Save
+            <kbd class="wide-only">Ctrl S</kbd>
+          </button>
+        </>
+      ) : (
+        <span class="chip">Read only</span>
+      )}
     </div>
   );
 }
@@ -363,37 +373,22 @@ interface DeleteProperties {
 }
 
 function DeleteDialog({ properties: { database, base, id, version }, close }: DeleteProperties) {
-  const [error, setError] = useState<Error | null>(null);
   const remove = async () => {
-    try {
-      await send("DELETE", `${base}/docs?id=${encodeURIComponent(id)}`, {
-        headers: { "If-Match": `"${version.changeVector}"` },
-      });
-      dropDraft(draftKey(database, id));
-      const collection = collectionOf(version);
-      open(href(["db", database, "docs", ...(collection === undefined ? [] : [collection])]));
-    } catch (failed) {
-      setError(failed as Error);
-    }
+    await send("DELETE", `${base}/docs?id=${encodeURIComponent(id)}`, {
+      headers: { "If-Match": `"${version.changeVector}"` },
+    });
+    dropDraft(draftKey(database, id));
+    const collection = collectionOf(version);
+    open(href(["db", database, "docs", ...(collection === undefined ? [] : [collection])]));
   };
   const keepsRevisions = String(version.wholeMetadata.get("@flags") ?? "").includes("HasRevisions");
   return (
-    <Dialog title={`Delete ${id}?`} close={close} isAlert>
+    <Confirmation title={`Delete ${id}?`} yes={`Delete ${id}`} close={close} act={remove}>
       <p>
         {keepsRevisions
           ? "Its revisions are kept: it can be brought back from Deleted, kept."
           : "It goes with its attachments, counters and time series. This cannot be undone."}
       </p>
-      {error !== null && <Failure error={error} />}
-      <div class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="btn danger full" onClick={() => void remove()}>
-          Delete {id}
-        </button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }

@@ -1,7 +1,9 @@
 /** The revisions of a document: any two are compared, and one is put back. */
+
 import { useEffect, useState } from "preact/hooks";
 import { get, getText, send } from "../../base/client.ts";
 import { count, when } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
 import { Bones, Empty, Failure } from "../../components/messages.tsx";
@@ -113,19 +115,21 @@ export function Revisions(properties: Properties) {
               </option>
             ))}
           </select>
-          <button
-            type="button"
-            class="btn"
-            disabled={hasChanges || isDeletion}
-            title={
-              hasChanges
-                ? "Save or revert your changes first"
-                : "The document becomes what it was then, as a new version"
-            }
-            onClick={() => void putBack()}
-          >
-            Put this one back
-          </button>
+          {may("write") && (
+            <button
+              type="button"
+              class="btn"
+              disabled={hasChanges || isDeletion}
+              title={
+                hasChanges
+                  ? "Save or revert your changes first"
+                  : "The document becomes what it was then, as a new version"
+              }
+              onClick={() => void putBack()}
+            >
+              Put this one back
+            </button>
+          )}
         </Diff>
       )}
     </>
@@ -237,7 +241,7 @@ function NoRevisions({ base, version }: { base: string; version: Version }) {
           : "With them the server keeps what a document was before each change, and a patch can be undone."}
       </p>
       {error !== null && <Failure error={error} />}
-      {!isOn && (
+      {!isOn && may("database-admin") && (
         <button type="button" class="btn" onClick={() => void keep()}>
           Keep the last {kept}
         </button>

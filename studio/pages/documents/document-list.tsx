@@ -1,8 +1,10 @@
 /** The table of documents: filter, columns, order, selection; what changes meanwhile comes as a line. */
+
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { send } from "../../base/client.ts";
 import { count, counted, milliseconds } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Empty, Failure } from "../../components/messages.tsx";
@@ -183,14 +185,16 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
         ask={{ base, ...rql, name: `${database}-${title}`, fields }}
         total={state?.total ?? 0}
       />
-      <a
-        class="btn primary"
-        data-new=""
-        href={href(["db", database, "doc"], { new: collection ?? "@" })}
-      >
-        <Icon name="plus" />
-        New document
-      </a>
+      {may("write") && (
+        <a
+          class="btn primary"
+          data-new=""
+          href={href(["db", database, "doc"], { new: collection ?? "@" })}
+        >
+          <Icon name="plus" />
+          New document
+        </a>
+      )}
     </div>
   );
 }
@@ -237,7 +241,8 @@ function Rows({
     else if (event.key === "c" && found !== undefined)
       void navigator.clipboard?.writeText(found.id);
     else if (event.key === "r") list.showNewest();
-    else if (event.key === "Delete" && selected !== nothingSelected) list.setDeleting(true);
+    else if (event.key === "Delete" && selected !== nothingSelected && may("write"))
+      list.setDeleting(true);
     else if (event.key === "Escape" && peeked !== null) setPeeked(null);
     else return;
     event.preventDefault();
@@ -451,9 +456,11 @@ function Nothing({ base, database, collection, where }: NothingProperties) {
     return (
       <Empty icon="doc" title={`No documents in ${collection ?? "this list"}`}>
         <p>Documents belong to a collection by the @collection of their metadata.</p>
-        <a class="btn" href={href(["db", database, "doc"], { new: collection ?? "" })}>
-          New document
-        </a>
+        {may("write") && (
+          <a class="btn" href={href(["db", database, "doc"], { new: collection ?? "" })}>
+            New document
+          </a>
+        )}
       </Empty>
     );
   }

@@ -1,7 +1,9 @@
 /** Page 2: the collections of a database, and the documents of one or of all. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { count } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href, open } from "../../base/router.ts";
 import { Empty, Failure } from "../../components/messages.tsx";
@@ -146,9 +148,11 @@ function NoDocuments({ database, reload }: { database: string; reload: () => voi
           collection.
         </p>
         <div class="row">
-          <a class="btn primary" href={href(["db", database, "doc"], { new: "@" })}>
-            New document
-          </a>
+          {may("write") && (
+            <a class="btn primary" href={href(["db", database, "doc"], { new: "@" })}>
+              New document
+            </a>
+          )}
           <button type="button" class="btn" onClick={reload}>
             Look again
           </button>

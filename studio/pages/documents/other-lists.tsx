@@ -1,8 +1,10 @@
 /** What a database has besides documents: compare-exchange values, identities, and deleted documents with revisions. */
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getText, send } from "../../base/client.ts";
 import { ago, counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
@@ -213,15 +215,17 @@ function Bin({ base, database }: Properties) {
                   {ago(deletedAt, nowMs)}
                 </td>
                 <td class="num">
-                  <button
-                    type="button"
-                    class="btn"
-                    aria-label={`Bring ${id} back`}
-                    onClick={() => void bringBack(id)}
-                  >
-                    <Icon name="run" />
-                    Bring back
-                  </button>
+                  {may("write") && (
+                    <button
+                      type="button"
+                      class="btn"
+                      aria-label={`Bring ${id} back`}
+                      onClick={() => void bringBack(id)}
+                    >
+                      <Icon name="run" />
+                      Bring back
+                    </button>
+                  )}
                 </td>
               </tr>
             );

@@ -1,11 +1,11 @@
 /** What can be done with the documents that are selected, one by one or all that a filter finds. */
-import { useState } from "preact/hooks";
+
 import { send } from "../../base/client.ts";
 import { count, counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { href, open } from "../../base/router.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Confirmation } from "../../components/confirmation.tsx";
 import { Icon } from "../../components/icon.tsx";
-import { Failure } from "../../components/messages.tsx";
 import { say } from "../../components/toast.tsx";
 import { bringBack, deleteAll } from "./deletion.ts";
 import { Export } from "./export.tsx";
@@ -70,12 +70,16 @@ export function SelectionBar(properties: Properties) {
         </button>
       )}
       <Export ask={{ ...asked, name: `${database}-selection`, fields }} total={number} />
-      <button type="button" class="btn quiet" onClick={patch}>
-        Patch
-      </button>
-      <button type="button" class="btn quiet danger" onClick={() => askToDelete(true)}>
-        Delete
-      </button>
+      {may("write") && (
+        <>
+          <button type="button" class="btn quiet" onClick={patch}>
+            Patch
+          </button>
+          <button type="button" class="btn quiet danger" onClick={() => askToDelete(true)}>
+            Delete
+          </button>
+        </>
+      )}
       <button
         type="button"
         class="btn quiet icon"
@@ -100,48 +104,42 @@ function DeleteDialog({
   changed,
   failed,
 }: Properties & { number: number }) {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
   const what = counted(number, noun.replace(/s$/, ""), noun);
   const withParts = [...rows.values()].filter(({ flags }) =>
     /HasAttachments|HasCounters|HasTimeSeries/.test(flags),
   ).length;
-  const close = () => askToDelete(false);
   const remove = async () => {
-    setBusy(true);
-    try {
-      if (isAll) {
-        await send("DELETE", `${base}/queries`, {
-          json: {
-            Query: rql.text.replace(/ order by .*$/, ""),
-            QueryParameters: rql.parameters,
-          },
-        });
-        say(`Deleting ${what}`);
-        changed([]);
-      } else {
-        const ids = [...rows.keys()];
-        const deleted = await deleteAll(base, ids);
-        changed(ids);
-        say(`Deleted ${what}`, {
-          text: "Undo",
-          run: () =>
-            void bringBack(base, deleted).then(() => {
-              changed(ids);
-              say(`Brought ${what} back`);
-            }, failed),
-        });
-      }
-      close();
-      clear();
-    } catch (thrown) {
-      setError(thrown as Error);
-    } finally {
-      setBusy(false);
+    if (isAll) {
+      await send("DELETE", `${base}/queries`, {
+        json: {
+          Query: rql.text.replace(/ order by .*$/, ""),
+          QueryParameters: rql.parameters,
+        },
+      });
+      say(`Deleting ${what}`);
+      changed([]);
+    } else {
+      const ids = [...rows.keys()];
+      const deleted = await deleteAll(base, ids);
+      changed(ids);
+      say(`Deleted ${what}`, {
+        text: "Undo",
+        run: () =>
+          void bringBack(base, deleted).then(() => {
+            changed(ids);
+            say(`Brought ${what} back`);
+          }, failed),
+      });
     }
+    clear();
   };
   return (
-    <Dialog title={`Delete ${what}?`} close={close} isAlert>
+    <Confirmation
+      title={`Delete ${what}?`}
+      yes={`Delete ${what}`}
+      close={() => askToDelete(false)}
+      act={remove}
+    >
       <p>
         {isAll
           ? "All that the list has now are deleted, as an operation of the server. This cannot be undone."
@@ -154,21 +152,6 @@ function DeleteDialog({
           which do not come back.
         </p>
       )}
-      {error !== null && <Failure error={error} />}
-      <div class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={close}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="btn danger full"
-          disabled={isBusy}
-          onClick={() => void remove()}
-        >
-          Delete {what}
-        </button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }

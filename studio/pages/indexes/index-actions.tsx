@@ -1,7 +1,9 @@
 /** What can be done with an index: a menu, and the question before it is deleted. */
+
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { may } from "../../base/identity.ts";
+import { Confirmation } from "../../components/confirmation.tsx";
 import type { MenuItem } from "../../components/menu.tsx";
 import { type IndexStats, isAuto } from "./index-info.ts";
 
@@ -22,7 +24,7 @@ export function actionsOf(
     act(() => send("POST", `${base}/${path}`, json === undefined ? {} : { json }));
   const isLocked = LockMode !== "Unlock";
   const lock = { IndexNames: [Name], Mode: isLocked ? "Unlock" : "LockedError" };
-  return [
+  const ofAdministrators: MenuItem[] = [
     Status === "Paused"
       ? { text: "Go on", icon: "play", choose: post(`admin/indexes/start?${query}`) }
       : {
@@ -35,6 +37,9 @@ export function actionsOf(
     Status === "Disabled"
       ? { text: "Switch on", choose: post(`admin/indexes/enable?${query}`) }
       : { text: "Switch off", choose: post(`admin/indexes/disable?${query}`) },
+  ];
+  return [
+    ...(may("database-admin") ? ofAdministrators : []),
     {
       text: isLocked ? "Unlock" : "Lock",
       note: isLocked ? "" : "nobody changes it",
@@ -65,21 +70,18 @@ export function DeleteIndex({
   remove: () => void;
 }) {
   return (
-    <Dialog title={`Delete the index ${index.Name}?`} close={close} isAlert>
+    <Confirmation
+      title={`Delete the index ${index.Name}?`}
+      yes={`Delete ${index.Name}`}
+      no="Keep it"
+      close={close}
+      act={remove}
+    >
       <p>
         Its {counted(index.EntriesCount, "entry", "entries")} go; no document does. Queries that
         name it are refused from then on.
         {isAuto(index) && " A query that needs it makes it again."}
       </p>
-      <div class="row">
-        <span class="grow" />
-        <button type="button" class="btn" onClick={close}>
-          Keep it
-        </button>
-        <button type="button" class="btn danger full" onClick={remove}>
-          Delete {index.Name}
-        </button>
-      </div>
-    </Dialog>
+    </Confirmation>
   );
 }

@@ -1,6 +1,8 @@
 /** The errors of an index, grouped by message and place, with the documents that they happened on. */
+
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
@@ -57,13 +59,15 @@ export function ErrorsTab({
               <b>{index.Name} gave up</b>: {counted(index.MapErrors, "map")} of{" "}
               {counted(index.MapAttempts, "document")} failed. Queries on it are refused.
             </span>
-            <button
-              type="button"
-              class="btn"
-              onClick={() => act(() => send("RESET", `${base}/indexes?${query}`))}
-            >
-              Start again
-            </button>
+            {may("write") && (
+              <button
+                type="button"
+                class="btn"
+                onClick={() => act(() => send("RESET", `${base}/indexes?${query}`))}
+              >
+                Start again
+              </button>
+            )}
           </p>
         )}
         {groups.map((group) => (
@@ -75,13 +79,15 @@ export function ErrorsTab({
           />
         ))}
         <p class="soft row">
-          <button
-            type="button"
-            class="btn quiet"
-            onClick={() => act(() => send("DELETE", `${base}/indexes/errors?${query}`))}
-          >
-            Forget these errors
-          </button>
+          {may("write") && (
+            <button
+              type="button"
+              class="btn quiet"
+              onClick={() => act(() => send("DELETE", `${base}/indexes/errors?${query}`))}
+            >
+              Forget these errors
+            </button>
+          )}
           {!index.IsInvalidIndex && "The index goes on with all other documents."}
         </p>
       </div>

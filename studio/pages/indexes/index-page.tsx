@@ -1,12 +1,15 @@
 /** Page 7: one index, or a new one. */
+
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { send } from "../../base/client.ts";
 import { count, counted } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Menu } from "../../components/menu.tsx";
 import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Refusal } from "../../components/refusal.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
@@ -44,6 +47,7 @@ function NewIndex({ database }: { database: string }) {
   const collections = useResource<{ Collections: Record<string, number> }>(
     `${base}/collections/stats`,
   );
+  if (!may("write")) return <Refusal title={`${database} may only be read`} />;
   if (collections.isLoading) return <Bones rows={4} />;
   const found = Object.entries(collections.body?.Collections ?? {})
     .filter(([one]) => !one.startsWith("@"))
@@ -139,14 +143,16 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
           {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents to go`}
         </span>
         <span class="grow" />
-        <Menu
-          label={`More about ${index.Name}`}
-          items={actionsOf(base, index, act, () => setDeleting(true))}
-        />
+        {may("write") && (
+          <Menu
+            label={`More about ${index.Name}`}
+            items={actionsOf(base, index, act, () => setDeleting(true))}
+          />
+        )}
         <a class="btn" href={href(["db", database, "query"], { q: `from index '${index.Name}'` })}>
           Query
         </a>
-        {!isAuto(index) && <EditLink index={index} />}
+        {!isAuto(index) && may("write") && <EditLink index={index} />}
       </div>
       {error !== null && <Failure error={error} />}
       <IndexTabs database={database} index={index} definition={definition} act={act} />
@@ -191,7 +197,7 @@ function IndexTabs({
       count: index.ErrorsCount > 0 ? index.ErrorsCount : undefined,
       isErrored: true,
     },
-    ...(static_ ? [{ key: "test" as const, text: "Test a document" }] : []),
+    ...(static_ && may("write") ? [{ key: "test" as const, text: "Test a document" }] : []),
     { key: "terms", text: "Terms" },
     { key: "entries", text: "Entries", count: index.EntriesCount },
     { key: "speed", text: "Speed" },

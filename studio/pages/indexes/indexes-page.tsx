@@ -1,8 +1,10 @@
 /** Page 6: the indexes of a database, who needs attention first. */
+
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { send } from "../../base/client.ts";
 import { ago, count } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
@@ -48,7 +50,7 @@ export function IndexesPage({ database }: { database: string }) {
         <h1>Indexes</h1>
         {all.length > 0 && <Segments all={all} />}
         <span class="grow" />
-        {all.length > 0 && (
+        {all.length > 0 && may("database-admin") && (
           <button
             type="button"
             class="btn"
@@ -60,10 +62,12 @@ export function IndexesPage({ database }: { database: string }) {
             {isPaused ? "Go on with all" : "Pause all"}
           </button>
         )}
-        <a class="btn primary" href={make}>
-          <Icon name="plus" />
-          New index
-        </a>
+        {may("write") && (
+          <a class="btn primary" href={make}>
+            <Icon name="plus" />
+            New index
+          </a>
+        )}
       </div>
       {error !== null && <Failure error={error} />}
       {stats.error !== undefined && <Failure error={stats.error} retry={reload} />}
@@ -102,9 +106,11 @@ function NoIndexes({ database }: { database: string }) {
         <a class="btn" href={href(["db", database, "query"])}>
           Ask a query
         </a>
-        <a class="btn" href={href(["db", database, "index"], { new: "map" })}>
-          Write an index
-        </a>
+        {may("write") && (
+          <a class="btn" href={href(["db", database, "index"], { new: "map" })}>
+            Write an index
+          </a>
+        )}
       </div>
     </Empty>
   );
@@ -188,7 +194,9 @@ function List({
                   {index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)}
                 </td>
                 <td class="act">
-                  <Menu label={`More about ${index.Name}`} items={actions(index)} />
+                  {may("write") && (
+                    <Menu label={`More about ${index.Name}`} items={actions(index)} />
+                  )}
                 </td>
               </tr>
             ))}

@@ -1,7 +1,9 @@
 /** How a query ran: its steps in sentences with counts and times, and the index that would read less, made in one click. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
 import { count, milliseconds } from "../../base/format.ts";
+import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Failure } from "../../components/messages.tsx";
 
@@ -169,9 +171,15 @@ function Better({
       {error !== null && <Failure error={error} />}
       <div class="row">
         {making === null ? (
-          <button type="button" class="btn" onClick={() => (IsDeployed ? use(Query) : void make())}>
-            {IsDeployed ? "Use it" : "Make this index"}
-          </button>
+          (IsDeployed || may("write")) && (
+            <button
+              type="button"
+              class="btn"
+              onClick={() => (IsDeployed ? use(Query) : void make())}
+            >
+              {IsDeployed ? "Use it" : "Make this index"}
+            </button>
+          )
         ) : (
           <span role="status" class="state run">
             <Icon name="run" />

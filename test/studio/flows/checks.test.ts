@@ -27,6 +27,8 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/query", ".editor"],
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
+  ["cluster", ".empty"],
+  ["performance?at=2020-01-01T00:00", ".note"],
 ];
 
 const widths = [360, 1024, 1440];

@@ -262,6 +262,43 @@ test("a range is in the address, and a held page asks for nothing more", async (
   expect(asked).toBe(before);
 });
 
+test("the hour around a moment of the last day is shown, and its address shared", async () => {
+  await studio.open("performance");
+  await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
+  const around = studio.page.getByLabel("Around");
+  // As the field has it: the time of this place, to the minute.
+  const local = (ms: number) =>
+    studio.page.evaluate(
+      `new Date(${ms} - new Date(${ms}).getTimezoneOffset() * 60000).toISOString().slice(0, 16)`,
+    ) as Promise<string>;
+  const minuteMs = Math.floor(Date.now() / 60_000) * 60_000;
+  await around.fill(await local(minuteMs));
+  await around.blur();
+  await expect
+    .poll(() => studio.page.url())
+    .toContain(encodeURIComponent(new Date(minuteMs).toISOString()));
+  // Ten seconds a sample: of the last hour there are those.
+  await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
+  expect(await button("5 min").getAttribute("aria-pressed")).toBe("false");
+  expect(await button("Hold").count()).toBe(0);
+  expect(await studio.page.getByRole("region", { name: "Requests" }).count()).toBe(1);
+  await studio.page.reload();
+  expect(await around.inputValue()).toBe(await local(minuteMs));
+  await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
+  let asked = "";
+  studio.page.on("request", (request) => {
+    if (request.url().includes("/admin/metrics")) asked = request.url();
+  });
+  // The server was not there then.
+  await around.fill(await local(minuteMs - 5 * 3_600_000));
+  await around.blur();
+  await studio.page.getByText("Nothing is kept of the hour around").waitFor();
+  expect(asked).toContain("range=24h");
+  await button("1 h").click();
+  await button("Hold").waitFor();
+  expect(studio.page.url()).not.toContain("at=");
+});
+
 test("settings are saved, and are there again", async () => {
   await make("settled");
   await studio.open("db/settled/settings");

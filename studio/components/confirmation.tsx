@@ -1,0 +1,69 @@
+/** A question before what cannot be undone. What the server refuses is told in it, and it stays open. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Dialog } from "./dialog.tsx";
+import { Failure } from "./messages.tsx";
+
+export function Confirmation({
+  title,
+  yes,
+  no = "Cancel",
+  typed = "",
+  act,
+  close,
+  children,
+}: {
+  title: string;
+  yes: string;
+  no?: string;
+  /** What must be typed before `yes` can be chosen. */
+  typed?: string;
+  /** It is closed when this is done. */
+  act: () => unknown;
+  close: () => void;
+  children: ComponentChildren;
+}) {
+  const [text, setText] = useState("");
+  const [error, setError] = useState<Error | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const go = async () => {
+    setBusy(true);
+    try {
+      await act();
+      close();
+    } catch (failed) {
+      setError(failed as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} close={close} isAlert>
+      {children}
+      {typed !== "" && (
+        <label class="form">
+          <span>
+            Type <code>{typed}</code> to go on
+          </span>
+          <div class="field">
+            <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          </div>
+        </label>
+      )}
+      {error !== null && <Failure error={error} />}
+      <footer class="row">
+        <span class="grow" />
+        <button type="button" class="btn" onClick={close}>
+          {no}
+        </button>
+        <button
+          type="button"
+          class="btn danger full"
+          disabled={isBusy || text !== typed}
+          onClick={() => void go()}
+        >
+          {yes}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

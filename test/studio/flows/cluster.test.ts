@@ -1,0 +1,256 @@
+/** The cluster page in front of three nodes over real servers of NATS; left out where there is no nats-server. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, test } from "vitest";
+import { ClusterServers } from "../../support/cluster-servers.ts";
+import { hasNatsServer } from "../../support/nats-cluster.ts";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const pictures = process.env["PICTURES"];
+/** A handover, or a copy that is made, on a busy machine. */
+const slow = { timeout: 45_000 };
+
+describe.skipIf(!hasNatsServer())("three nodes", () => {
+  let nodes: ClusterServers;
+
+  const studio = studioBrowser(async () => {
+    nodes = await ClusterServers.start(3, { unsecured: false });
+    return nodes.at("A");
+  });
+
+  afterAll(() => nodes.stop());
+
+  const rowOf = (page: Page, table: string, name: string) =>
+    page
+      .getByRole("table", { name: table })
+      .getByRole("row")
+      .filter({ has: page.getByText(name, { exact: true }) });
+  const node = (tag: string, page = studio.page) => rowOf(page, "Nodes", tag);
+  const database = (name: string, page = studio.page) => rowOf(page, "Copies of databases", name);
+  const choose = async (of: string, item: string) => {
+    await studio.page.getByRole("button", { name: `What to do with ${of}` }).click();
+    await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
+  };
+  const told = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
+  /** Another node than the one that leads. */
+  const other = (leader: string) => (leader === "B" ? "C" : "B");
+  const picture = async (name: string) => {
+    if (pictures !== undefined)
+      await studio.page.screenshot({ path: `${pictures}/cluster-${name}.png` });
+  };
+  const admin = async (method: string, path: string, body: object) => {
+    // That of a test server is registered only where it was the first of the nodes.
+    const pair = await nodes.at("A").client({ clearance: "ClusterAdmin" });
+    const headers = { "content-type": "application/json" };
+    const request = { method, headers, body: JSON.stringify(body) };
+    const { status } = await nodes.at("A").request(path, request, pair);
+    expect(status).toBeLessThan(300);
+  };
+  /** With copies on all nodes, of which one leads. */
+  const made = async (name: string) => {
+    if (nodes.cluster("A").find(name) === undefined)
+      await admin("PUT", `/admin/databases?name=${name}`, { DatabaseName: name });
+    return nodes.leaderOf(name);
+  };
+
+  test("a new database has a copy on each node, and the page says who leads it", async () => {
+    await studio.open("databases");
+    await studio.page.getByRole("textbox", { name: "Name" }).fill("shop");
+    await studio.page.getByRole("button", { name: "Make shop" }).click();
+    await studio.page.getByRole("heading", { name: "No documents in shop yet" }).waitFor(slow);
+    await studio.page.getByRole("link", { name: "Cluster" }).click();
+    await studio.page.getByRole("heading", { name: "Cluster" }).waitFor();
+    for (const tag of ["A", "B", "C"]) await node(tag).getByText("Heard").waitFor(slow);
+    await node("A").getByText("Here").waitFor();
+    await database("shop").getByText("Well").waitFor(slow);
+    const leader = await nodes.leaderOf("shop");
+    await database("shop").getByText(`${leader} leads`).waitFor();
+    for (const tag of ["A", "B", "C"])
+      await database("shop").locator(".chip", { hasText: tag }).waitFor();
+    await studio.page.getByText("Copies of each stream").waitFor();
+    await picture("light");
+    await studio.page.emulateMedia({ colorScheme: "dark" });
+    await picture("dark");
+    await studio.page.setViewportSize({ width: 360, height: 800 });
+    await picture("phone-dark");
+    await studio.page.emulateMedia({ colorScheme: "light" });
+    await picture("phone");
+  }, 120_000);
+
+  test("the list of databases has their copies and who leads", async () => {
+    const leader = await made("shop");
+    await studio.open("databases");
+    const row = rowOf(studio.page, "Databases", "shop");
+    await row.getByText(`3, ${leader} leads`).waitFor(slow);
+  });
+
+  test("another node leads, chosen by the keyboard alone", async () => {
+    const leader = await made("shop");
+    const to = other(leader);
+    await studio.open("databases");
+    await studio.page.getByRole("table", { name: "Databases" }).waitFor();
+    await studio.page.keyboard.press("g");
+    await studio.page.keyboard.press("n");
+    const menu = studio.page.getByRole("button", { name: "What to do with shop" });
+    await menu.waitFor(slow);
+    await menu.focus();
+    await studio.page.keyboard.press("ArrowDown");
+    const focused = () => studio.page.evaluate("document.activeElement.textContent");
+    for (let n = 0; n < 3 && (await focused()) !== `Let ${to} lead`; n++)
+      await studio.page.keyboard.press("ArrowDown");
+    await studio.page.keyboard.press("Enter");
+    await told(`shop is led by ${to}`);
+    await database("shop").getByText(`${to} leads`).waitFor();
+    expect(await nodes.leaderOf("shop")).toBe(to);
+  }, 90_000);
+
+  test("what a node leads is handed over at once", async () => {
+    const from = await made("shop");
+    await studio.open("cluster");
+    await node(from).getByText("Heard").waitFor(slow);
+    await choose(`node ${from}`, "Hand over what it leads");
+    await told(`${from} leads nothing now`);
+    expect(await nodes.leaderOf("shop")).not.toBe(from);
+  }, 90_000);
+
+  test("a copy is removed after a question, and another one added", async () => {
+    await made("books");
+    await studio.open("cluster");
+    await database("books").getByText("Well").waitFor(slow);
+    const leader = await nodes.leaderOf("books");
+    const tag = other(leader);
+    await choose("books", `Remove the copy on ${tag}…`);
+    const question = studio.page.getByRole("alertdialog", {
+      name: `Remove the copy of books on ${tag}?`,
+    });
+    await question.getByText("2 copies stay.").waitFor();
+    await question.getByRole("button", { name: `Remove it from ${tag}` }).click();
+    await told(`${tag} has no copy of books any more`);
+    await database("books").locator(".chip", { hasText: tag }).waitFor({ state: "detached" });
+    await choose("books", `Add a copy on ${tag}`);
+    await told(`${tag} gets a copy of books`);
+    await database("books").getByText("Well").waitFor(slow);
+    expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
+  }, 120_000);
+
+  test("a node is taken out when its tag is typed, and let in again", async () => {
+    await made("shop");
+    await studio.open("cluster");
+    await node("C").getByText("Heard").waitFor(slow);
+    await choose("node C", "Take out…");
+    const question = studio.page.getByRole("alertdialog", {
+      name: "Take node C out of the cluster?",
+    });
+    const yes = question.getByRole("button", { name: "Take C out" });
+    expect(await yes.isDisabled()).toBe(true);
+    await question.getByRole("textbox").fill("C");
+    await yes.click();
+    await told("C is out of the cluster");
+    await node("C").getByText("Not of the cluster").waitFor(slow);
+    await studio.page.getByText("Node C is not of the cluster.").waitFor();
+    expect(
+      nodes
+        .cluster("A")
+        .members()
+        .map(({ tag }) => tag),
+    ).toEqual(["A", "B"]);
+    await picture("stranger");
+    await choose("node C", "Add C");
+    await told("C is a node of the cluster");
+    await node("C").getByText("Heard").waitFor(slow);
+    await nodes.complete(3);
+  }, 180_000);
+
+  test("what the server refuses is told in its words", async () => {
+    await made("lone");
+    for (const tag of ["B", "C"])
+      if (nodes.cluster("A").find("lone")?.registered.members.includes(tag))
+        await admin("DELETE", "/admin/databases", {
+          DatabaseNames: ["lone"],
+          HardDelete: true,
+          FromNodes: [tag],
+        });
+    await nodes.until(() => nodes.cluster("A").find("lone")?.registered.members.length === 1);
+    await studio.open("cluster");
+    await database("lone").getByText("One copy only").waitFor(slow);
+    await studio.page.getByRole("button", { name: "What to do with lone" }).click();
+    const last = studio.page.getByRole("menuitem", { name: "Remove the copy on A…" });
+    expect(await last.getAttribute("aria-disabled")).toBe("true");
+    expect(await last.getAttribute("title")).toBe("It is the only one");
+    await studio.page.keyboard.press("Escape");
+    // A has the only copy, so it cannot be taken out.
+    studio.expectRefusal(400);
+    studio.expectRefusal(500);
+    await choose("node A", "Take out…");
+    const question = studio.page.getByRole("alertdialog");
+    await question.getByRole("textbox").fill("A");
+    await question.getByRole("button", { name: "Take A out" }).click();
+    const refusal = question.getByRole("alert");
+    await refusal.waitFor(slow);
+    expect(await refusal.textContent()).toContain("lone");
+    await question.getByRole("button", { name: "Cancel" }).click();
+    expect(nodes.cluster("A").members()).toHaveLength(3);
+  }, 120_000);
+
+  test("an operator hands over, and leaves nodes to administrators", async () => {
+    const leader = await made("shop");
+    const page = await studio.as({ clearance: "Operator" });
+    await page.goto(`${studio.server.url}/studio/cluster`);
+    await database("shop", page).waitFor(slow);
+    await page.getByRole("button", { name: "What to do with node B" }).click();
+    const out = page.getByRole("menuitem", { name: "Take out…" });
+    expect(await out.getAttribute("title")).toBe("This is for cluster administrators");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "What to do with shop" }).click();
+    const lead = page.getByRole("menuitem", { name: `Let ${other(leader)} lead` });
+    expect(await lead.getAttribute("aria-disabled")).toBe("false");
+  }, 90_000);
+
+  test("a certificate for one database sees that one, and can change nothing", async () => {
+    await made("shop");
+    await made("books");
+    const page = await studio.as({ permissions: { books: "Read" } });
+    await page.goto(`${studio.server.url}/studio/cluster`);
+    await database("books", page).waitFor(slow);
+    expect(await database("shop", page).count()).toBe(0);
+    expect(await page.getByRole("button", { name: /What to do/ }).count()).toBe(0);
+    expect(await page.getByText("Copies of each stream").count()).toBe(0);
+  }, 90_000);
+
+  test("the page breaks no rule of axe, and is no wider than the window", async () => {
+    await made("shop");
+    const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+    for (const colorScheme of ["light", "dark"] as const) {
+      await studio.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      for (const width of [360, 1024, 1440]) {
+        await studio.page.setViewportSize({ width, height: 800 });
+        await studio.open("cluster");
+        await database("shop").waitFor(slow);
+        expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+        await studio.page.evaluate(axe);
+        const { violations } = (await studio.page.evaluate(
+          "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })",
+        )) as { violations: readonly object[] };
+        expect(violations).toEqual([]);
+      }
+    }
+  }, 120_000);
+
+  test("a node that is lost is told of within seconds, here and among the databases", async () => {
+    await made("late");
+    await studio.open("cluster");
+    await node("C").getByText("Heard").waitFor(slow);
+    await nodes.close("C");
+    await node("C")
+      .getByText(/Silent for/)
+      .waitFor(slow);
+    await studio.page.getByText("Node C is silent.").waitFor();
+    await database("late").getByText("2 of 3 copies").waitFor(slow);
+    await picture("silent");
+    await studio.open("databases");
+    const attention = studio.page.getByRole("complementary", { name: "Needs attention" });
+    await attention.getByRole("link", { name: "Node C is silent" }).click();
+    await studio.page.getByRole("heading", { name: "Cluster" }).waitFor();
+  }, 120_000);
+});
