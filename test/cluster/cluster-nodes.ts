@@ -376,16 +376,16 @@ export class ClusterNodes {
     if (!existsSync(storeFolder)) return false;
     const blocks = readdirSync(storeFolder, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".blk") && name.includes("/streams/") && stream.test(name))
-      .map((name) => join(storeFolder, name));
-    const [block] = blocks.sort();
-    if (block === undefined) return false;
-    const bytes = readFileSync(block);
-    if (bytes.length < 4096) return false;
+      .map((name) => blockAt(join(storeFolder, name)))
+      .sort((one, other) => other.bytes.length - one.bytes.length);
+    const [block] = blocks;
+    if (block === undefined || block.bytes.length < 4096) return false;
+    const { path, bytes } = block;
     const middle = bytes.length >>> 1;
-    if (how === "cut") truncateSync(block, middle);
+    if (how === "cut") truncateSync(path, middle);
     else {
       bytes[middle] = (bytes[middle] as number) ^ 0xff;
-      writeFileSync(block, bytes);
+      writeFileSync(path, bytes);
     }
     return true;
   }
@@ -436,6 +436,10 @@ interface JszView {
       readonly cluster?: { readonly leader?: string };
     }[];
   }[];
+}
+
+function blockAt(path: string): { readonly path: string; readonly bytes: Buffer } {
+  return { path, bytes: readFileSync(path) };
 }
 
 function pidFiles(folder: string): string[] {
