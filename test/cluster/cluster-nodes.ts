@@ -31,8 +31,6 @@ import { SmallDisk } from "./small-disk.ts";
 
 const users = { user: "jackdaw", password: "p", systemUser: "system", systemPassword: "s" };
 const tags = ["A", "B", "C", "D", "E"];
-/** Of the disk of the last node and its server of NATS, where there is a small one. */
-const smallDiskMegabytes = 96;
 const completeMs = 90_000;
 const clockLibraries = [
   "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -111,10 +109,7 @@ export class ClusterNodes {
     const folder = mkdtempSync(join(tmpdir(), "jackdaw-cluster-"));
     const certificates =
       options.isSecured === true ? await ClusterCertificates.make(folder, count) : null;
-    const disk =
-      options.hasSmallDisk === true
-        ? SmallDisk.mount(join(folder, "disk"), smallDiskMegabytes)
-        : null;
+    const disk = options.hasSmallDisk === true ? SmallDisk.mount(join(folder, "disk")) : null;
     const ports = await freePorts(6 * count);
     const portsOf = (at: number) => ports.slice(at * count, (at + 1) * count);
     const [http = [], tcp = [], routes = [], clients = [], monitoring = []] = [0, 1, 2, 3, 4].map(
