@@ -5,9 +5,7 @@
 import { type Database, type Databases, EngineError } from "../../engine/engine.ts";
 import { type Cluster, hasRecord } from "./cluster.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
-
-/** How many nodes have copies of a new database, unless its creator says. */
-const copiesOfNew = 3;
+import { copiesDefault } from "./topology.ts";
 
 export class ClusterDirectory {
   readonly #cluster: Cluster;
@@ -55,11 +53,11 @@ export class ClusterDirectory {
     return troubles;
   }
 
-  /** On this node, and on others up to three in all. */
+  /** On this node, and on others. */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
     const { tag } = this.#cluster;
     const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
-    const members = [tag, ...others].slice(0, copiesOfNew);
+    const members = [tag, ...others].slice(0, copiesDefault);
     return this.#cluster.createDatabase(name, record, members);
   }
 

@@ -104,7 +104,8 @@ export interface ClusterView {
   find(name: string): ReplicaState | undefined;
   databases(): readonly ReplicaState[];
   /**
-   * Changes values of the cluster; done, and visible on this node, when it resolves.
+   * Changes values of the cluster; when it resolves, that is done, and visible on this node and on all others that are
+   * heard and not slow: who then asks another one finds the new database there, and no deleted certificate.
    * @throws EngineError concurrency when an expectation is not met, not-leader, outcome-unknown, stream-unavailable
    */
   change(changes: readonly ValueChange[]): Promise<void>;

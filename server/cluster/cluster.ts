@@ -47,7 +47,7 @@ import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { Registrar } from "./registrar.ts";
 import { databaseKey, deletedKey, memberKey, Registry, removedKey } from "./registry.ts";
-import { SharedChanges } from "./shared-changes.ts";
+import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { Sightings } from "./sightings.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
@@ -69,6 +69,8 @@ const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
+/** A change waits so long for nodes that are heard, and slow: they have it later. */
+const spreadMs = 1000;
 
 export interface ClusterOptions {
   readonly tag: string;
@@ -311,8 +313,13 @@ export class Cluster implements ClusterView {
     return () => this.#listeners.delete(listener);
   }
 
-  change(changes: readonly ValueChange[]): Promise<void> {
-    return this.#opened.changes.change(changes);
+  async change(changes: readonly ValueChange[]): Promise<void> {
+    await this.#opened.changes.change(changes);
+    const wanted = this.#opened.shared.replication.mark?.sequence ?? 0;
+    const present = this.#sightings.present().map(({ tag }) => tag);
+    const others = present.filter((tag) => tag !== this.tag && this.#known.members.has(tag));
+    const untilMs = performance.now() + spreadMs;
+    await this.#haveCopies(others, sharedValuesId, { wanted, count: others.length, untilMs });
   }
 
   changeHere(changes: readonly ValueChange[]): Promise<number> {
@@ -386,7 +393,8 @@ export class Cluster implements ClusterView {
   async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
     for (let left = triesMax; ; left--) {
       try {
-        await this.change(make(this.#known));
+        const changes = make(this.#known);
+        if (changes.length > 0) await this.change(changes);
         return;
       } catch (error) {
         const isStale = error instanceof EngineError && error.code === "concurrency";
@@ -423,22 +431,35 @@ export class Cluster implements ClusterView {
         { key: databaseKey(name), expected: null, value: JSON.stringify(registered) },
       ]);
     } catch (error) {
-      if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
-      await nats.removeStream({ databaseId: id, generation: 1 });
+      const exists = error instanceof EngineError && error.code === "concurrency";
+      if (exists || wasNotMade(error)) await this.#forgetStream(id, 1);
+      if (!exists) throw error;
       throw new EngineError("database-exists", `Database '${name}' already exists!`);
     }
     return await this.#whenReady(registered);
   }
 
+  /** Removes a stream that nobody knows; if it cannot be removed, it stays empty. */
+  async #forgetStream(databaseId: string, generation: number): Promise<void> {
+    try {
+      await this.#opened.nats.removeStream({ databaseId, generation });
+    } catch (error) {
+      this.#options.log.report(`The stream of ${databaseId}, which has no database, stays`, error);
+    }
+  }
+
   async deleteDatabase(name: string): Promise<boolean> {
-    const state = this.find(name);
-    if (state === undefined) return false;
-    const { registered } = state;
-    const { id, generation } = registered;
-    await this.change([
-      { key: databaseKey(name), expected: JSON.stringify(registered), value: null },
-      { key: deletedKey(id), value: JSON.stringify({ name: registered.name, generation }) },
-    ]);
+    const id = this.find(name)?.registered.id;
+    if (id === undefined) return false;
+    await this.#changeAsOf(() => {
+      const registered = this.#registeredOf(id);
+      if (registered === undefined) return [];
+      const deleted = { name: registered.name, generation: registered.generation };
+      return [
+        { key: databaseKey(name), expected: JSON.stringify(registered), value: null },
+        { key: deletedKey(id), value: JSON.stringify(deleted) },
+      ];
+    });
     await this.#reconciled(() => !this.#opened.databases.has(name) || !this.#copies.has(name));
     return true;
   }
@@ -468,12 +489,7 @@ export class Cluster implements ClusterView {
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
-    this.#waiting++;
-    try {
-      return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
-    } finally {
-      this.#waiting--;
-    }
+    return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
   }
 
   async #haveCopies(
@@ -481,12 +497,17 @@ export class Cluster implements ClusterView {
     id: string,
     { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
   ): Promise<number> {
-    for (;;) {
-      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
-      if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
-      // Those who hear this say at once how far they are.
-      this.#beat();
-      await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
+    this.#waiting++;
+    try {
+      for (;;) {
+        const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
+        if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
+        // Those who hear this say at once how far they are.
+        this.#beat();
+        await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
+      }
+    } finally {
+      this.#waiting--;
     }
   }
 
@@ -796,9 +817,14 @@ export class Cluster implements ClusterView {
   #reconcileSoon(): void {
     if (this.#isReconciling || !this.#isStale || this.#isStopped || this.#service === null) return;
     this.#isReconciling = true;
-    void this.#reconcile().finally(() => {
-      this.#isReconciling = false;
-    });
+    void this.#reconcile()
+      .catch((error: unknown) => {
+        // A full disk, say. The next tick tries again.
+        this.#options.log.report("The copies of this node are not as registered", error);
+      })
+      .finally(() => {
+        this.#isReconciling = false;
+      });
   }
 
   async #reconcile(): Promise<void> {
@@ -834,7 +860,7 @@ export class Cluster implements ClusterView {
     try {
       if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
       if (isSeeded) return;
-      await this.change([
+      await this.#opened.changes.change([
         {
           key: databaseKey(name),
           expected: JSON.stringify(registered),

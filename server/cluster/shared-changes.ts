@@ -54,7 +54,7 @@ export class SharedChanges {
         return;
       } catch (error) {
         const isLate = performance.now() > untilMs || this.#options.isStopped();
-        if (!isForLater(error) || isLate) throw error;
+        if (!wasNotMade(error) || isLate) throw error;
       }
       await pause(retryMs);
     }
@@ -127,8 +127,8 @@ function notLeading(): EngineError {
   return new EngineError("not-leader", "No node of the cluster orders its changes at the moment.");
 }
 
-/** Was nothing changed, so that another try may help? */
-function isForLater(error: unknown): boolean {
+/** Was nothing changed for want of a leader, so that another try may help? */
+export function wasNotMade(error: unknown): boolean {
   if (!(error instanceof EngineError)) return false;
   if (error.code === "not-leader") return true;
   return error.code === "node-unreachable" && error.details?.["wasSent"] === false;

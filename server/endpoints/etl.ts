@@ -14,27 +14,15 @@ import {
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { RequestError } from "../http/request-error.ts";
-import type { DatabaseContext, Method, Route } from "../routing/route.ts";
-
-type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-
-function route(method: Method, path: string, handle: Handle): Route {
-  return {
-    kind: "database",
-    method,
-    path: `/databases/:database/admin/${path}`,
-    access: "database-admin",
-    handle,
-  };
-}
+import { type DatabaseContext, databaseRoute, type Route } from "../routing/route.ts";
 
 export const etlRoutes: readonly Route[] = [
-  route("GET", "connection-strings", getConnectionStrings),
-  route("PUT", "connection-strings", putConnectionString),
-  route("DELETE", "connection-strings", deleteConnectionString),
-  route("PUT", "etl", putEtl),
-  route("RESET", "etl", resetEtl),
-  route("PUT", "queue-sink", putQueueSink),
+  databaseRoute("GET", "admin/connection-strings", "database-admin", getConnectionStrings),
+  databaseRoute("PUT", "admin/connection-strings", "database-admin", putConnectionString),
+  databaseRoute("DELETE", "admin/connection-strings", "database-admin", deleteConnectionString),
+  databaseRoute("PUT", "admin/etl", "database-admin", putEtl),
+  databaseRoute("RESET", "admin/etl", "database-admin", resetEtl),
+  databaseRoute("PUT", "admin/queue-sink", "database-admin", putQueueSink),
 ];
 
 /**

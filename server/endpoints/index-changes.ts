@@ -15,35 +15,21 @@ import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
 import { noContentType } from "../http/response.ts";
-import type { Copies, DatabaseContext, Method, Route } from "../routing/route.ts";
-import type { Access } from "../security/access.ts";
-
-type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-
-function route(
-  method: Method,
-  path: string,
-  access: Access,
-  handle: Handle,
-  copies?: Copies,
-): Route {
-  const own = copies === undefined ? {} : { copies };
-  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle, ...own };
-}
+import { type DatabaseContext, databaseRoute, type Route } from "../routing/route.ts";
 
 export const indexChangeRoutes: readonly Route[] = [
-  route("PUT", "indexes", "write", putIndexes),
-  route("PUT", "admin/indexes", "database-admin", putAnyIndexes),
-  route("DELETE", "indexes", "write", deleteIndex),
-  route("RESET", "indexes", "write", resetIndex, "here"),
-  route("POST", "indexes/test", "write", postTest),
-  route("POST", "indexes/replace", "write", replaceIndex),
-  route("POST", "indexes/set-lock", "write", setLock),
-  route("POST", "indexes/set-priority", "write", setPriority),
-  route("POST", "admin/indexes/start", "database-admin", startIndexing, "here"),
-  route("POST", "admin/indexes/stop", "database-admin", stopIndexing, "here"),
-  route("POST", "admin/indexes/enable", "database-admin", enableIndex),
-  route("POST", "admin/indexes/disable", "database-admin", disableIndex),
+  databaseRoute("PUT", "indexes", "write", putIndexes),
+  databaseRoute("PUT", "admin/indexes", "database-admin", putAnyIndexes),
+  databaseRoute("DELETE", "indexes", "write", deleteIndex),
+  databaseRoute("RESET", "indexes", "write", resetIndex, "here"),
+  databaseRoute("POST", "indexes/test", "write", postTest),
+  databaseRoute("POST", "indexes/replace", "write", replaceIndex),
+  databaseRoute("POST", "indexes/set-lock", "write", setLock),
+  databaseRoute("POST", "indexes/set-priority", "write", setPriority),
+  databaseRoute("POST", "admin/indexes/start", "database-admin", startIndexing, "here"),
+  databaseRoute("POST", "admin/indexes/stop", "database-admin", stopIndexing, "here"),
+  databaseRoute("POST", "admin/indexes/enable", "database-admin", enableIndex),
+  databaseRoute("POST", "admin/indexes/disable", "database-admin", disableIndex),
 ];
 
 /** PUT indexes, body `{"Indexes":[definition…]}`: JavaScript only */

@@ -10,39 +10,25 @@ import { jsonContentType } from "../http/response.ts";
 import { indexPerformance } from "../replies/index-performance.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../replies/index-rows.ts";
 import { timeText } from "../replies/query-reply.ts";
-import type { Copies, DatabaseContext, Method, Route } from "../routing/route.ts";
-import type { Access } from "../security/access.ts";
+import { type DatabaseContext, databaseRoute, type Route } from "../routing/route.ts";
 import { wantedIndexes } from "./live-figures.ts";
 
-type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-
-function route(
-  method: Method,
-  path: string,
-  access: Access,
-  handle: Handle,
-  copies?: Copies,
-): Route {
-  const own = copies === undefined ? {} : { copies };
-  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle, ...own };
-}
-
 export const indexRoutes: readonly Route[] = [
-  route("GET", "indexes", "read", getIndexes),
-  route("GET", "indexes/stats", "read", getStatistics, "here"),
-  route("GET", "indexes/status", "read", getStatus, "here"),
-  route("GET", "indexes/staleness", "read", getStaleness),
-  route("GET", "indexes/terms", "read", getTerms),
-  route("GET", "indexes/errors", "read", getErrors, "here"),
-  route("DELETE", "indexes/errors", "write", deleteErrors, "here"),
-  route("GET", "indexes/progress", "read", getProgress, "here"),
-  route("POST", "indexes/has-changed", "read", postHasChanged, "any"),
-  route("GET", "indexes/performance", "read", getPerformance, "here"),
-  route("GET", "indexes/total-time", "read", getTotalTime, "here"),
-  route("GET", "indexes/debug", "read", getDebug, "here"),
-  route("GET", "indexes/debug/metadata", "read", getMetadata, "here"),
-  route("GET", "indexes/source", "read", getSource),
-  route("GET", "indexes/history", "read", getHistory),
+  databaseRoute("GET", "indexes", "read", getIndexes),
+  databaseRoute("GET", "indexes/stats", "read", getStatistics, "here"),
+  databaseRoute("GET", "indexes/status", "read", getStatus, "here"),
+  databaseRoute("GET", "indexes/staleness", "read", getStaleness),
+  databaseRoute("GET", "indexes/terms", "read", getTerms),
+  databaseRoute("GET", "indexes/errors", "read", getErrors, "here"),
+  databaseRoute("DELETE", "indexes/errors", "write", deleteErrors, "here"),
+  databaseRoute("GET", "indexes/progress", "read", getProgress, "here"),
+  databaseRoute("POST", "indexes/has-changed", "read", postHasChanged, "any"),
+  databaseRoute("GET", "indexes/performance", "read", getPerformance, "here"),
+  databaseRoute("GET", "indexes/total-time", "read", getTotalTime, "here"),
+  databaseRoute("GET", "indexes/debug", "read", getDebug, "here"),
+  databaseRoute("GET", "indexes/debug/metadata", "read", getMetadata, "here"),
+  databaseRoute("GET", "indexes/source", "read", getSource),
+  databaseRoute("GET", "indexes/history", "read", getHistory),
 ];
 
 /** GET indexes[?name=…][&start][&pageSize][&namesOnly]: definitions of indexes, or their names */

@@ -7,21 +7,14 @@ import { parsePolicyFrequency, parseSeriesCollections } from "../../engine/engin
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
-import type { DatabaseContext, Method, Route } from "../routing/route.ts";
-import type { Access } from "../security/access.ts";
-
-type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-
-function route(method: Method, path: string, access: Access, handle: Handle): Route {
-  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle };
-}
+import { type DatabaseContext, databaseRoute, type Route } from "../routing/route.ts";
 
 export const timeSeriesConfigurationRoutes: readonly Route[] = [
-  route("GET", "timeseries/config", "read", getConfiguration),
-  route("POST", "timeseries/names/config", "database-admin", putNames),
-  route("POST", "admin/timeseries/config", "database-admin", putConfiguration),
-  route("PUT", "admin/timeseries/policy", "database-admin", putPolicy),
-  route("DELETE", "admin/timeseries/policy", "database-admin", deletePolicy),
+  databaseRoute("GET", "timeseries/config", "read", getConfiguration),
+  databaseRoute("POST", "timeseries/names/config", "database-admin", putNames),
+  databaseRoute("POST", "admin/timeseries/config", "database-admin", putConfiguration),
+  databaseRoute("PUT", "admin/timeseries/policy", "database-admin", putPolicy),
+  databaseRoute("DELETE", "admin/timeseries/policy", "database-admin", deletePolicy),
 ];
 
 type Names = Record<string, Record<string, readonly string[]>>;

@@ -91,3 +91,15 @@ export type Route = ServerRoute | DatabaseRoute | WebSocketRoute;
 
 /** Path prefix of every database route. */
 export const databasePrefix = "/databases/:database/";
+
+/** A route of databases without options but `copies`. @param path below `/databases/:database/` */
+export function databaseRoute(
+  method: Method,
+  path: string,
+  access: Access,
+  handle: DatabaseRoute["handle"],
+  copies?: Copies,
+): DatabaseRoute {
+  const own = copies === undefined ? {} : { copies };
+  return { kind: "database", method, path: `${databasePrefix}${path}`, access, handle, ...own };
+}

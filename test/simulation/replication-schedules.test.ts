@@ -56,6 +56,11 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
     from: "        this.#dropParts();\n        return { delivery: null, epoch: readEpoch",
     to: "        return { delivery: null, epoch: readEpoch",
   },
+  "leads although it is no member": {
+    file: "replica.ts",
+    from: "    if (this.#isAbstaining) return false;\n",
+    to: "",
+  },
   "passes over what the stream hides": {
     file: "replica.ts",
     from: "const frame = sequence === next ? this.#decode(sequence, bytes) : null;",

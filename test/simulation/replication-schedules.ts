@@ -113,6 +113,8 @@ class Node implements ReplicaEffects {
   stopReason: string | null = null;
   needsSnapshot = false;
   isAskedRange = false;
+  /** It is no member: it must not lead. */
+  isAbstaining = false;
   /** Reads and messages that are still answered from an old state, which ends at `view`. */
   readonly staleLeft = { reads: 0, again: 0, messages: 0 };
   view = 0;
@@ -152,6 +154,7 @@ class Node implements ReplicaEffects {
       { ...options, isSeed, standAfterMs, partBytesMax, unappliedBytesMax: 100 },
       this,
     );
+    if (this.isAbstaining) this.replica.abstain(true);
     this.replica.start(this.now);
     return this.replica;
   }
@@ -354,6 +357,8 @@ export class Schedule {
     this.note(() => `${node.tag} is ${role} in epoch ${epoch}, led by ${leaderTag}`);
     const wasLeading = node.isLeading;
     node.isLeading = role === "leader";
+    const mayStand = role === "follower" || role === "stopped" || !node.isAbstaining;
+    check(mayStand, () => `${node.tag} is ${role}, and no member`);
     if (role !== "leader") return;
     const isApplied = wasLeading || node.durable === node.kept.length;
     check(isApplied, () => `${node.tag} leads before its log has everything`);
@@ -623,7 +628,7 @@ export class Schedule {
 
   #disturb(node: Node): void {
     const { random } = this;
-    const lot = random.below(100);
+    const lot = random.below(116);
     if (lot < 20) this.#crashOrStart(node);
     else if (lot < 40) {
       node.isPaused = !node.isPaused;
@@ -639,8 +644,20 @@ export class Schedule {
       node.replica.storeFailed();
       this.#crash(node);
     } else if (lot < 82) this.#trim();
+    else if (lot < 92) {
+      if (!this.#isRunning(node)) return;
+      this.note(() => `${node.tag} is asked to stand`);
+      node.replica.stand();
+    } else if (lot < 98) this.#abstain(node, !node.isAbstaining);
     else if (this.#damage === "loses") this.#lose();
     else if (this.#damage === "hides") this.#hide();
+  }
+
+  #abstain(node: Node, isAbstaining: boolean): void {
+    if (!this.#isRunning(node)) return;
+    this.note(() => `${node.tag} is ${isAbstaining ? "no" : "a"} member`);
+    node.isAbstaining = isAbstaining;
+    node.replica.abstain(isAbstaining);
   }
 
   #crashOrStart(node: Node): void {
@@ -714,6 +731,7 @@ export class Schedule {
     for (const node of this.#nodes) {
       node.isPaused = false;
       if (!node.isUp) this.#restart(node);
+      this.#abstain(node, false);
     }
     for (let round = 0; round < 200; round++) {
       this.#step++;
