@@ -180,6 +180,23 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
 };
 
+/**
+ * Those that need no rights, no libraries and no minutes: a round of each is what runs everywhere. Left out are the full
+ * disk (a file system must be mounted), the clock (libfaketime), and variants of what is here.
+ */
+export const shortFaults: readonly string[] = [
+  "the node that leads is killed",
+  "the server of NATS that leads is killed",
+  "the node that leads is cut off from NATS",
+  "a node is wiped",
+  "the node that leads is stopped for a while",
+  "all nodes are killed at once",
+  "the leading server of NATS is cut off from the others",
+  "a replica of the stream is cut",
+  "nodes are restarted one after the other",
+  "a node is removed and added",
+];
+
 /** Asks for a change until it is made. One whose outcome was not known was made when it is refused with `isMade`. */
 async function changed(
   cluster: ClusterNodes,
