@@ -118,6 +118,7 @@ test("the audit log says who changed what, and who was refused; nothing of bodie
   });
   const path = join(folder, "audit.log");
   await expect.poll(() => readFileSync(path, "utf8")).toContain("PUT /admin/databases");
+  await expect.poll(() => readFileSync(path, "utf8")).toContain("DELETE /admin/databases");
   await expect.poll(() => readFileSync(path, "utf8")).toContain("refused a request");
   const text = readFileSync(path, "utf8");
   const lines = text
