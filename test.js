@@ -18,6 +18,7 @@ const leftOut = [
     "processes, the package, benches in small, crashes and faults at many places, what takes seconds a file",
   ],
   ["test:cold", "all tests without a record in memory"],
+  ["test:nodes, test:nightly", "three whole nodes under 10 and under 200 faults"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
   ["test:faults, test:crash", "every fault of the disk, and killed processes"],
 ];

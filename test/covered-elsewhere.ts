@@ -80,7 +80,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/cluster-values.ts",
     "server/cluster/copy-repairs.ts",
     "server/cluster/lazy-stream.ts",
-    "server/cluster/local-copies.ts",
     "server/cluster/node-status.ts",
     "server/cluster/registrar.ts",
     "server/cluster/registry.ts",

@@ -264,8 +264,8 @@ export class Replica implements ReplicaInputs {
     return null;
   }
 
-  /** The stream has frames up to `end` that do not come. */
-  #passedOver(end: number): void {
+  /** The stream has frames up to `end` that do not come: it went on behind them, or was silent for long. */
+  #passedOver(end: number, how: "passed" | "silent" = "passed"): void {
     if (this.#role === "candidate" || this.#claim !== null) this.#withdraw();
     this.#gapEnd = Math.max(this.#gapEnd, end);
     this.#gapTries++;
@@ -276,7 +276,11 @@ export class Replica implements ReplicaInputs {
     this.#stopFollowing();
     this.#isAskingRange = true;
     const from = this.#chain.position + 1;
-    this.#effects.alarm(`the stream passes over frames ${from} to ${this.#gapEnd}`);
+    this.#effects.alarm(
+      how === "silent"
+        ? `nothing comes of the stream, of which others have frames ${from} to ${this.#gapEnd}`
+        : `the stream passes over frames ${from} to ${this.#gapEnd}`,
+    );
     this.#effects.needRange(from, this.#gapEnd, this.#chain.hash);
   }
 
@@ -327,7 +331,7 @@ export class Replica implements ReplicaInputs {
     else if (this.#behindSince === null) this.#behindSince = this.#now;
     else if (this.#now - this.#behindSince >= replicaBehindMs) {
       this.#behindSince = null;
-      this.#passedOver(this.#knownEnd());
+      this.#passedOver(this.#knownEnd(), "silent");
     }
   }
 

@@ -68,7 +68,10 @@ export interface ReplicaState {
   readonly applied: number;
   /** Grows with each change of the leader or the members: the `Etag` of the topology for clients. */
   readonly topologyEtag: number;
-  /** Had this node's copy ever all that there was? Until then, reads here could see what was long ago. */
+  /**
+   * Had this node's copy all that there was, once since it was made, and since it last was closed or stopped? Until then,
+   * reads here could see what was long ago, or before what another node has answered in its place.
+   */
   readonly isComplete: boolean;
   /** Why this node's copy does not go on, for the operator; null: it does. */
   readonly trouble: string | null;

@@ -35,6 +35,7 @@ import type {
   ClusterView,
   NodeSighting,
   OwnDatabase,
+  ReplicaRoleName,
   ReplicaSighting,
   ReplicaState,
   ValueChange,
@@ -620,9 +621,11 @@ export class Cluster implements ClusterView {
     const replication = hasCopy ? this.#copies.opened(name)?.replication : undefined;
     const own = replication?.heartbeat;
     const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
+    const role = hasCopy ? (own?.role ?? "stopped") : null;
+    if (role === "stopped") this.#copies.interrupted(registered.id);
     return {
       registered,
-      role: hasCopy ? (own?.role ?? "stopped") : null,
+      role,
       epoch,
       leaderTag:
         replication !== null && replication !== undefined
@@ -630,9 +633,20 @@ export class Cluster implements ClusterView {
           : this.#sightings.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
-      isComplete: hasCopy && this.#copies.isComplete(registered.id),
+      isComplete: hasCopy && this.#isComplete(registered, role),
       trouble: this.#copies.trouble(name),
     };
+  }
+
+  /** A copy that is not current answers all the same when it leads, or no node does that could. */
+  #isComplete(registered: ClusterDatabase, role: ReplicaRoleName | null): boolean {
+    const { id, members } = registered;
+    if (role === "leader") return true;
+    if (!this.#copies.isComplete(id)) return false;
+    if (this.#copies.isCurrent(id) || this.#sightings.leaderOf(id, members) === null) return true;
+    if (!this.#hasAll(registered)) return false;
+    this.#copies.caughtUp(id);
+    return true;
   }
 
   /** @throws EngineError database-missing */
@@ -937,14 +951,16 @@ export class Cluster implements ClusterView {
       await this.#copies.reconcile(registry);
       for (const registered of registry.databases.values()) {
         await this.#begin(registered);
-        if (this.#hasAll(registered)) await this.#copies.completed(registered.name);
+        const { id, name } = registered;
+        if (!this.#copies.isComplete(id) && this.#hasAll(registered)) {
+          await this.#copies.completed(name);
+        }
       }
     }
   }
 
-  /** Has the copy of this node all that those that are heard have, the leader among them? For one that had not before. */
+  /** Has the copy of this node all that the leader has, as far as it was heard? */
   #hasAll({ id, name, members }: ClusterDatabase): boolean {
-    if (this.#copies.isComplete(id)) return false;
     const replication = this.#copies.opened(name)?.replication;
     if (replication === null || replication === undefined) return false;
     if (replication.role === "leader") return true;

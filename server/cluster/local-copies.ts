@@ -50,6 +50,8 @@ export class LocalCopies {
   readonly #options: LocalCopiesOptions;
   /** Ids of databases whose copies had all that there was, once. */
   readonly #complete = new Set<string>();
+  /** Ids of those that have had all since they were opened. Others lack what was answered elsewhere in their place. */
+  readonly #current = new Set<string>();
   /** Why copies could not be made or removed, by names in lower case. */
   readonly #failures = new Map<string, string>();
   /** Why copies do not go on, likewise. */
@@ -93,6 +95,21 @@ export class LocalCopies {
     if (copy === null) return;
     if (!copy.isComplete) await this.#note({ ...copy, isComplete: true });
     this.#complete.add(copy.id);
+    this.caughtUp(copy.id);
+  }
+
+  /** Has the copy had all that there was since it was opened? */
+  isCurrent(id: string): boolean {
+    return this.#current.has(id);
+  }
+
+  caughtUp(id: string): void {
+    this.#current.add(id);
+  }
+
+  /** The copy does not answer now, so others do in its place. It is current when it has caught up again. */
+  interrupted(id: string): void {
+    this.#current.delete(id);
   }
 
   trouble(name: string): string | null {
@@ -192,6 +209,7 @@ export class LocalCopies {
 
   async #remove({ name, id }: Copy): Promise<void> {
     this.#complete.delete(id);
+    this.#current.delete(id);
     await this.#options.databases().delete(name);
     await this.#options.values().delete(keyOf(name));
     this.setTrouble(name, null);

@@ -146,7 +146,7 @@ export class Peers implements PeerLink {
     }
     const known = this.#links.get(tag);
     if (known !== undefined && isOf(known, member)) return known;
-    known?.agent.destroy();
+    if (known !== undefined) retire(known);
     const link = this.#makeLink(member);
     this.#links.set(tag, link);
     return link;
@@ -168,26 +168,32 @@ export class Peers implements PeerLink {
     return { url, fingerprint, agent };
   }
 
-  /** Ends the connections to nodes that are no members any more, or have another address or certificate. */
+  /**
+   * Ends the connections to nodes that are no members any more, or have another address or certificate. What such a node
+   * is doing it may finish: it could be its own removal, which this node hears of before the reply.
+   */
   #endOthers(): void {
     const members = new Map(this.#cluster.members().map((member) => [member.tag, member]));
     for (const [tag, link] of this.#links) {
       const member = members.get(tag);
       if (member !== undefined && isOf(link, member)) continue;
       this.#links.delete(tag);
-      link.agent.destroy();
+      retire(link);
     }
   }
 
-  /** New connections present the new certificate; requests under way end on theirs. */
+  /** New connections present the new certificate. */
   #renew(): void {
-    for (const { agent } of this.#links.values()) {
-      agent.maxFreeSockets = 0;
-      for (const sockets of Object.values(agent.freeSockets)) {
-        for (const socket of sockets ?? []) socket.destroy();
-      }
-    }
+    for (const link of this.#links.values()) retire(link);
     this.#links.clear();
+  }
+}
+
+/** Ends the connections that wait for work, and each of the others after its reply. */
+function retire({ agent }: Link): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) {
+    for (const socket of sockets ?? []) socket.destroy();
   }
 }
 

@@ -22,7 +22,7 @@ export class Child {
   readonly lines: string[] = [];
   #process: ChildProcess | null = null;
   #isStopped = false;
-  /** Called before it starts, and when it has ended. */
+  /** Called before it starts, and when it takes no connections any more: it has ended, or is told to. */
   whenChanged: (isRunning: boolean) => void = () => undefined;
 
   constructor(name: string, program: Program) {
@@ -92,6 +92,7 @@ export class Child {
     const gone = once(child, "exit");
     // A stopped process hears of nothing else.
     if (this.#isStopped && signal !== "SIGKILL") this.continue();
+    this.whenChanged(false);
     child.kill(signal);
     const late = setTimeout(() => child.kill("SIGKILL"), 20_000);
     await gone;

@@ -31,8 +31,6 @@ import { SmallDisk } from "./small-disk.ts";
 
 const users = { user: "jackdaw", password: "p", systemUser: "system", systemPassword: "s" };
 const tags = ["A", "B", "C", "D", "E"];
-/** Of the disk of the last node and its server of NATS, where there is a small one. */
-const smallDiskMegabytes = 96;
 const completeMs = 90_000;
 const clockLibraries = [
   "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -111,10 +109,7 @@ export class ClusterNodes {
     const folder = mkdtempSync(join(tmpdir(), "jackdaw-cluster-"));
     const certificates =
       options.isSecured === true ? await ClusterCertificates.make(folder, count) : null;
-    const disk =
-      options.hasSmallDisk === true
-        ? SmallDisk.mount(join(folder, "disk"), smallDiskMegabytes)
-        : null;
+    const disk = options.hasSmallDisk === true ? SmallDisk.mount(join(folder, "disk")) : null;
     const ports = await freePorts(6 * count);
     const portsOf = (at: number) => ports.slice(at * count, (at + 1) * count);
     const [http = [], tcp = [], routes = [], clients = [], monitoring = []] = [0, 1, 2, 3, 4].map(
@@ -376,16 +371,16 @@ export class ClusterNodes {
     if (!existsSync(storeFolder)) return false;
     const blocks = readdirSync(storeFolder, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".blk") && name.includes("/streams/") && stream.test(name))
-      .map((name) => join(storeFolder, name));
-    const [block] = blocks.sort();
-    if (block === undefined) return false;
-    const bytes = readFileSync(block);
-    if (bytes.length < 4096) return false;
+      .map((name) => blockAt(join(storeFolder, name)))
+      .sort((one, other) => other.bytes.length - one.bytes.length);
+    const [block] = blocks;
+    if (block === undefined || block.bytes.length < 4096) return false;
+    const { path, bytes } = block;
     const middle = bytes.length >>> 1;
-    if (how === "cut") truncateSync(block, middle);
+    if (how === "cut") truncateSync(path, middle);
     else {
       bytes[middle] = (bytes[middle] as number) ^ 0xff;
-      writeFileSync(block, bytes);
+      writeFileSync(path, bytes);
     }
     return true;
   }
@@ -436,6 +431,10 @@ interface JszView {
       readonly cluster?: { readonly leader?: string };
     }[];
   }[];
+}
+
+function blockAt(path: string): { readonly path: string; readonly bytes: Buffer } {
+  return { path, bytes: readFileSync(path) };
 }
 
 function pidFiles(folder: string): string[] {

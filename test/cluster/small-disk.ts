@@ -1,7 +1,14 @@
-/** A disk of few bytes that can be filled: a file system in memory, which only the superuser of Linux can mount. */
+/**
+ * A disk that can be filled: a file system in memory, which only the superuser of Linux can mount. It takes as much memory
+ * as there is on it, and is full when it is made as small as that.
+ */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, statfsSync } from "node:fs";
+
+/** More than any run writes. */
+const freeMegabytes = 8_192;
+/** Between a look at what is used and the new size, something may be written. */
+const triesMax = 50;
 
 export class SmallDisk {
   readonly folder: string;
@@ -11,10 +18,10 @@ export class SmallDisk {
   }
 
   /** null: this process may not. */
-  static mount(folder: string, megabytes: number): SmallDisk | null {
+  static mount(folder: string): SmallDisk | null {
     mkdirSync(folder, { recursive: true });
     try {
-      const options = `size=${megabytes}m,mode=0700`;
+      const options = `size=${freeMegabytes}m,mode=0700`;
       execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder], { stdio: "ignore" });
       return new SmallDisk(folder);
     } catch {
@@ -22,22 +29,25 @@ export class SmallDisk {
     }
   }
 
-  /** Takes all that is left. */
+  /** Takes all that is left. @throws when that does not succeed */
   fill(): void {
-    const ballast = join(this.folder, "ballast");
-    for (let bytes = 1 << 20; bytes >= 512; bytes >>= 1) {
-      for (;;) {
-        try {
-          writeFileSync(ballast, Buffer.alloc(bytes), { flag: "a" });
-        } catch {
-          break;
-        }
+    for (let left = triesMax; ; left--) {
+      const { blocks, bfree, bsize } = statfsSync(this.folder);
+      try {
+        this.#resize(`${(blocks - bfree) * bsize}`);
+        return;
+      } catch (error) {
+        if (left === 0) throw error;
       }
     }
   }
 
   free(): void {
-    rmSync(join(this.folder, "ballast"), { force: true });
+    this.#resize(`${freeMegabytes}m`);
+  }
+
+  #resize(size: string): void {
+    execFileSync("mount", ["-o", `remount,size=${size}`, this.folder], { stdio: "ignore" });
   }
 
   unmount(): void {

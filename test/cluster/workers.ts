@@ -152,19 +152,21 @@ const appender: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** Adds items to the lists of all documents of a collection by one query. */
+/**
+ * Adds items to the lists of all documents of a collection by one query. A query leaves a document as it is that was
+ * written since the query began: after one whose outcome is not known, which may still be at work, there is another
+ * collection.
+ */
 const queryPatcher: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
-  const collection = "Sets";
-  const ids = Array.from({ length: 4 }, (_, at) => `sets/${at}`);
-  for (const id of ids) {
-    await traffic.cluster.eventually("a document is there", async () => {
-      const document = { items: [], "@metadata": { "@collection": collection } };
-      const { status } = await pick(traffic, random).send.put(documentPath(database, id), document);
-      return status === 201 ? null : `${status}`;
-    });
-  }
+  let collection = "";
+  let ids: string[] = [];
   for (let n = 0; !traffic.isDone(); n++) {
+    if (collection === "") {
+      collection = `Sets${n}`;
+      ids = Array.from({ length: 4 }, (_, at) => `sets/${n}/${at}`);
+      for (const id of ids) await putSet(traffic, random, id, collection);
+    }
     const item = `${worker}-${n}`;
     const query = {
       Query: {
@@ -190,10 +192,25 @@ const queryPatcher: Worker = async (traffic, random, worker) => {
       return: end,
       outcome,
     });
+    if (outcome === "unknown") collection = "";
     await rest(traffic, outcome, asked.problem);
     await pause(200);
   }
 };
+
+async function putSet(
+  traffic: Traffic,
+  random: SeededRandom,
+  id: string,
+  collection: string,
+): Promise<void> {
+  await traffic.cluster.eventually("a document is there", async () => {
+    const document = { items: [], "@metadata": { "@collection": collection } };
+    const path = documentPath(traffic.database, id);
+    const { status } = await pick(traffic, random).send.put(path, document);
+    return status === 201 ? null : `${status}`;
+  });
+}
 
 /** What became of an operation; unknown when the node that runs it does not tell. */
 async function operationOutcome(

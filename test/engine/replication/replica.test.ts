@@ -451,6 +451,22 @@ test("frames that are passed over are asked for again, then elsewhere", () => {
   expect(bench.heard()).toEqual(["deliver two of 4", "deliver three of 5", "follow from 6"]);
 });
 
+test("a stream that is silent, of which others have more, is told of as that", () => {
+  const { bench } = marked();
+  bench.heard();
+  bench.replica.heard({ tag: "B", role: "follower", epoch: 1, applied: 9 });
+  for (let silences = 0; silences < 2; silences++) {
+    bench.pass(100);
+    bench.pass(2_000);
+  }
+  expect(bench.heard()).toEqual([
+    "follow from 4",
+    "stop following",
+    "alarm: nothing comes of the stream, of which others have frames 4 to 9",
+    "need 4 to 9",
+  ]);
+});
+
 test("what is fetched is taken as far as it follows", () => {
   const { bench } = marked();
   const two = bench.putCommit(1, "two").bytes;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type * as http from "node:http";
 import * as https from "node:https";
 import * as net from "node:net";
+import { PassThrough } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type CertificatePair, makeServerCertificate } from "../../../certs/authority.ts";
@@ -458,6 +459,24 @@ describe("between nodes", () => {
     const reply = await put("c", "b/2", { headers }, node);
     expect([reply.status, reply.headers["x-jackdaw-misplaced"]]).toEqual([503, "1"]);
     expect(await whereIs("b/2")).toBe("");
+  });
+
+  test("what a node has begun is answered when it is removed meanwhile, and it is asked no more", async () => {
+    const peers = cluster.join(server("a"), "A");
+    const body = new PassThrough();
+    const target = "/databases/Shop/bulk_insert?id=3";
+    const reply = peers.send("B", { method: "POST", target, body });
+    body.write("[");
+    await vi.waitFor(() => expect(inProgress("b")).toBe(1));
+    cluster.members.delete("B");
+    cluster.changed();
+    body.end("]");
+    const { status, body: content } = await reply;
+    content.resume();
+    expect(status).toBe(201);
+    await expect(peers.send("B", { method: "GET", target: "/build/version" })).rejects.toThrow(
+      "it is no member of the cluster",
+    );
   });
 
   test("a new certificate of this node is presented on new connections", async () => {
