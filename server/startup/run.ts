@@ -9,7 +9,6 @@ import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
-import { followNodes } from "../cluster/node-certificates.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
@@ -24,7 +23,7 @@ import type { Route } from "../routing/route.ts";
 import { RouteTable } from "../routing/router.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { CertificateStore } from "../security/certificate-store.ts";
-import { readAdminCertificate, type ServerCertificate } from "../security/server-certificate.ts";
+import type { ServerCertificate } from "../security/server-certificate.ts";
 import { type CertificateReports, ShownCertificate } from "../security/shown-certificate.ts";
 import type { Config, UnsecuredAccess } from "../settings/config.ts";
 import { listenErrorOf } from "../settings/listen-error.ts";
@@ -35,6 +34,7 @@ import { TcpServer } from "../subscriptions/tcp-server.ts";
 import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
 import { readForeignStudio } from "./foreign-studio.ts";
+import { registerOwn } from "./own-certificates.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -121,7 +121,7 @@ async function serve(
   const { values } = shared;
   const certificates = new CertificateStore(values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
-  await registerOwn(certificates, certificate, clustered?.cluster);
+  await registerOwn(certificates, certificate, clustered?.cluster, log);
   let address: ServerAddress | undefined;
   const backups = makeBackups(config, storage, shared, clustered?.cluster);
   const { serverId, topologyId } = await durableIds(storage.values);
@@ -375,32 +375,6 @@ function anyPortOf({ hostname: host }: URL): URL {
 
 function bracketed(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
-}
-
-async function registerOwn(
-  certificates: CertificateStore,
-  shown: ServerCertificate | undefined,
-  cluster: ClusterView | undefined,
-): Promise<void> {
-  if (shown === undefined) return;
-  const { certificate, admin } = shown;
-  certificates.setServerCertificate(certificate);
-  if (cluster !== undefined) {
-    followNodes(cluster, certificates);
-    cluster.onChange(() => certificates.reload());
-  }
-  if (admin === undefined) return;
-  const first = readAdminCertificate(admin);
-  if (cluster === undefined) {
-    await certificates.putFirstAdmin(first, admin.name);
-    return;
-  }
-  certificates.setProvisionalAdmin(first);
-  cluster.onChange(() => {
-    if (cluster.leaderTag !== cluster.tag || certificates.hasFirstAdmin) return;
-    // If it fails the next change, or the next node that leads, does it.
-    certificates.putFirstAdmin(first, admin.name).catch(() => undefined);
-  });
 }
 
 async function durableIds(
