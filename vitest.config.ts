@@ -77,12 +77,14 @@ const cluster = [
 const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.test.ts"];
 
 /**
- * Rooms whose tests open no database. Their files share a process and its modules, whose loading takes longer than the
- * tests; what a test changes in the state of a module it puts back.
+ * What looks at the memory of its whole process. All other files share a few processes and their modules, whose loading
+ * takes as long as the tests; what a test changes in the state of a module it puts back.
  */
-const sharing = ["documents", "indexing", "json", "keyspaces", "rql", "scripting", "tree"].map(
-  (room) => `test/engine/${room}/**/*.test.ts`,
-);
+const alone = [
+  "test/engine/base/garbage.test.ts",
+  "test/server/monitoring/resident-bytes.test.ts",
+  "test/server/startup/memory-return.test.ts",
+];
 
 /** Rooms whose tests open databases that another can follow. */
 const followed = ["api", "background", "querying", "smuggler", "store", "subscriptions", "writes"];
@@ -117,8 +119,7 @@ export default defineConfig(({ mode }) => {
       ...(only[mode] === undefined
         ? {
             projects: [
-              project("shared modules", { include: files(sharing), isolate: false }),
-              project("own modules", {
+              project("shared modules", {
                 include: files(names),
                 exclude: files([
                   ...long,
@@ -126,9 +127,11 @@ export default defineConfig(({ mode }) => {
                   ...flows,
                   ...cluster,
                   ...nodes,
-                  ...sharing,
+                  ...alone,
                 ]),
+                isolate: false,
               }),
+              project("own modules", { include: files(alone) }),
             ],
           }
         : {
