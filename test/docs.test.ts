@@ -54,6 +54,7 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
     ["export ROUTES=", "it starts three nodes, which need nats-server"],
     ["openssl req -x509", "it needs openssl"],
     ["jackdaw cluster\n", "the server of the pages is a single node"],
+    ["jackdaw cluster adopt", "likewise"],
   ].map(([begins = "", because = ""]) => ({ page: "docs/cluster.md", begins, because })),
 ];
 
