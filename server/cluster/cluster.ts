@@ -80,6 +80,8 @@ const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
+/** From its start on until a node has heard the others, if they are there. */
+const hearingMs = 3000;
 /** A change waits so long for nodes that are heard, and slow: they have it later. */
 const spreadMs = 1000;
 
@@ -114,6 +116,7 @@ export class Cluster implements ClusterView {
   #natsFound: (nats: Nats) => void = () => undefined;
   #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
   #service: ClusterService | null = null;
+  #servedMs = Number.POSITIVE_INFINITY;
   #heartbeats: Heartbeats | null = null;
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
@@ -246,6 +249,7 @@ export class Cluster implements ClusterView {
   /** Begins to take part: it says that it is there, and makes its copies. */
   serve(service: ClusterService): void {
     this.#service = service;
+    this.#servedMs = performance.now();
     this.#opened.changes.peers = service.peers;
     this.#repairs.start(service.peers);
     this.#heartbeats = this.#opened.nats.heartbeats(
@@ -643,7 +647,10 @@ export class Cluster implements ClusterView {
     const { id, members } = registered;
     if (role === "leader") return true;
     if (!this.#copies.isComplete(id)) return false;
-    if (this.#copies.isCurrent(id) || this.#sightings.leaderOf(id, members) === null) return true;
+    if (this.#copies.isCurrent(id)) return true;
+    // A node that has just started has heard nobody yet.
+    const isNew = performance.now() - this.#servedMs < hearingMs;
+    if (!isNew && this.#sightings.leaderOf(id, members) === null) return true;
     if (!this.#hasAll(registered)) return false;
     this.#copies.caughtUp(id);
     return true;

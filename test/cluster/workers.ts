@@ -95,15 +95,15 @@ const putter: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** Does this node itself say that it leads? */
+/** Does this node itself say that it leads? Topologies name nodes in an order, also when none does. */
 async function leads({ database }: Traffic, node: ClusterNode): Promise<boolean> {
   try {
-    const { status, text } = await node.send.get(`/topology?name=${database}`, {
-      timeoutMs: 3_000,
-    });
+    const { status, text } = await node.send.get("/cluster/status", { timeoutMs: 3_000 });
     if (status !== 200) return false;
-    const { Nodes } = JSON.parse(text) as { Nodes: { ClusterTag: string }[] };
-    return Nodes[0]?.ClusterTag === node.tag;
+    const { Databases } = JSON.parse(text) as {
+      Databases: { Name: string; Leader: string | null }[];
+    };
+    return Databases.find(({ Name }) => Name === database)?.Leader === node.tag;
   } catch {
     return false;
   }
