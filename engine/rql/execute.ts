@@ -127,6 +127,7 @@ const candidateBytes = 12;
 /** Bytes that a distinct row takes besides its text. */
 const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
+const noNumbers = new Uint32Array(0);
 /** Result of `select c` for a missing document; it gets the metadata of a projection. */
 const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
@@ -469,6 +470,13 @@ class Execution {
     if (ids.kind === "prefix") {
       const cursor = source.rowsByPrefix(ids.prefix);
       return { cursor, total: -1 };
+    }
+    const [onlyId] = ids.ids;
+    if (ids.ids.length === 1 && onlyId !== undefined) {
+      const docNum = source.findDocument(onlyId);
+      const isFound = docNum >= 0 && source.isIn(docNum, this.#collection);
+      const docNums = isFound ? Uint32Array.of(docNum) : noNumbers;
+      return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
     }
     const found = new Set<number>();
     this.#budget.hold(ids.ids.length * candidateBytes);
