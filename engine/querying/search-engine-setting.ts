@@ -10,7 +10,9 @@ export type SearchEngine = "Corax" | "Lucene";
 
 /** @param record the database record. Its settings apply unless the index has a configuration of its own. */
 export function searchEngineOf(record: JsonObject, index: OpenIndex): SearchEngine {
-  const key = index.isStatic ? "Indexing.Static.SearchEngineType" : "Indexing.Auto.SearchEngineType";
+  const key = index.isStatic
+    ? "Indexing.Static.SearchEngineType"
+    : "Indexing.Auto.SearchEngineType";
   const own = index instanceof StaticIndex ? index.definition.configuration[key] : undefined;
   const settings = (record["Settings"] ?? {}) as JsonObject;
   const chosen = own ?? settings[key];

@@ -334,10 +334,10 @@ export class RecordReader implements RecordSource {
   /** Releases everything that it holds except the rows. It can be used again. */
   rest(): void {
     this.#rests++;
-    for (const extent of this.#held.splice(0)) extent.release();
+    if (this.#held.length > 0) for (const extent of this.#held.splice(0)) extent.release();
     this.#current = null;
     this.#nextKey = -1;
-    this.#gathered.clear();
-    this.#singles.clear();
+    if (this.#gathered.size > 0) this.#gathered.clear();
+    if (this.#singles.size > 0) this.#singles.clear();
   }
 }
