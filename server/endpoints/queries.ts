@@ -115,8 +115,8 @@ function* answer(
       const body = yield* reply.end(outcome, tail + diagnostics);
       server.requests.queried(exchange, database, request, outcome);
       if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
-      reply.release();
     }
+    reply.release();
   } catch (error) {
     if (reply.fail()) return;
     if (!isIndexMissing(error)) throw error;
