@@ -2,6 +2,7 @@
 import { styleText } from "node:util";
 import stringWidth from "fast-string-width";
 import type { Variables } from "../server/settings/setting-sources.ts";
+import { Spelled } from "./json-pieces.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow";
 export type Paint = (style: Style, text: string) => string;
@@ -36,7 +37,7 @@ export function tableLines(
     Math.max(stringWidth(name), ...cells.map((row) => stringWidth(row[column] ?? ""))),
   );
   const isRight = header.map(
-    (_name, column) => rows.length > 0 && rows.every((row) => typeof row[column] === "number"),
+    (_name, column) => rows.length > 0 && rows.every((row) => isNumber(row[column])),
   );
   const line = (row: readonly string[]) => {
     const padded = row.map((text, column) => {
@@ -48,9 +49,14 @@ export function tableLines(
   return [paint("bold", line(header)), ...cells.map(line)];
 }
 
+function isNumber(value: unknown): boolean {
+  return typeof value === "number" || (value instanceof Spelled && value.isNumber);
+}
+
 /** A value as one cell of a table or CSV: objects as JSON, nothing for null. */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return "";
+  if (value instanceof Spelled) return value.text;
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 

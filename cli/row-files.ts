@@ -8,6 +8,7 @@
 import { pipeline, type Readable } from "node:stream";
 import { type Cell, Members, spellingOf } from "./csv-cells.ts";
 import { Failure } from "./failure.ts";
+import { type Piece, piecesOf } from "./json-pieces.ts";
 
 /** Characters of one document. */
 const lineBytesMax = 64 * 1024 * 1024;
@@ -21,8 +22,6 @@ export interface FileRow {
   readonly text: string;
   /** The value of a field at the top. */
   readonly field: (name: string) => unknown;
-  /** Does it have `@metadata`? */
-  readonly hasMetadata: boolean;
 }
 
 type Fields = Record<string, unknown>;
@@ -83,7 +82,6 @@ function rowOf(line: number, text: string, fields: Fields): FileRow {
     collection: texts("@collection"),
     text,
     field: (name) => (Object.hasOwn(fields, name) ? fields[name] : undefined),
-    hasMetadata: "@metadata" in fields,
   };
 }
 
@@ -157,33 +155,35 @@ function csvRow(
   }
   // Most rows are never parsed.
   const field = (name: string) => (JSON.parse(text) as Fields)[name];
-  return { line, id, collection: undefined, text, field, hasMetadata: false };
+  return { line, id, collection: undefined, text, field };
 }
 
-/** The cells of a document by column. Objects in it are columns of their own, numbers are as JavaScript spells them. */
-export function cellsOf(document: Fields): Map<string, string> {
-  const { "@metadata": metadata, ...fields } = document as { "@metadata"?: Fields };
+/** The cells of a document by column. Objects in it are columns of their own. */
+export function cellsOf(document: string): Map<string, string> {
   const cells = new Map<string, string>();
-  if (typeof metadata?.["@id"] === "string") cells.set("@id", csvText(metadata["@id"]));
-  if (typeof metadata?.["@collection"] === "string" && metadata["@collection"] !== "@empty") {
-    cells.set("@metadata.@collection", csvText(metadata["@collection"]));
+  const fields = piecesOf(document);
+  const metadata = fields.findLast(({ name }) => name === "@metadata")?.text ?? "{}";
+  const { "@id": id, "@collection": collection } = JSON.parse(metadata) as Fields;
+  if (typeof id === "string") cells.set("@id", csvText(id));
+  if (typeof collection === "string" && collection !== "@empty") {
+    cells.set("@metadata.@collection", csvText(collection));
   }
-  addCells(cells, "", fields);
+  addCells(
+    cells,
+    "",
+    fields.filter(({ name }) => name !== "@metadata"),
+  );
   return cells;
 }
 
-function addCells(cells: Map<string, string>, before: string, fields: Fields): void {
-  for (const [name, value] of Object.entries(fields)) {
+function addCells(cells: Map<string, string>, before: string, fields: readonly Piece[]): void {
+  for (const { name, text } of fields) {
     const column = before + name;
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    if (isObject && Object.keys(value).length > 0) addCells(cells, `${column}.`, value as Fields);
-    else cells.set(column, typeof value === "string" ? csvText(value) : csvJson(value));
+    const inner = text.startsWith("{") ? piecesOf(text) : [];
+    if (inner.length > 0) addCells(cells, `${column}.`, inner);
+    else if (text.startsWith('"')) cells.set(column, csvText(JSON.parse(text) as string));
+    else cells.set(column, /^[[{]/.test(text) ? csvText(text) : text);
   }
-}
-
-function csvJson(value: unknown): string {
-  const text = JSON.stringify(value);
-  return typeof value === "object" && value !== null ? csvText(text) : text;
 }
 
 /** In quotes, always: so it is a text for whoever reads it. */

@@ -55,7 +55,7 @@ export async function runCommand(
 /** Says what failed, on one line; with --verbose where. */
 function told(error: unknown, words: readonly string[], { errors }: Streams): number {
   const failure = asFailure(error);
-  errors.write(`jackdaw: ${failure.message.replace(/\.$/, "")}.\n`);
+  errors.write(`jackdaw: ${failure.message.replace(/[.!?]+$/, "")}.\n`);
   if (words.includes("--verbose") || words.includes("-v")) {
     const { cause } = failure;
     errors.write(`${failure.stack}\n${cause instanceof Error ? `${cause.stack}\n` : ""}`);

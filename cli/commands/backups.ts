@@ -2,7 +2,7 @@
  * `jackdaw backup`, `restore`, `verify` and `compact`: operations of the server that are waited for; and the tasks that back a
  * database up by themselves.
  */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
@@ -47,8 +47,11 @@ async function backup(surroundings: Surroundings): Promise<void> {
     return;
   }
   const path = inDatabase(name, "admin/backup");
-  const started = (await client().json(path, { method: "POST", body })) as Started;
-  await ended(surroundings, name, started, `${name} was backed up to ${FolderPath}`);
+  const { OperationId } = (await client().json(path, { method: "POST", body })) as Started;
+  const { Result } = await waitForOperation(surroundings, name, OperationId);
+  const local = Result?.["LocalBackup"] as Readonly<Record<string, string>> | undefined;
+  const made = join(FolderPath, local?.["BackupDirectory"] ?? "");
+  print(options.is("json") ? JSON.stringify(Result) : `${name} was backed up to ${made}`);
 }
 
 interface Task {
@@ -113,20 +116,58 @@ async function remove({ arguments: given, client, database, options, print }: Su
   );
 }
 
+interface RestorePoint {
+  readonly Location: string;
+  readonly DatabaseName: string;
+}
+
 /** What to restore, for the server. */
-function source({ arguments: given, options }: Surroundings) {
-  return {
-    Type: "Local",
-    BackupLocation: resolve(given[0] ?? ""),
-    PointInTime: options.text("at"),
-    DisableOngoingTasks: true,
-  };
+async function source(surroundings: Surroundings) {
+  const { arguments: given, options } = surroundings;
+  const folder = resolve(given[0] ?? "");
+  const PointInTime = options.text("at");
+  const isWhole = PointInTime === undefined;
+  const BackupLocation = isWhole ? await newestIn(surroundings, folder) : folder;
+  return { Type: "Local", BackupLocation, PointInTime, DisableOngoingTasks: true };
+}
+
+/**
+ * Each backup is a folder of its own in the one that `backup` was given: of that, the newest.
+ * @throws Failure usage when there are backups of several databases
+ */
+async function newestIn({ client, streams }: Surroundings, FolderPath: string): Promise<string> {
+  const answer = await client().send("/admin/restore/points", {
+    method: "POST",
+    query: { type: "Local" },
+    body: { FolderPath },
+    // Without such a backup it may be a continuous one: whoever restores knows better what is wrong.
+    accepts: [400, 404, 409, 500],
+  });
+  if (answer.status !== 200) return FolderPath;
+  const { List } = JSON.parse(answer.text) as { List: RestorePoint[] };
+  const inside = List.map((point) => ({ ...point, Location: resolve(point.Location) }));
+  const [newest] = inside; // the server sorts them
+  if (newest === undefined || inside.some(({ Location }) => Location === FolderPath)) {
+    return FolderPath;
+  }
+  const names = [...new Set(inside.map(({ DatabaseName }) => DatabaseName))];
+  if (names.length > 1) {
+    const folders = names.map((name) => inside.find((one) => one.DatabaseName === name)?.Location);
+    throw new Failure(
+      "usage",
+      `${FolderPath} has backups of several databases; give one of their folders: ${folders.join(", ")}`,
+    );
+  }
+  if (inside.some(({ Location }) => Location !== newest.Location)) {
+    streams.errors.write(`The newest backup there is ${newest.Location}\n`);
+  }
+  return newest.Location;
 }
 
 async function restore(surroundings: Surroundings): Promise<void> {
   const { arguments: given, client } = surroundings;
   const [, DatabaseName] = given;
-  const body = { ...source(surroundings), DatabaseName };
+  const body = { ...(await source(surroundings)), DatabaseName };
   const path = "/admin/restore/database";
   const started = (await client().json(path, { method: "POST", body })) as Started;
   const done = `${DatabaseName} was restored from ${body.BackupLocation}`;
@@ -166,7 +207,7 @@ interface Verification {
 /** @throws Failure failed when the backup is not what it should be */
 async function verify(surroundings: Surroundings): Promise<void> {
   const { client, options, print, streams, environment } = surroundings;
-  const body = { ...source(surroundings), CompareWith: options.text("compare") };
+  const body = { ...(await source(surroundings)), CompareWith: options.text("compare") };
   const path = "/admin/backups/verify";
   const started = (await client().json(path, { method: "POST", body })) as Started;
   const state = await waitForOperation(surroundings, undefined, started.OperationId);

@@ -1,12 +1,13 @@
 /** `jackdaw cert`: the client certificates that a server lets in; and the renewal of the server's own. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
-import { open, readFile, rm } from "node:fs/promises";
+import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { CertificatePair } from "../../certs/authority.ts";
 import type { Surroundings } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
+import { reasonOf } from "../input-file.ts";
 import { painter, tableLines } from "../output.ts";
 import { numberOr } from "../values.ts";
 
@@ -229,6 +230,7 @@ async function newFiles(folder: string, name: string): Promise<NewFile[]> {
   const files: NewFile[] = [];
   const base = join(resolve(folder), name.replace(/[^\p{L}\p{N}._@-]+/gu, "-"));
   try {
+    await mkdir(resolve(folder), { recursive: true, mode: 0o700 });
     for (const ending of ["crt", "key", "pfx"]) {
       const file = `${base}.${ending}`;
       files.push({ path: file, handle: await open(file, "wx", 0o600) });
@@ -239,11 +241,11 @@ async function newFiles(folder: string, name: string): Promise<NewFile[]> {
       await file.handle.close();
       await rm(file.path);
     }
-    const { code, message } = error as { code?: string; message: string };
+    const { code } = error as { code?: string };
     const why =
       code === "EEXIST"
         ? `${base}.* are there already and are never overwritten; give another folder with --out`
-        : `The files cannot be written (${message}); give a folder with --out`;
+        : `${base}.* cannot be written: ${reasonOf(error)}; give another folder with --out`;
     throw new Failure("usage", why, { cause: error });
   }
 }

@@ -2,6 +2,7 @@
  * `jackdaw completion`: scripts for shells. They hold the words of the table, so completing those starts no process; names of databases,
  * indexes and operations come from the server, by `jackdaw completion names`, if it answers at once.
  */
+import { settings } from "../../server/settings/setting-table.ts";
 import { connectionOptions, optionsOf } from "../arguments.ts";
 import { inDatabase } from "../client.ts";
 import { type Command, type Named, namedThings, type Surroundings } from "../command.ts";
@@ -59,8 +60,12 @@ const firstWords = (table: readonly Command[]) => [
   ...new Set(table.map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
-/** What may follow the first word: second words of a group, and options of its commands. */
+/** Flags of a server, which are given as `--DataDir=./data`. */
+const settingNames = ["config-path", ...Object.keys(settings)];
+
+/** What may follow the first word: second words of a group, and options of its commands; settings. */
 function followers(table: readonly Command[], first: string): string[] {
+  if (first === "serve") return [...settingNames.map((name) => `--${name}=`), "--help"];
   const own = table.filter(({ name }) => name.split(" ")[0] === first);
   const seconds = own.flatMap(({ name }) => name.split(" ").slice(1));
   const options = own.flatMap((command) =>
@@ -130,6 +135,7 @@ function bashScript(table: readonly Command[]): string {
     `    words="$(jackdaw completion names "$kind" "\${passed[@]}" 2>/dev/null)"`,
     "  fi",
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    `  if [[ "\${COMPREPLY[0]}" == *= ]]; then compopt -o nospace 2>/dev/null; fi`,
     `  if [ "\${#COMPREPLY[@]}" -eq 0 ]; then COMPREPLY=($(compgen -f -- "$current")); fi`,
     "}",
     "complete -F _jackdaw jackdaw",
@@ -138,7 +144,8 @@ function bashScript(table: readonly Command[]): string {
 
 function zshScript(table: readonly Command[]): string {
   const cases = firstWords(table).map(
-    (first) => `    ${first}) compadd -- ${followers(table, first).join(" ")} ;;`,
+    (first) =>
+      `    ${first}) compadd ${first === "serve" ? "-S '' " : ""}-- ${followers(table, first).join(" ")} ;;`,
   );
   const options = [...namingOptions(table)].map(
     ([kind, names]) => `    ${names.join("|")}) kind=${kind} ;;`,
@@ -185,11 +192,14 @@ function fishScript(table: readonly Command[]): string {
   const lines = table.flatMap((command) => {
     const [first = "", second] = command.name.split(" ");
     const seen = `__fish_seen_subcommand_from ${first}`;
+    const seconds = table.map(({ name }) => name.split(" ")).filter((words) => words[0] === first);
+    const others = seconds.flatMap((words) => words.slice(1)).join(" ");
     const about = quoted(command.about);
     const word =
       second === undefined
         ? `complete -c jackdaw -n __fish_use_subcommand -a ${first} -d ${about}`
-        : `complete -c jackdaw -n ${quoted(seen)} -a ${second} -d ${about}`;
+        : `complete -c jackdaw -n ${quoted(`${seen}; and not __fish_seen_subcommand_from ${others}`)} -f -a ${second} -d ${about}`;
+    if (first === "serve") return [word, ...fishSettings(quoted)];
     const options = Object.entries(optionsOf(command)).map(([name, option]) => {
       const value = option.value === undefined ? "" : option.names === undefined ? " -r" : " -x";
       const short = option.short === undefined ? "" : ` -s ${option.short}`;
@@ -220,6 +230,14 @@ function fishScript(table: readonly Command[]): string {
     "end",
     ...new Set(lines),
   ].join("\n");
+}
+
+function fishSettings(quoted: (text: string) => string): string[] {
+  const about: Readonly<Record<string, { readonly about: string }>> = settings;
+  return settingNames.map((name) => {
+    const told = about[name]?.about ?? "the settings file; settings.json without it";
+    return `complete -c jackdaw -n '__fish_seen_subcommand_from serve' -l ${name} -r -d ${quoted(told)}`;
+  });
 }
 
 function pwshScript(table: readonly Command[]): string {

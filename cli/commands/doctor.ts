@@ -14,10 +14,13 @@ import {
 } from "../../server/security/server-certificate.ts";
 import { type Config, loadConfig } from "../../server/settings/config.ts";
 import { listenErrorOf } from "../../server/settings/listen-error.ts";
+import { openFilesMax, openFilesMin } from "../../server/startup/open-files.ts";
 import { readRunningFile } from "../../server/startup/running-file.ts";
+import type { Client } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, sizeText } from "../output.ts";
+import { versionOf } from "./status.ts";
 
 type State = "ok" | "warn" | "fail";
 
@@ -34,7 +37,6 @@ const warningDays = 30;
 const freeBytesMin = 256 * 1024 * 1024;
 const freeShareMin = 0.05;
 const memoryBytesMin = 512 * 1024 * 1024;
-const openFilesMin = 4096;
 const clockMsMax = 5000;
 
 /** @throws Failure failed when a finding is */
@@ -98,17 +100,9 @@ function memory(): Finding {
     : warn("memory", text, `give it ${sizeText(memoryBytesMin)} or more, or expect small caches`);
 }
 
-/** Linux says what the limit is; others are not asked. */
 function openFiles(): Finding {
-  let count: number;
-  try {
-    const line = /^Max open files\s+(\d+|unlimited)/m.exec(
-      readFileSync("/proc/self/limits", "utf8"),
-    );
-    count = line?.[1] === "unlimited" ? Number.POSITIVE_INFINITY : Number(line?.[1]);
-  } catch {
-    return ok("open files", "the limit is not known on this system");
-  }
+  const count = openFilesMax();
+  if (count === undefined) return ok("open files", "the limit is not known on this system");
   return count >= openFilesMin
     ? ok("open files", `${count} at most`)
     : warn(
@@ -158,9 +152,10 @@ async function server(
   try {
     const sentMs = Date.now();
     const answer = await client().send("/build/version");
-    const { FullVersion } = JSON.parse(answer.text) as { FullVersion?: string };
-    findings.push(ok("server", `${client().url.origin} answers, version ${FullVersion ?? "?"}`));
+    const version = versionOf(JSON.parse(answer.text) as Readonly<Record<string, unknown>>);
+    findings.push(ok("server", `${client().url.origin} runs, version ${version}`));
     findings.push(clock(answer.headers.date, sentMs));
+    findings.push(...(await databases(client())));
     return true;
   } catch (error) {
     const { message } = error as Error;
@@ -171,6 +166,22 @@ async function server(
     }
     return false;
   }
+}
+
+/** Those that cannot be opened. */
+async function databases(client: Client): Promise<Finding[]> {
+  const answer = await client.send("/databases", { accepts: [403] });
+  if (answer.status === 403) return [];
+  const { Databases } = JSON.parse(answer.text) as {
+    Databases: { Name: string; LoadError?: string | null }[];
+  };
+  const broken = Databases.filter(({ LoadError }) => LoadError);
+  if (broken.length > 0) {
+    return broken.map(({ Name, LoadError }) =>
+      fail("database", `${Name} cannot be opened`, String(LoadError)),
+    );
+  }
+  return [ok("databases", `${Databases.length}, and all can be opened`)];
 }
 
 function isAlive(processId: number | undefined): boolean {

@@ -1,9 +1,10 @@
 /** `jackdaw get`, `put` and `delete`: documents by id. */
-import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../input-file.ts";
+import { inCollection, indented } from "../json-pieces.ts";
 
 export async function run(surroundings: Surroundings): Promise<void> {
   const { command } = surroundings;
@@ -24,13 +25,10 @@ async function get({
       query: { id },
       accepts: [404],
     });
-    if (answer.status === 404 && answer.headers["database-missing"] === undefined) {
-      throw new Failure("missing", `There is no document '${id}' in '${database()}'`);
-    }
+    if (answer.status === 404) throw noDocument(id, database());
     // The text of the numbers stays as it is stored: nothing is parsed and printed again.
     const found = /^\{"Results":\[(.*)\],"Includes":/s.exec(answer.text)?.[1] ?? "";
-    if (options.is("json")) print(found);
-    else print(JSON.stringify(JSON.parse(found), null, 2));
+    print(options.is("json") ? found : indented(found));
   }
 }
 
@@ -40,7 +38,7 @@ async function put(surroundings: Surroundings): Promise<void> {
   const text =
     path === undefined || path === "-"
       ? await textOf(surroundings.streams.input)
-      : await readFile(path, "utf8");
+      : await readInput(path);
   const collection = options.text("collection");
   const expected = options.text("if-match");
   const answer = await client().send(inDatabase(database(), "docs"), {
@@ -50,23 +48,28 @@ async function put(surroundings: Surroundings): Promise<void> {
       "content-type": "application/json",
       ...(expected === undefined ? {} : { "if-match": JSON.stringify(expected) }),
     },
-    body: collection === undefined ? text : inCollection(text, collection),
+    body: collection === undefined ? text : inCollection(checked(text), collection),
   });
   const { Id, ChangeVector } = JSON.parse(answer.text) as { Id: string; ChangeVector: string };
   print(options.is("json") ? answer.text : `${Id}  ${ChangeVector}`);
 }
 
-function inCollection(text: string, collection: string): string {
-  let document: Record<string, unknown>;
+/** @throws Failure usage for a text that is no document */
+function checked(text: string): string {
+  let document: unknown;
   try {
-    document = JSON.parse(text) as Record<string, unknown>;
+    document = JSON.parse(text);
   } catch (error) {
     throw new Failure("usage", `The document is no JSON: ${(error as Error).message}`, {
       cause: error,
     });
   }
-  const metadata = { ...(document["@metadata"] as object | undefined), "@collection": collection };
-  return JSON.stringify({ ...document, "@metadata": metadata });
+  if (typeof document === "object" && document !== null && !Array.isArray(document)) return text;
+  throw new Failure("usage", "The document must be an object, in braces");
+}
+
+function noDocument(id: string, database: string): Failure {
+  return new Failure("missing", `There is no document '${id}' in '${database}'`);
 }
 
 async function remove({
@@ -78,6 +81,12 @@ async function remove({
 }: Surroundings): Promise<void> {
   const expected = options.text("if-match");
   for (const id of ids) {
+    // The server answers a deletion of what is not there as any other.
+    const { status } = await client().send(inDatabase(database(), "docs"), {
+      query: { id, metadataOnly: true },
+      accepts: [404],
+    });
+    if (status === 404) throw noDocument(id, database());
     await client().send(inDatabase(database(), "docs"), {
       method: "DELETE",
       query: { id },

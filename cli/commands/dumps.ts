@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { unreadable } from "../input-file.ts";
 import { sizeText } from "../output.ts";
 import { ProgressLine } from "../progress.ts";
 
@@ -61,9 +62,7 @@ async function importFrom(surroundings: Surroundings): Promise<void> {
   try {
     total = (await stat(path)).size;
   } catch (error) {
-    throw new Failure("usage", `${path} cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
+    throw unreadable(path, error);
   }
   const passed = new PassedBytes(surroundings, total);
   const body = Readable.from(createReadStream(path).pipe(passed.stream));

@@ -35,10 +35,16 @@ export function helpOf(command: Command): string {
     `${command.about[0]?.toUpperCase()}${command.about.slice(1)}.`,
     "",
   ];
-  if (command.name === "serve") lines.push(...settingLines());
+  if (command.name === "serve") lines.push(...howSettingsAreGiven, "", ...settingLines());
   else lines.push(...optionLines(command));
   return [...lines, "", `Example: ${command.example}`].join("\n");
 }
+
+const howSettingsAreGiven = [
+  "Without any, it listens on this machine only, keeps its data in ./data, and makes the certificates that it needs. Settings",
+  "are flags (--DataDir=./data), variables (RAVEN_DataDir), or members of settings.json, which --config-path=FILE names",
+  "elsewhere; the first of these decides. 'jackdaw config' shows what they come to, 'jackdaw doctor' whether it would start.",
+];
 
 function optionLines(command: Command): string[] {
   const rows = Object.entries(optionsOf(command)).map(([name, { short, value, about }]) => {

@@ -1,8 +1,8 @@
 /** `jackdaw index`: list, show, errors, put, reset, pause, resume, delete. */
-import { readFile } from "node:fs/promises";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../input-file.ts";
 import { painter, tableLines } from "../output.ts";
 
 export async function run(surroundings: Surroundings): Promise<void> {
@@ -48,13 +48,18 @@ async function list({ client, database, options, print, streams, environment }: 
     one["Name"],
     one["Type"],
     one["EntriesCount"],
-    one["IsStale"] === true ? "stale" : "up to date",
-    one["Status"] ?? one["State"],
+    one["State"] === "Error" ? "" : one["IsStale"] === true ? "stale" : "up to date",
+    one["State"] === "Error" ? "Failed" : (one["Status"] ?? one["State"]),
     one["ErrorsCount"],
   ]);
   const paint = painter(streams.output.isTTY === true, environment);
   const header = ["index", "type", "entries", "", "status", "errors"];
   for (const line of tableLines(header, rows, streams.output.columns, paint)) print(line);
+  for (const { Name } of Results.filter(({ State }) => State === "Error")) {
+    print(
+      `${paint("red", "failed")}: ${Name} answers no queries: 'jackdaw index errors ${Name} -d ${database()}' tells why; deploy it mended`,
+    );
+  }
 }
 
 async function errors({ arguments: [name], client, database, options, print }: Surroundings) {
@@ -79,9 +84,10 @@ async function put(
   name: string,
 ) {
   const [, path = ""] = given;
+  const text = await readInput(path);
   let definition: object;
   try {
-    definition = JSON.parse(await readFile(path, "utf8")) as object;
+    definition = JSON.parse(text) as object;
   } catch (error) {
     throw new Failure("usage", `${path} is no index definition: ${(error as Error).message}`, {
       cause: error,

@@ -2,6 +2,7 @@
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { pieceOf, piecesOf } from "../json-pieces.ts";
 import { waitForOperation } from "../operations.ts";
 import { ask, canAsk } from "../question.ts";
 import { withoutUpdate } from "../update-clause.ts";
@@ -86,7 +87,7 @@ async function tryOut(surroundings: Surroundings, query: PatchQuery): Promise<vo
   for (const { Id, Before, After } of Samples) {
     print(`${Id}: would change`);
     if (Before === null || After === null) print("  (long: --id shows it)");
-    else for (const line of changes(JSON.parse(Before), JSON.parse(After))) print(`  ${line}`);
+    else for (const line of changes(Before, After)) print(`  ${line}`);
   }
   for (const { Id, Message } of Errors.slice(0, shownErrors))
     print(`${Id}: would fail: ${Message.split("\n")[0]}`);
@@ -101,13 +102,13 @@ async function tryOne(
   query: PatchQuery,
   id: string,
 ): Promise<void> {
-  const reply = await client().json(inDatabase(database(), "queries/test"), {
+  const { text } = await client().send(inDatabase(database(), "queries/test"), {
     method: "PATCH",
     query: { id },
     body: { Query: query },
   });
-  const { Status, OriginalDocument, ModifiedDocument } = reply as Record<string, unknown>;
-  const Changes = changes(OriginalDocument, ModifiedDocument);
+  const { Status } = JSON.parse(text) as { Status: string };
+  const Changes = changes(pieceOf(text, "OriginalDocument"), pieceOf(text, "ModifiedDocument"));
   if (options.is("json")) {
     print(JSON.stringify({ Matching: 1, Tried: [{ Id: id, Status, Changes }] }));
     return;
@@ -130,12 +131,11 @@ async function matching(
 }
 
 /** The top-level properties that differ: `- Name: 1`, `+ Name: 2`. */
-export function changes(before: unknown, after: unknown): string[] {
-  const one = (before ?? {}) as Record<string, unknown>;
-  const other = (after ?? {}) as Record<string, unknown>;
-  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
-  return names.flatMap((name) => {
-    const [was, is] = [JSON.stringify(one[name]), JSON.stringify(other[name])];
+export function changes(before = "{}", after = "{}"): string[] {
+  const members = (text: string) => new Map(piecesOf(text).map((one) => [one.name, one.text]));
+  const [one, other] = [members(before), members(after)];
+  return [...new Set([...one.keys(), ...other.keys()])].flatMap((name) => {
+    const [was, is] = [one.get(name), other.get(name)];
     if (name === "@metadata" || was === is) return [];
     return [
       ...(was === undefined ? [] : [`- ${name}: ${was}`]),

@@ -1,17 +1,21 @@
 /** `jackdaw query`: rows as a table, JSON, JSON lines or CSV; the text from the command line, a file, standard input or a prompt. */
-import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../input-file.ts";
+import { cellOf, pieceOf, piecesOf } from "../json-pieces.ts";
 import { csvLine, painter, tableLines } from "../output.ts";
 import { numberOr } from "../values.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
 interface QueryReply {
-  readonly Results: readonly Row[];
+  /** Each as it is spelled. */
+  readonly rows: readonly string[];
   readonly TotalResults: number;
+  /** How many the query itself lets through, where it has a limit. */
+  readonly CappedMaxResults?: number;
   readonly DurationInMs: number;
   readonly IndexName: string;
   readonly IsStale: boolean;
@@ -55,7 +59,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   const text = await ask(surroundings, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
   if (options.is("json")) print(text);
   else if (isPlan) showPlan(surroundings, JSON.parse(text) as PlanReply);
-  else show(surroundings, JSON.parse(text) as QueryReply);
+  else show(surroundings, replyOf(text));
 }
 
 /** A page is what a screen has room for, unless a limit is given. */
@@ -66,9 +70,9 @@ async function prompt(surroundings: Surroundings): Promise<void> {
   const page = numberOr(options.text("limit"), screen, "--limit");
   await runPrompt(surroundings, {
     rows: async (text, start, signal) => {
-      const reply = JSON.parse(await ask(surroundings, text, start, page, signal)) as QueryReply;
+      const reply = replyOf(await ask(surroundings, text, start, page, signal));
       show(surroundings, reply);
-      return { rows: reply.Results.length, total: reply.TotalResults };
+      return { rows: reply.rows.length, total: reply.CappedMaxResults ?? reply.TotalResults };
     },
     plan: async (text, signal) => {
       const reply = await ask(surroundings, text, 0, page, signal, "plan");
@@ -101,14 +105,20 @@ async function ask(
   return answer.text;
 }
 
+/** Rows stay text, so that their numbers are printed as they are stored. */
+function replyOf(text: string): QueryReply {
+  const rows = piecesOf(pieceOf(text, "Results") ?? "[]").map((piece) => piece.text);
+  return { ...(JSON.parse(text) as Omit<QueryReply, "rows">), rows };
+}
+
 function show(surroundings: Surroundings, reply: QueryReply): void {
   const { options, print, streams } = surroundings;
-  if (options.is("jsonl")) for (const row of reply.Results) print(JSON.stringify(row));
+  if (options.is("jsonl")) for (const row of reply.rows) print(row);
   else printColumns(surroundings, reply);
   if (options.is("quiet") || options.is("jsonl") || options.is("csv")) return;
   const stale = reply.IsStale ? ", stale: --wait waits for the index" : "";
   streams.errors.write(
-    `${reply.Results.length} of ${reply.TotalResults} rows, ${reply.DurationInMs} ms, ${reply.IndexName}${stale}\n`,
+    `${reply.rows.length} of ${reply.TotalResults} rows, ${reply.DurationInMs} ms, ${reply.IndexName}${stale}\n`,
   );
 }
 
@@ -137,7 +147,7 @@ async function queryText({ arguments: given, options, streams }: Surroundings): 
   if (text !== undefined && file !== undefined) {
     throw new Failure("usage", "Give the text of the query or --file, not both");
   }
-  if (file !== undefined) return await readFile(file, "utf8");
+  if (file !== undefined) return await readInput(file);
   return text ?? (await textOf(streams.input));
 }
 
@@ -161,15 +171,17 @@ function parsedOr(text: string): unknown {
 }
 
 function printColumns({ options, print, streams, environment }: Surroundings, reply: QueryReply) {
-  const rows = reply.Results.map((row) => {
-    const { "@metadata": metadata, ...fields } = row as { "@metadata"?: { "@id"?: string } };
-    return {
-      ...(metadata?.["@id"] === undefined ? {} : { id: metadata["@id"] }),
-      ...fields,
-    } as Row;
+  const rows = reply.rows.map((text) => {
+    const members = piecesOf(text);
+    const metadata = members.find(({ name }) => name === "@metadata")?.text ?? "{}";
+    const id = (JSON.parse(metadata) as { "@id"?: string })["@id"];
+    const row = new Map<string, unknown>(id === undefined ? [] : [["id", id]]);
+    for (const { name, text: value } of members)
+      if (name !== "@metadata") row.set(name, cellOf(value));
+    return row;
   });
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const cells = rows.map((row) => columns.map((name) => row[name]));
+  const columns = [...new Set(rows.flatMap((row) => [...row.keys()]))];
+  const cells = rows.map((row) => columns.map((name) => row.get(name)));
   if (options.is("csv")) {
     print(csvLine(columns));
     for (const row of cells) print(csvLine(row));

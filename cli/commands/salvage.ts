@@ -21,7 +21,12 @@ export async function run({ arguments: given, options, print }: Surroundings): P
     for (const name of lostContents) print(`attachment without its content: ${name}`);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    const kind = error.code === "database-missing" ? "missing" : "failed";
-    throw new Failure(kind, error.message, { cause: error });
+    const { code, message } = error;
+    if (code === "database-locked") {
+      const what = `${message.replace(/\.$/, "")}; stop the server first, or salvage a copy`;
+      throw new Failure("conflict", what, { cause: error });
+    }
+    const kind = code === "database-missing" ? "missing" : "failed";
+    throw new Failure(kind, message, { cause: error });
   }
 }

@@ -4,10 +4,12 @@ import { durationText, painter, sizeText, tableLines } from "../output.ts";
 
 interface ListedDatabase {
   readonly Name: string;
-  readonly DocumentsCount: number;
-  readonly IndexesCount: number;
+  readonly DocumentsCount: number | null;
+  readonly IndexesCount: number | null;
   readonly Disabled: boolean;
-  readonly TotalSize: { readonly SizeInBytes: number };
+  readonly TotalSize: { readonly SizeInBytes: number } | null;
+  /** Why it cannot be opened. */
+  readonly LoadError?: string | null;
 }
 
 export async function run(surroundings: Surroundings): Promise<void> {
@@ -22,7 +24,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
     return;
   }
   print(`Server     ${client().url.origin}`);
-  print(`Version    ${String(build["FullVersion"] ?? build["ProductVersion"] ?? "?")}`);
+  print(`Version    ${versionOf(build)}`);
   const up = /^(?:(\d+)\.)?(\d+):(\d+):(\d+)/.exec(server.UpTime ?? "");
   if (up !== null) {
     const [, days = "0", hours, minutes, seconds] = up;
@@ -35,19 +37,28 @@ export async function run(surroundings: Surroundings): Promise<void> {
   printDatabases(surroundings, Databases);
 }
 
+/** `0.1.0, answers as RavenDB 7.2.7`; of RavenDB itself its own. */
+export function versionOf(build: Readonly<Record<string, unknown>>): string {
+  const full = String(build["FullVersion"] ?? build["ProductVersion"] ?? "?");
+  const own = /^jackdaw (\S+)$/.exec(String(build["CommitHash"]))?.[1];
+  return own === undefined ? full : `${own}, answers as RavenDB ${full}`;
+}
+
 /** The table of databases. */
 export function printDatabases(
   { streams, environment, print }: Surroundings,
   databases: readonly ListedDatabase[],
 ): void {
   const paint = painter(streams.output.isTTY === true, environment);
-  const rows = databases.map(({ Name, DocumentsCount, IndexesCount, Disabled, TotalSize }) => [
-    Name,
-    DocumentsCount,
-    IndexesCount,
-    sizeText(TotalSize.SizeInBytes),
-    Disabled ? "disabled" : "online",
+  const rows = databases.map((one) => [
+    one.Name,
+    one.DocumentsCount,
+    one.IndexesCount,
+    one.TotalSize && sizeText(one.TotalSize.SizeInBytes),
+    one.LoadError ? "cannot be opened" : one.Disabled ? "disabled" : "online",
   ]);
   const header = ["database", "documents", "indexes", "size", "state"];
   for (const line of tableLines(header, rows, streams.output.columns, paint)) print(line);
+  for (const { Name, LoadError } of databases)
+    if (LoadError) print(`${paint("red", Name)}: ${LoadError}`);
 }

@@ -4,6 +4,7 @@ import { findConnection } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { openInBrowser } from "../studio/opener.ts";
 import { StudioProxy } from "../studio/studio-proxy.ts";
+import { versionOf } from "./status.ts";
 
 const lookEveryMs = 10_000;
 
@@ -11,7 +12,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   const { client, options, environment, print, streams, interrupted } = surroundings;
   const port = readPort(options.text("port"));
   // What is wrong with the server or the certificate is told before a browser opens.
-  const build = (await client().json("/build/version")) as { FullVersion?: string };
+  const build = (await client().json("/build/version")) as Readonly<Record<string, unknown>>;
   const me = (await client().json("/certificates/whoami")) as { Name?: string } | null;
   const proxy = await StudioProxy.start({
     connection: findConnection(options, environment),
@@ -25,7 +26,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
     };
     if (!options.is("json")) {
       const who = me?.Name === undefined ? "without a certificate" : `as ${me.Name}`;
-      print(`Studio of ${client().url.origin} (version ${build.FullVersion ?? "?"}), ${who}:`);
+      print(`Studio of ${client().url.origin} (version ${versionOf(build)}), ${who}:`);
     }
     show();
     if (streams.input.isTTY === true) {

@@ -12,6 +12,8 @@ import { createGunzip, createGzip } from "node:zlib";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { unreadable } from "../input-file.ts";
+import { inCollection } from "../json-pieces.ts";
 import { ProgressLine, passedText } from "../progress.ts";
 import { cellsOf, csvRows, csvText, type FileRow, jsonLines, linesOf } from "../row-files.ts";
 import { PassedBytes, run as runDump } from "./dumps.ts";
@@ -114,8 +116,7 @@ const shownCount = (count: number) => count.toLocaleString("en");
 
 async function* noting(lines: AsyncIterable<string>, columns: Set<string>): AsyncGenerator<string> {
   for await (const line of lines) {
-    for (const column of cellsOf(JSON.parse(line) as Record<string, unknown>).keys())
-      columns.add(column);
+    for (const column of cellsOf(line).keys()) columns.add(column);
     if (columns.size > columnsMax) {
       throw new Failure(
         "failed",
@@ -129,7 +130,7 @@ async function* noting(lines: AsyncIterable<string>, columns: Set<string>): Asyn
 async function* csvLines(path: string, columns: readonly string[]): AsyncGenerator<string> {
   yield columns.map((name) => (/[",\r\n]/.test(name) ? csvText(name) : name)).join(",");
   for await (const { text } of linesOf(createReadStream(path))) {
-    const cells = cellsOf(JSON.parse(text) as Record<string, unknown>);
+    const cells = cellsOf(text);
     yield columns.map((name) => cells.get(name) ?? "").join(",");
   }
 }
@@ -162,8 +163,7 @@ async function importRows(surroundings: Surroundings, path: string, format: Form
   try {
     total = (await stat(path)).size;
   } catch (error) {
-    const why = (error as Error).message;
-    throw new Failure("usage", `${path} cannot be read: ${why}`, { cause: error });
+    throw unreadable(path, error);
   }
   const passed = new PassedBytes(surroundings, total);
   const state: Sent = { rows: 0, failure: null };
@@ -244,7 +244,7 @@ function commandOf(row: FileRow, { collection: given, idField, idPrefix }: Rule)
     throw new Failure("failed", `line ${row.line} has no collection; give one with --collection`);
   }
   const id = idOf(row, idField) ?? `${collection.toLowerCase()}/${randomUUID()}`;
-  const document = row.collection === undefined ? inCollection(row, collection) : row.text;
+  const document = row.collection === undefined ? inCollection(row.text, collection) : row.text;
   return `{"Id":${JSON.stringify(idPrefix + id)},"Type":"PUT","Document":${document}}`;
 }
 
@@ -254,16 +254,4 @@ function idOf(row: FileRow, field: string | undefined): string | undefined {
   if (typeof value === "string" && value !== "") return value;
   if (typeof value === "number") return String(value);
   throw new Failure("failed", `line ${row.line} has no '${field}' for its id`);
-}
-
-/** Nothing else of the text is touched, so numbers keep their spelling, unless it has metadata of its own. */
-function inCollection({ text, hasMetadata }: FileRow, collection: string): string {
-  if (hasMetadata) {
-    const document = JSON.parse(text) as Record<string, unknown>;
-    const metadata = { ...(document["@metadata"] as object), "@collection": collection };
-    return JSON.stringify({ ...document, "@metadata": metadata });
-  }
-  const metadata = JSON.stringify({ "@collection": collection });
-  const inner = text.slice(1, -1).trim();
-  return `{${inner === "" ? "" : `${inner},`}"@metadata":${metadata}}`;
 }

@@ -290,6 +290,8 @@ export interface DatabaseList {
   readonly describe: (database: Database) => JsonObject;
   /** What can be said of a database that none of its nodes tells of. */
   readonly outline: (cluster: ClusterView, state: ReplicaState) => JsonObject;
+  /** What can be said of one that cannot be opened. */
+  readonly broken: (name: string, reason: string) => JsonObject;
 }
 
 /**
@@ -299,10 +301,12 @@ export interface DatabaseList {
 export async function listRows(
   exchange: Exchange,
   server: ServerServices,
-  { names, path, describe, outline }: DatabaseList,
+  { names, path, describe: describeOpen, outline, broken }: DatabaseList,
 ): Promise<JsonObject[]> {
   const { cluster, databases } = server;
   const found = await Promise.all(names.map((name) => ownCopy(databases, name)));
+  const describe = (one: Database | Broken) =>
+    "reason" in one ? broken(one.name, one.reason) : describeOpen(one);
   const missing = names.flatMap((name, position) => {
     const state = found[position] === undefined ? cluster?.find(name) : undefined;
     return state === undefined ? [] : [state];
@@ -321,16 +325,22 @@ export async function listRows(
   });
 }
 
+/** A database that cannot be opened: it is listed as that, and the others as ever. */
+export interface Broken {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Undefined: there is none, or it has nothing of the database yet. */
-async function ownCopy(
+export async function ownCopy(
   databases: ServerServices["databases"],
   name: string,
-): Promise<Database | undefined> {
+): Promise<Database | Broken | undefined> {
   try {
     return await databases.find(name);
   } catch (error) {
-    if (error instanceof EngineError && error.code === "not-leader") return undefined;
-    throw error;
+    if (!(error instanceof EngineError)) throw error;
+    return error.code === "not-leader" ? undefined : { name, reason: error.message };
   }
 }
 

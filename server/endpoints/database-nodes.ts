@@ -49,7 +49,11 @@ function tagsOf(nodes: readonly DatabaseNode[], role: DatabaseNode["role"]): str
 }
 
 /** `NodesTopology` of lists of databases. `url`: of this server, as the caller names it. */
-export function nodesTopology(server: ServerServices, database: Database, url: string): JsonObject {
+export function nodesTopology(
+  server: ServerServices,
+  database: Pick<Database, "name" | "nodeTag">,
+  url: string,
+): JsonObject {
   const { cluster } = server;
   const state = cluster?.find(database.name);
   if (cluster !== undefined && state !== undefined) return clusterNodesTopology(cluster, state);

@@ -127,7 +127,8 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
     return;
   }
   const describe = (database: Database) => rowOf(server, database);
-  const list = { names, path: "/databases", describe, outline: outlineOf };
+  const broken = (name: string, reason: string) => brokenRow(server, name, reason);
+  const list = { names, path: "/databases", describe, outline: outlineOf, broken };
   const rows = await listRows(exchange, server, list);
   exchange.replyJson(200, { Databases: rows });
 }
@@ -157,6 +158,33 @@ function rowOf(server: ServerServices, database: Database): JsonObject {
     IndexesCount: database.indexes.definitionCount,
     NodesTopology: nodesTopology(server, database, server.address.url),
     ReplicationFactor: copyCount(server, database.name),
+    DynamicNodesDistribution: false,
+    DeletionInProgress: {},
+    Environment: "None",
+  };
+}
+
+/** As `rowOf`, of a database that cannot be opened. */
+function brokenRow(server: ServerServices, name: string, LoadError: string): JsonObject {
+  const { nodeTag } = server.config;
+  return {
+    Name: name,
+    TotalSize: null,
+    TempBuffersSize: null,
+    Alerts: null,
+    PerformanceHints: null,
+    IndexingErrors: null,
+    TasksErrors: null,
+    DocumentsCount: null,
+    IndexingStatus: null,
+    Disabled: false,
+    LoadError,
+    LockMode: "Unlock",
+    IsAdmin: true,
+    IsEncrypted: false,
+    IndexesCount: null,
+    NodesTopology: nodesTopology(server, { name, nodeTag }, server.address.url),
+    ReplicationFactor: copyCount(server, name),
     DynamicNodesDistribution: false,
     DeletionInProgress: {},
     Environment: "None",

@@ -10,6 +10,7 @@ import { interfaceVersion } from "../http/response.ts";
 import { type Context, databasePrefix, type Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission, refusalMessage } from "../security/access.ts";
+import { productVersion } from "../settings/product-version.ts";
 import { usedCertificates } from "./certificates.ts";
 
 /** The longest delay that `getDelayed` grants. */
@@ -119,7 +120,7 @@ const versionParts = interfaceVersion.split(".");
 export const build = {
   BuildVersion: Number(versionParts[3]),
   ProductVersion: versionParts.slice(0, 2).join("."),
-  CommitHash: "jackdaw",
+  CommitHash: `jackdaw ${productVersion}`,
   FullVersion: versionParts.slice(0, 3).join("."),
 };
 const gigabyte = 1024 ** 3;

@@ -19,7 +19,7 @@ import { replyFields, replyPreview } from "../replies/collection-preview.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { hasPermission } from "../security/access.ts";
-import { listRows, namesFor } from "./cluster-databases.ts";
+import { type Broken, listRows, namesFor, ownCopy } from "./cluster-databases.ts";
 import { clusterNodesTopology, nodesTopology } from "./database-nodes.ts";
 
 const prefix = "/databases/:database/studio";
@@ -231,6 +231,7 @@ async function getDatabases(exchange: Exchange, context: Context): Promise<void>
     path: "/studio-tasks/databases",
     describe: (database) => listRow(server, database),
     outline: listOutline,
+    broken: (name) => brokenRow(server, name),
   });
   exchange.replyJson(200, { Databases: rows });
 }
@@ -241,12 +242,13 @@ async function getStates(exchange: Exchange, context: Context): Promise<void> {
   // Of this node: who shows a cluster asks each.
   const names = wantedNames(exchange, databases.names());
   if (names === null) return;
-  const found = await Promise.all(names.map((name) => databases.find(name)));
+  const found = await Promise.all(names.map((name) => ownCopy(databases, name)));
   exchange.replyJson(200, {
     Orchestrators: [],
-    Databases: found.flatMap((database) =>
-      database === undefined ? [] : [stateRow(database, startedAt)],
-    ),
+    Databases: found.flatMap((database) => {
+      if (database === undefined) return [];
+      return ["reason" in database ? brokenState(database) : stateRow(database, startedAt)];
+    }),
   });
 }
 
@@ -286,6 +288,23 @@ function listRow(server: ServerServices, database: Database): JsonObject {
   };
 }
 
+/** As `listRow`, of a database that cannot be opened; why is in its state. */
+function brokenRow(server: ServerServices, name: string): JsonObject {
+  const { nodeTag } = server.config;
+  return {
+    Name: name,
+    IsSharded: false,
+    IsDisabled: false,
+    IsEncrypted: false,
+    IndexesCount: 0,
+    StudioEnvironment: "None",
+    DeletionInProgress: {},
+    LockMode: "Unlock",
+    NodesTopology: nodesTopology(server, { name, nodeTag }, server.address.url),
+    Sharding: null,
+  };
+}
+
 /** As `listRow`, of a database that none of its nodes tells of. */
 function listOutline(cluster: ClusterView, state: ReplicaState): JsonObject {
   const { name, initialRecord } = state.registered;
@@ -317,6 +336,25 @@ function stateRow(database: Database, startedAt: Date): JsonObject {
     DocumentsCount: database.documents.count,
     IndexingStatus: "Running",
     DatabaseStatus: database.isDisabled ? "Disabled" : "Online",
+  };
+}
+
+/** As `stateRow`, of a database that cannot be opened. */
+function brokenState({ name, reason }: Broken): JsonObject {
+  return {
+    Name: name,
+    TotalSize: null,
+    TempBuffersSize: null,
+    UpTime: null,
+    BackupInfo: null,
+    Alerts: 0,
+    PerformanceHints: 0,
+    IndexingErrors: 0,
+    TasksErrors: 0,
+    DocumentsCount: null,
+    IndexingStatus: null,
+    DatabaseStatus: "Error",
+    LoadError: reason,
   };
 }
 

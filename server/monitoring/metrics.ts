@@ -15,6 +15,7 @@ import {
 import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
 import { recordLookups } from "../../engine/base/record-lookups.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
+import { productVersion } from "../settings/product-version.ts";
 import type { ClusterSource } from "./cluster-figures.ts";
 import { clusterMetrics } from "./cluster-metrics.ts";
 import { type Health, healthChecks } from "./health.ts";
@@ -138,6 +139,9 @@ export class Metrics {
         .filter((check) => check !== "cluster" || isClustered)
         .map((check) => ({ labels: { check }, value: found.has(check) ? 0 : 1 })),
     );
+    add("jackdaw_build_info", "gauge", "Which version this is", [
+      { labels: { version: productVersion }, value: 1 },
+    ]);
     add("jackdaw_databases", "gauge", "Databases of the server", one(host.databaseCount()));
     add("jackdaw_databases_open", "gauge", "Databases that are open", one(host.opened().length));
     add(

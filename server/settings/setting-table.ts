@@ -69,6 +69,12 @@ export const settingTable = {
     about:
       "the name of this node in change vectors, server-made ids and replies: one to four letters from A to Z",
   },
+  "Studio.Path": {
+    group: "Addresses",
+    kind: "text",
+    fallback: undefined,
+    about: "a copy of RavenDB's Studio, a folder or Raven.Studio.zip, to be served instead of ours",
+  },
   "Cluster.Routes": {
     group: "Cluster",
     kind: "text",
@@ -145,12 +151,6 @@ export const settingTable = {
     fallback: "24",
     unit: "hours",
     about: "how long the streams of NATS keep what a node that is away has not seen",
-  },
-  "Studio.Path": {
-    group: "Addresses",
-    kind: "text",
-    fallback: undefined,
-    about: "a copy of RavenDB's Studio, a folder or Raven.Studio.zip, to be served instead of ours",
   },
   DataDir: {
     group: "Data",

@@ -34,6 +34,7 @@ import { TcpServer } from "../subscriptions/tcp-server.ts";
 import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
 import { readForeignStudio } from "./foreign-studio.ts";
+import { openFilesWarnings } from "./open-files.ts";
 import { registerOwn } from "./own-certificates.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
@@ -182,7 +183,7 @@ async function serve(
     get certificate() {
       return shownCertificate?.current;
     },
-    warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
+    warnings: [...(certificate?.warnings ?? []), ...placeWarnings(config)],
     lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
     unref: () => {
@@ -439,6 +440,11 @@ function reachOf(host: string): UnsecuredAccess {
 
 function isEverywhere(host: string): boolean {
   return host === "0.0.0.0" || host === "::";
+}
+
+/** Of the machine and the network. */
+function placeWarnings(config: Config): string[] {
+  return [...exposureWarnings(config), ...openFilesWarnings()];
 }
 
 function exposureWarnings(config: Config): string[] {

@@ -1,5 +1,14 @@
 /** What an operator does: checks, backups by themselves, certificates, the doctor, names for completion. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -74,7 +83,8 @@ describe("backups", () => {
     await jackdaw(["backup", backups]);
     const [made = ""] = readdirSync(backups);
     const path = join(backups, made);
-    const good = await jackdaw(["verify", path, "--compare", "shop"]);
+    // The folder that the command was given will do as well.
+    const good = await jackdaw(["verify", backups, "--compare", "shop"]);
     expect(good.err).toBe("");
     expect(good.out).toMatch(/Documents +3 +3\n[\s\S]*has what shop has\n.* is good\n$/);
     await jackdaw(["put", "users/3", "-c", "Users"], { input: '{"Age":3}' });
@@ -86,6 +96,27 @@ describe("backups", () => {
     bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
     writeFileSync(join(path, file), bytes);
     expect((await jackdaw(["verify", path])).code).toBe(failureCodes.failed);
+  });
+
+  test("are found by the folder that backup was given: the newest of one database", async () => {
+    const backups = join(folder, "several");
+    const first = await jackdaw(["backup", backups]);
+    const one = join(backups, readdirSync(backups)[0] ?? "");
+    expect(first.out).toBe(`shop was backed up to ${one}\n`);
+    // A later one, as a minute after it.
+    const later = one.replace(/[^/]+(?=\.ravendb-shop)/, "2099-01-01-00-00-00");
+    cpSync(one, later, { recursive: true });
+    for (const name of readdirSync(later)) {
+      renameSync(join(later, name), join(later, name.replace(/^[\d-]+/, "2099-01-01-00-00-00")));
+    }
+    const restored = await jackdaw(["restore", backups, "newest"]);
+    expect([restored.code, restored.err]).toEqual([0, `The newest backup there is ${later}\n`]);
+    expect(restored.out).toBe(`newest was restored from ${later}\n`);
+    await jackdaw(["databases", "delete", "newest", "-y"]);
+    cpSync(one, one.replace("ravendb-shop", "ravendb-other"), { recursive: true });
+    const refused = await jackdaw(["restore", backups, "which"]);
+    expect(refused.code).toBe(failureCodes.usage);
+    expect(refused.err).toContain("has backups of several databases; give one of their folders");
   });
 
   test("that go on by themselves are listed, restored at a moment, and removed", async () => {
@@ -177,7 +208,7 @@ describe("certificates", () => {
     [["cert", "make", "x", "--access", "shop=all"], "must be one of read, write, admin"],
     [["cert", "make", "x", "--clearance", "god"], "must be one of user, operator, admin"],
     [["cert", "make", "x", "--clearance", "admin", "--password-variable", "NONE"], "is empty"],
-    [["cert", "make", "x", "--clearance", "admin", "--out", "/nowhere/at/all"], "--out"],
+    [["cert", "make", "x", "--clearance", "admin", "--out", "/dev/null/x"], "--out"],
   ])("with wrong options are not made: %o", async (words, message) => {
     const { code, err } = await jackdaw(words, { environment: { PWD: folder } });
     expect([code, err]).toEqual([failureCodes.usage, expect.stringContaining(message)]);

@@ -63,7 +63,12 @@ describe("help", () => {
     expect((await jackdaw(["index", "put", "--help"])).out).toContain(
       "jackdaw index put NAME FILE",
     );
-    expect((await jackdaw(["help", "serve"])).out).toContain("--DataDir=./data");
+    const { out: serve } = await jackdaw(["help", "serve"]);
+    expect(serve).toContain("--DataDir=./data");
+    const groups = serve
+      .split("\n")
+      .filter((line) => /^(Addresses|Cluster|Data|Requests)$/.test(line));
+    expect(groups).toEqual(["Addresses", "Cluster", "Data", "Requests"]);
   });
 
   test("docs/commands.md has every command with its options and example", () => {
@@ -88,6 +93,53 @@ describe("documents and queries", () => {
     expect(conflict.code).toBe(failureCodes.conflict);
     expect((await jackdaw(["delete", "notes/1"])).out).toBe("notes/1 deleted\n");
     expect((await jackdaw(["get", "notes/1"])).code).toBe(failureCodes.missing);
+    expect((await jackdaw(["delete", "notes/1"])).code).toBe(failureCodes.missing);
+  });
+
+  test("keep the spelling of numbers and the order of keys, whatever they are printed as", async () => {
+    const body = '"9":1.0,"Big":9007199254740993,"A":{"Small":1e-7}';
+    const input = `{${body},"@metadata":{"Own":2.50}}`;
+    expect((await jackdaw(["put", "exact/1", "-c", "Exact"], { input })).code).toBe(0);
+    expect((await jackdaw(["get", "exact/1", "--json"])).out).toContain(`{${body},`);
+    expect((await jackdaw(["get", "exact/1"])).out).toContain(
+      '{\n  "9": 1.0,\n  "Big": 9007199254740993,\n  "A": {\n    "Small": 1e-7\n  },\n',
+    );
+    expect((await jackdaw(["get", "exact/1"])).out).toContain('"Own": 2.50');
+    const query = ["query", "from Exact"];
+    expect((await jackdaw([...query, "--jsonl"])).out).toContain(`{${body},`);
+    expect((await jackdaw([...query, "--csv"])).out).toBe(
+      'id,9,Big,A\nexact/1,1.0,9007199254740993,"{""Small"":1e-7}"\n',
+    );
+    expect((await jackdaw(query)).out).toMatch(
+      /exact\/1 +1\.0 +9007199254740993 +\{"Small":1e-7\}/,
+    );
+    const file = join(folder, "exact.csv");
+    await jackdaw(["export", file, "-c", "Exact"]);
+    expect(readFileSync(file, "utf8")).toContain(",1.0,9007199254740993,1e-7\n");
+    const patch = "from Exact update { this.Big = 1 }";
+    const lost = ["- Big: 9007199254740993", "+ Big: 1"];
+    for (const one of [[], ["--id", "exact/1"]]) {
+      const { out } = await jackdaw(["patch", patch, "--dry-run", ...one]);
+      expect(out.split("\n").map((line) => line.trim())).toEqual(expect.arrayContaining(lost));
+    }
+    await jackdaw(["delete", "exact/1"]);
+  });
+
+  test.each([
+    [["put", "notes/2", "nowhere.json"], ""],
+    [["query", "-f", "nowhere.rql"], ""],
+    [["index", "put", "ByAge", "nowhere.json"], ""],
+    [["import", "nowhere.csv"], ""],
+    [["import", "nowhere.ravendbdump"], ""],
+  ])("of a file that is not there: %o", async (words) => {
+    const { code, err } = await jackdaw(words);
+    expect(code).toBe(failureCodes.usage);
+    expect(err).toMatch(/^jackdaw: nowhere\.\w+ cannot be read: no such file or directory\.\n$/);
+  });
+
+  test("are objects", async () => {
+    const { code, err } = await jackdaw(["put", "notes/2", "-c", "Notes"], { input: "[1]" });
+    expect([code, err]).toEqual([2, "jackdaw: The document must be an object, in braces.\n"]);
   });
 
   test("are tables, JSON, JSON lines and CSV", async () => {
@@ -228,6 +280,22 @@ describe("the server and its databases", () => {
     expect((await jackdaw(["index", "show", "ByAge"])).code).toBe(failureCodes.missing);
   });
 
+  test("say that an index has failed, and what to do", async () => {
+    const path = join(folder, "failing.json");
+    const map = "map('Many', u => { throw 'no'; })";
+    writeFileSync(path, JSON.stringify({ Maps: [map] }));
+    const rows = Array.from({ length: 200 }, (_, number) => `{"Number":${number}}\n`).join("");
+    writeFileSync(join(folder, "many.jsonl"), rows);
+    await jackdaw(["import", join(folder, "many.jsonl"), "-c", "Many"]);
+    await jackdaw(["index", "put", "Failing", path]);
+    await expect
+      .poll(async () => (await jackdaw(["index"])).out)
+      .toContain("failed: Failing answers no queries: 'jackdaw index errors Failing -d shop'");
+    expect((await jackdaw(["index"])).out).toMatch(/Failing +JavaScriptMap +0 +Failed +\d+\n/);
+    expect((await jackdaw(["index", "delete", "Failing"])).code).toBe(0);
+    await jackdaw(["patch", "from Many update { del(id(this)) }", "-y"]);
+  });
+
   test("let certificates in, until they are revoked", async () => {
     await server.client({ clearance: "ValidUser" }, "web shop");
     expect((await jackdaw(["cert"])).out).toMatch(/web shop +ValidUser/);
@@ -309,5 +377,27 @@ describe("without a server", () => {
     expect(complete("stat")).toBe("status");
     expect(complete("index", "re")).toBe("reset resume");
     expect(complete("query", "--js")).toBe("--jsonl --json");
+    expect(complete("serve", "--DataD")).toBe("--DataDir=");
+    expect(complete("serve", "--Logs.Slow")).toBe("--Logs.SlowQueryInMs= --Logs.SlowWriteInMs=");
+    expect(complete("serve", "--js")).toBe("");
+  });
+
+  test("completion of fish knows the words of a group, and settings", async () => {
+    const path = join(folder, "jackdaw.fish");
+    writeFileSync(path, (await jackdaw(["completion", "fish"])).out);
+    const complete = (text: string) => {
+      const script = `source '${path}'; complete -C '${text}'`;
+      const { stdout, error } = spawnSync("fish", ["--no-config", "-c", script], {
+        encoding: "utf8",
+        cwd: folder,
+        env: { ...process.env, PATH: "/usr/bin:/bin" }, // without jackdaw there are no names
+      });
+      return error === undefined ? stdout.split("\n").map((line) => line.split("\t")[0]) : null;
+    };
+    const group = complete("jackdaw databases ");
+    if (group === null) return; // no fish on this machine
+    expect(group.sort()).toEqual(["", "create", "delete", "disable", "enable", "list"]);
+    expect(complete("jackdaw databases delete ")).toEqual([""]);
+    expect(complete("jackdaw serve --DataD")).toContain("--DataDir");
   });
 });

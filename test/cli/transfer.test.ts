@@ -87,7 +87,9 @@ describe("files", () => {
       List: [1, { a: "b" }],
       Deep: { Er: { Most: "x" } },
     };
-    const cells = cellsOf({ ...document, "@metadata": { "@id": "a/1", "@collection": "As" } });
+    const cells = cellsOf(
+      JSON.stringify({ ...document, "@metadata": { "@id": "a/1", "@collection": "As" } }),
+    );
     const text = `${[...cells.keys()].join(",")}\n${[...cells.values()].join(",")}\n`;
     const [row] = await all(csvRows(inPieces(text), false));
     expect([row?.id, row?.collection]).toEqual(["a/1", "As"]);

@@ -1,0 +1,130 @@
+/**
+ * JSON taken apart as text, so that documents keep the spelling of their numbers and the order of their keys: a number of JavaScript has
+ * neither `9007199254740993` nor `1.0`. The text must be checked before (JSON.parse), or come from a server.
+ */
+
+/** A member of an object, or an element of an array, whose name is empty. */
+export interface Piece {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** A number, an object or an array as it is spelled: a cell of a table. */
+export class Spelled {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isNumber(): boolean {
+    return /^[-\d]/.test(this.text);
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+/** The members of an object, the elements of an array; none of anything else. */
+export function piecesOf(text: string): Piece[] {
+  const found: Piece[] = [];
+  let at = skipSpaces(text, 0);
+  const open = text[at];
+  if (open !== "{" && open !== "[") return found;
+  at = skipSpaces(text, at + 1);
+  while (at < text.length && text[at] !== "}" && text[at] !== "]") {
+    let name = "";
+    if (open === "{") {
+      const end = stringEnd(text, at);
+      name = JSON.parse(text.slice(at, end)) as string;
+      at = skipSpaces(text, skipSpaces(text, end) + 1);
+    }
+    const end = valueEnd(text, at);
+    found.push({ name, text: text.slice(at, end) });
+    at = skipSpaces(text, end);
+    if (text[at] === ",") at = skipSpaces(text, at + 1);
+  }
+  return found;
+}
+
+/** Of several members of one name the last, as in JSON.parse. */
+export function pieceOf(text: string, name: string): string | undefined {
+  return piecesOf(text).findLast((piece) => piece.name === name)?.text;
+}
+
+/** What JSON.parse would give, but for what has a spelling of its own. */
+export function cellOf(text: string): unknown {
+  return /^[-\d{[]/.test(text) ? new Spelled(text) : JSON.parse(text);
+}
+
+export function objectText(members: readonly Piece[]): string {
+  return `{${members.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+}
+
+/** The text of a document with `@collection` in its metadata; all else stays as it is spelled. */
+export function inCollection(text: string, collection: string): string {
+  const members = piecesOf(text);
+  const metadata = members.findLast(({ name }) => name === "@metadata")?.text ?? "{}";
+  const others = piecesOf(metadata).filter(({ name }) => name !== "@collection");
+  const own = { name: "@collection", text: JSON.stringify(collection) };
+  return objectText([
+    ...members.filter(({ name }) => name !== "@metadata"),
+    { name: "@metadata", text: objectText([...others, own]) },
+  ]);
+}
+
+const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[^\s"{}[\],:]+|[{}[\],:]/gs;
+
+/** A value over several lines, two spaces a level. */
+export function indented(text: string): string {
+  const pieces: string[] = [];
+  let depth = 0;
+  let last = "";
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const [token] of text.matchAll(tokens)) {
+    const closes = token === "}" || token === "]";
+    const isEmpty = closes && (last === "{" || last === "[");
+    if (closes) depth--;
+    if (last === "," || ((last === "{" || last === "[") && !isEmpty) || (closes && !isEmpty)) {
+      pieces.push(line());
+    }
+    pieces.push(token === ":" ? ": " : token);
+    if (token === "{" || token === "[") depth++;
+    last = token;
+  }
+  return pieces.join("");
+}
+
+function skipSpaces(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) <= 32) at++;
+  return at;
+}
+
+function stringEnd(text: string, from: number): number {
+  let at = text.indexOf('"', from + 1);
+  while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at + 1;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let from = at;
+  while (text[from - 1] === "\\") from--;
+  return (at - from) % 2 === 1;
+}
+
+function valueEnd(text: string, from: number): number {
+  if (text[from] === '"') return stringEnd(text, from);
+  let at = from;
+  for (let depth = 0; at < text.length; at++) {
+    const sign = text[at];
+    if (sign === '"') at = stringEnd(text, at) - 1;
+    else if (sign === "{" || sign === "[") depth++;
+    else if (sign === "}" || sign === "]") {
+      if (depth <= 1) return depth === 1 ? at + 1 : at;
+      depth--;
+    } else if (depth === 0 && (sign === "," || text.charCodeAt(at) <= 32)) return at;
+  }
+  return at;
+}
