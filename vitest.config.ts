@@ -99,7 +99,7 @@ const builtOf = (paths: readonly string[]) =>
 
 export default defineConfig(({ mode }) => {
   const isCold = mode === "cold";
-  const isBuilt = isCold || mode === "built" || mode === "dist";
+  const isBuilt = isCold || mode === "built" || mode === "dist" || mode === "studio";
   const files = (paths: readonly string[]) => (isBuilt ? builtOf(paths) : [...paths]);
   const only: Readonly<Record<string, readonly string[]>> = {
     long: [...long, ...slow, ...sampled],
@@ -136,6 +136,7 @@ export default defineConfig(({ mode }) => {
           }
         : {
             include: files(only[mode]),
+            ...(mode === "studio" ? { isolate: false } : {}),
             exclude: files([
               ...(mode === "dist" ? flows : []),
               ...(mode === "cluster" ? [] : cluster),
