@@ -38,7 +38,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 beforeAll(async () => {
   await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
-}, 60_000);
+});
 
 interface Violation {
   readonly id: string;

@@ -38,7 +38,7 @@ beforeAll(async () => {
       N: 1,
       "@metadata": { "@collection": "Notes" },
     });
-}, 60_000);
+});
 
 test("a filter narrows the list, and its address shows the same", async () => {
   await studio.open("db/shop/docs/Orders");
