@@ -53,7 +53,6 @@ async function patchByQuery(exchange: Exchange, context: DatabaseContext): Promi
 
 /** DELETE queries, body as for a query: starts an operation */
 async function deleteByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
-  const { database } = context;
   const options = await optionsOf(exchange, context);
   await deleteFound(exchange, context, options, await queryOfBody(exchange));
 }
