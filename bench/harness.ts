@@ -142,3 +142,24 @@ export function documentText(n: number): string {
 export function ratio(value: number, other: number): string {
   return Number.isFinite(value / other) ? `${(value / other).toFixed(2)}x` : "no peer";
 }
+
+/**
+ * The rate of some work and its processor time, and a peer's. `peerName` null: it is not installed.
+ * @param count of what was worked on
+ */
+export function comparedCosts(
+  what: string,
+  count: number,
+  own: Cost,
+  other: Cost,
+  peerName: string | null,
+): string {
+  const rate = ({ wallMs }: Cost) => `${Math.round(count / wallMs)} k/s`;
+  const micros = ({ processorMs }: Cost) => `${((processorMs * 1000) / count).toFixed(2)} µs`;
+  const alone = `${what}: ${rate(own)}, processor ${micros(own)}`;
+  if (peerName === null) return `${alone}; no peer is installed (npm install in bench/peers)`;
+  return (
+    `${alone}; ${ratio(other.wallMs, own.wallMs)} ${peerName} (${rate(other)}, processor ` +
+    `${micros(other)}: ${ratio(other.processorMs, own.processorMs)})`
+  );
+}

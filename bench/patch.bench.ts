@@ -14,17 +14,18 @@ import {
 import { putParsed } from "../engine/writes/documents.ts";
 import {
   type BenchSize,
-  type Cost,
+  comparedCosts,
   costOf,
   interleavedCosts,
   noCost,
   percentile,
-  ratio,
   seeded,
   temporaryFolder,
 } from "./harness.ts";
-import { batchSize, filledSqlite, patches, textOf } from "./patched-documents.ts";
+import { batchSize, filledSqlite, patches, type Sqlite, textOf } from "./patched-documents.ts";
 
+/** Documents of the first patch, which is measured by itself. */
+const freshCount = 200_000;
 const metadata = ',"@metadata":{"@collection":"Users"}}';
 const options: SetOperationOptions = {
   parametersText: null,
@@ -51,16 +52,26 @@ export async function run(size: BenchSize): Promise<string[]> {
   };
   const folder = temporaryFolder();
   const engine = await openFolder({ folder: join(folder.path, "jackdaw") });
+  const fresh = filledSqlite(folder.path, Math.min(count, freshCount), "fresh");
   const sqlite = filledSqlite(folder.path, count);
   try {
     const database = await engine.databases.create("bench", {});
+    await benchFresh(await engine.databases.create("fresh", {}), fresh, count, print);
     await insertAll(database, count);
     const compare = async (what: string, query: string, sql: string, patched: number) => {
       const costs = await interleavedCosts(rounds, {
         jackdaw: () => costOf(() => patchAll(database, query)),
         peer: async () => (sqlite === null ? noCost : costOf(() => sqlite.exec(sql))),
       });
-      print(compared(what, patched, costs, sqlite === null ? null : "SQLite"));
+      print(
+        comparedCosts(
+          what,
+          patched,
+          costs["jackdaw"] ?? noCost,
+          costs["peer"] ?? noCost,
+          sqlite === null ? null : "SQLite",
+        ),
+      );
     };
     await compare("patch of all, += 1", patches.all.query, patches.all.sql, count);
     await compare("product of two fields", patches.product.query, patches.product.sql, count);
@@ -74,11 +85,27 @@ export async function run(size: BenchSize): Promise<string[]> {
     await benchGets(database, count, print);
     await benchLoop(database, Math.min(count, 100_000), rounds, print);
   } finally {
+    fresh?.close();
     sqlite?.close();
     await engine.close();
     folder.remove();
   }
   return lines;
+}
+
+/** The first patch of this process, before anything is optimized. */
+async function benchFresh(
+  database: OpenDatabase,
+  sqlite: Sqlite | null,
+  documents: number,
+  print: (line: string) => void,
+): Promise<void> {
+  const count = Math.min(documents, freshCount);
+  await insertAll(database, count);
+  const own = await costOf(() => patchAll(database, patches.all.query));
+  const other = sqlite === null ? noCost : await costOf(() => sqlite.exec(patches.all.sql));
+  const what = `patch of the first ${count} of a fresh process, += 1`;
+  print(comparedCosts(what, count, own, other, sqlite === null ? null : "SQLite"));
 }
 
 async function insertAll(
@@ -158,7 +185,15 @@ async function benchLoop(
         for (let n = 0; n < count; n++) texts[n] = changedLines(texts[n] as string);
       }),
   });
-  print(compared("loop over an array", count, costs, "JSON in memory"));
+  print(
+    comparedCosts(
+      "loop over an array",
+      count,
+      costs["jackdaw"] ?? noCost,
+      costs["peer"] ?? noCost,
+      "JSON in memory",
+    ),
+  );
 }
 
 function changedLines(text: string): string {
@@ -173,19 +208,4 @@ function changedLines(text: string): string {
   }
   order.Total = sum;
   return JSON.stringify(order);
-}
-
-function compared(
-  what: string,
-  count: number,
-  costs: Readonly<Record<string, Cost>>,
-  peerName: string | null,
-): string {
-  const own = costs["jackdaw"] ?? noCost;
-  const other = peerName === null ? noCost : (costs["peer"] ?? noCost);
-  const micros = ({ processorMs }: Cost) => `${((processorMs * 1000) / count).toFixed(2)} µs`;
-  return (
-    `${what}: ${Math.round(count / own.wallMs)} k/s, ${ratio(other.wallMs, own.wallMs)} ${peerName ?? ""} ` +
-    `(${Math.round(count / other.wallMs)} k/s); processor ${micros(own)} against ${micros(other)}`
-  );
 }

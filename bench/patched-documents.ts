@@ -42,10 +42,10 @@ export function textOf(n: number): string {
 }
 
 /** A SQLite database with the same documents; null when the package is not installed. */
-export function filledSqlite(folder: string, count: number): Sqlite | null {
+export function filledSqlite(folder: string, count: number, name = "peer"): Sqlite | null {
   const Sqlite = peer<SqliteConstructor>("better-sqlite3");
   if (Sqlite === null) return null;
-  const sqlite = new Sqlite(join(folder, "peer.sqlite"));
+  const sqlite = new Sqlite(join(folder, `${name}.sqlite`));
   sqlite.pragma("journal_mode = WAL");
   sqlite.pragma("synchronous = FULL");
   sqlite.exec("create table d (id text primary key, body text)");

@@ -2,11 +2,12 @@
  * What a query costs the server over HTTP/1.1: processor time for one, of 200,000 documents of about 150 bytes, with 16 in
  * flight. Beside it, in the same run: a bare node:http server that sends the same bytes; a RavenDB without certificates, at
  * the address in JACKDAW_BENCH_RAVENDB, whose process is JACKDAW_BENCH_RAVENDB_PID; and another version of Jackdaw, whose
- * executable JACKDAW_BENCH_BEFORE names.
+ * executable JACKDAW_BENCH_BEFORE names. Ratios are those of the first to each of the others. Slow queries are not logged:
+ * their lines would stand between those of the bench.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { type BenchSize, median, temporaryFolder } from "./harness.ts";
+import { type BenchSize, median, ratio, temporaryFolder } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
 import { processorMs, script, stop } from "./http/processes.ts";
 import { measuredQueries, type QueryLoad, userText } from "./http/query-load.ts";
@@ -49,7 +50,8 @@ export async function run(size: BenchSize): Promise<string[]> {
       return client;
     };
     const start = async (name: string, executable?: string) => {
-      const server = await startPlain(`${folder.path}/${name}`, { executable });
+      const settings = ["--Logs.SlowQueryInMs=0"];
+      const server = await startPlain(`${folder.path}/${name}`, { executable, settings });
       children.push(server.process);
       await join(name, { url: server.url, pid: server.process.pid ?? 0 });
     };
@@ -94,9 +96,13 @@ async function measureAll(
       runs.set(one.name, [...(runs.get(one.name) ?? []), measured]);
     }
   }
+  const micros: number[] = [];
   const shown = [...runs].map(([name, list]) => {
     const of = (figure: "micros" | "p50" | "p99") => median(list.map((each) => each[figure]));
-    return `${name} ${of("micros").toFixed(0)} µs (p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
+    const told = `${name} ${of("micros").toFixed(0)} µs (p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
+    micros.push(of("micros"));
+    const own = micros[0] ?? Number.NaN;
+    return micros.length === 1 ? told : `${told} (${ratio(own, of("micros"))})`;
   });
   return `${asked.query}: ${shown.join("; ")}`;
 }

@@ -4,6 +4,7 @@
  * json_extract over the same texts. What a query costs over the wire: `query`.
  */
 
+import { runSteps } from "../engine/base/steps.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -72,7 +73,7 @@ class PackedDatabase implements RowSource, IndexHost {
       isMetadataOnly: false,
       keepsDuplicates: false,
     };
-    return executeQuery(query, host, request, { add: () => null });
+    return await runSteps(executeQuery(query, host, request, { add: () => null }));
   }
 
   countOf(): number {

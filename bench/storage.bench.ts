@@ -12,12 +12,12 @@ import { putText } from "../engine/writes/documents.ts";
 import {
   type BenchSize,
   type Cost,
+  comparedCosts,
   costOf,
   documentText,
   interleavedCosts,
   noCost,
   peer,
-  ratio,
   seeded,
   temporaryFolder,
 } from "./harness.ts";
@@ -108,8 +108,10 @@ async function benchBulk(
 ): Promise<void> {
   const Sqlite = peer<SqliteConstructor>("better-sqlite3");
   const count = Math.min(documents, 300_000);
+  const freshCount = Math.min(documents, 200_000);
+  const peerName = Sqlite === null ? null : "SQLite";
   let round = 0;
-  const result = await interleavedCosts(rounds, {
+  const variantsOf = (count: number) => ({
     jackdaw: async () => {
       const engine = await openFolder({ folder: join(folder, `bulk-${round++}`) });
       const database = await engine.databases.create("bench", {});
@@ -134,9 +136,12 @@ async function benchBulk(
       return cost;
     },
   });
+  const what = `bulk insert, ${batchSize} a batch`;
+  const first = await interleavedCosts(1, variantsOf(freshCount));
   print(
-    compared(`bulk insert, ${batchSize} a batch`, count, result, Sqlite === null ? null : "SQLite"),
+    compared(`${what}, the first ${freshCount} of a fresh process`, freshCount, first, peerName),
   );
+  print(compared(what, count, await interleavedCosts(rounds, variantsOf(count)), peerName));
 }
 
 async function benchPutsAndGets(
@@ -184,24 +189,13 @@ async function benchPutsAndGets(
   await engine.close();
 }
 
-/** Throughput and processor time against the peer's; `peerName` null: it is not installed. */
 function compared(
   what: string,
   count: number,
   costs: Readonly<Record<string, Cost>>,
   peerName: string | null,
 ): string {
-  const own = costs["jackdaw"] ?? noCost;
-  const other = peerName === null ? noCost : (costs["peer"] ?? noCost);
-  return (
-    `${what}: ${Math.round(count / own.wallMs)} k/s, ${ratio(other.wallMs, own.wallMs)} ${peerName ?? ""} ` +
-    `(${Math.round(count / other.wallMs)} k/s); processor ${microseconds(own.processorMs, count)} ` +
-    `against ${microseconds(other.processorMs, count)}`
-  );
-}
-
-function microseconds(ms: number, count: number): string {
-  return `${((ms * 1000) / count).toFixed(2)} µs`;
+  return comparedCosts(what, count, costs["jackdaw"] ?? noCost, costs["peer"] ?? noCost, peerName);
 }
 
 /** Reads the text as stored, without `@metadata`: the equivalent of LMDB's get of a string. */

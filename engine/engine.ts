@@ -207,7 +207,7 @@ export {
   checkedJson,
   checkedJsonInTurns,
   checkJson,
-  minifiedObject,
+  readMinified,
 } from "./documents/checked-json.ts";
 export type { DocumentPieces, TextPieces } from "./documents/document-pieces.ts";
 export type { DocumentRow } from "./documents/document-row.ts";

@@ -56,10 +56,19 @@ export class PlainClient {
 
   /** Creates the database and runs a bulk insert. */
   async fill(commands: Iterable<string>): Promise<void> {
+    await this.create();
+    await this.insert(commands);
+  }
+
+  async create(): Promise<void> {
     const name = this.#database;
     const record = JSON.stringify({ DatabaseName: name });
     await this.ask("PUT", `/admin/databases?name=${name}&replicationFactor=1`, [record]);
-    await this.ask("POST", `/databases/${name}/bulk_insert?id=1`, commands);
+  }
+
+  /** Runs a bulk insert. */
+  async insert(commands: Iterable<string>): Promise<void> {
+    await this.ask("POST", `/databases/${this.#database}/bulk_insert?id=1`, commands);
   }
 
   async remove(): Promise<void> {

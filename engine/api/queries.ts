@@ -74,12 +74,16 @@ export class Queries {
   }
 
   /**
-   * Runs a query; its rows go to `sink`, each the JSON text of an object.
+   * Runs a query; its rows go to `sink`, each the JSON text of an object. The result itself is returned where nothing waits.
    * @returns null when `options.unlessEtag` is still valid: no rows were sent
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed, record-damaged
    */
-  run(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
-    return this.#database.query(text, options, new PinningSink(this.#database, sink));
+  run(
+    text: string,
+    options: QueryOptions,
+    sink: RowSink,
+  ): QueryOutcome | null | Promise<QueryOutcome | null> {
+    return this.#database.startQuery(text, options, new PinningSink(this.#database, sink));
   }
 
   /** @throws EngineError query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */

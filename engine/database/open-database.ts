@@ -196,9 +196,18 @@ export class OpenDatabase extends Store {
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
    */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    return await this.startQuery(text, options, sink);
+  }
+
+  /** As `query`; the result itself where nothing waits. */
+  startQuery(
+    text: string,
+    options: QueryOptions,
+    sink: RowSink,
+  ): QueryOutcome | null | Promise<QueryOutcome | null> {
     this.servedCount++;
     this.assertServing();
-    return await this.queries.query(text, options, sink);
+    return this.queries.query(text, options, sink);
   }
 
   /**

@@ -30,9 +30,13 @@ export function checkedJsonWithMetadata(bytes: Buffer): Buffer {
 /** Bytes from which a text is better checked in slices. */
 const slicedBytesMin = 64 * 1024;
 
-/** As `checkedJson`; a long text is checked in slices, and must not change until the promise has resolved. */
-export function minifiedObject(bytes: Buffer): Buffer | Promise<Buffer> {
-  return bytes.length < slicedBytesMin ? checkedJson(bytes) : checkedJsonInTurns(bytes);
+/**
+ * As `checkedJson`, for who reads the text at once: that of a short one is overwritten when the next one is checked. A long one
+ * is checked in slices, and must not change until the promise has resolved.
+ */
+export function readMinified(bytes: Buffer): Buffer | Promise<Buffer> {
+  if (bytes.length >= slicedBytesMin) return checkedJsonInTurns(bytes);
+  return parser.parse(bytes, 0, bytes.length).body;
 }
 
 /** As `checkedJson`, in slices. `bytes` must not change until it has resolved. */

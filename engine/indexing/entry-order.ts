@@ -14,7 +14,7 @@ import { dateTicks } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { dateKind, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
-import type { OrderKind } from "./term-order.ts";
+import type { OrderKind, TermOrder } from "./term-order.ts";
 
 export type SortForm = "string" | "long" | "double" | "alphaNumeric";
 
@@ -38,6 +38,9 @@ const alphaNumericUnits = 64;
 const longEnd = 2 ** 63;
 /** The whole order of a dictionary is built only when at least one in this many of its terms is needed. */
 const orderShare = 16;
+/** Entries whose values are compared with each other, and the cost of one. */
+const fewMax = 512;
+const fewUnits = 16;
 
 /** The sort key of each of `entries`, by position: ascending keys give the order of `sort`. */
 export function* fieldSortKeys(
@@ -187,6 +190,15 @@ function* fillRanks(
   const isByValue = sortsByValue(column, form);
   const isMixed = isByValue && dictionary.textCount > 0;
   const heldBefore = budget.heldBytes;
+  if (several.length === 0 && sought.length <= fewMax) {
+    const order = fewOrder(column, sought.length, form, isByValue);
+    if (order !== null) {
+      fillFew(column, sought, order, keys);
+      budget.spend(sought.length * fewUnits);
+      if (isMixed) untie(keys);
+      return;
+    }
+  }
   const all = yield* withOthers(sought, several, entries, column, budget);
   const ranks =
     form === "alphaNumeric"
@@ -202,8 +214,53 @@ function* fillRanks(
     if (budget.isDue) yield;
   }
   budget.release(budget.heldBytes - heldBefore);
-  if (!isMixed) return;
+  if (isMixed) untie(keys);
+}
+
+/** Null ties with what is missing. */
+function untie(keys: Uint32Array): void {
   for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
+}
+
+/** The order in which few terms are compared with each other; null: there is none, or another way is better. */
+function fewOrder(
+  column: FieldColumn,
+  count: number,
+  form: SortForm | null,
+  isByValue: boolean,
+): TermOrder | null {
+  const { dictionary } = column;
+  if (form === "alphaNumeric" || count * orderShare >= dictionary.count) return null;
+  if (!isByValue) return column.emptyOrder("bytes");
+  if (form !== "double" && dictionary.hasInexact) return null;
+  if (!dictionary.hasDates) return column.emptyOrder("number");
+  return dictionary.hasNumbers ? null : column.emptyOrder("date");
+}
+
+/** As `termRanks` and `keyOf` for the terms of few entries, which are compared with each other. */
+function fillFew(
+  { dictionary }: FieldColumn,
+  sought: Uint32Array,
+  order: TermOrder,
+  keys: Uint32Array,
+): void {
+  const wanted = order.kind === "number" ? numberKind : dateKind;
+  const positions: number[] = [];
+  for (let i = 0; i < sought.length; i++) {
+    const term = sought[i] as number; // i < length
+    keys[i] = term === gapTerm ? missingRank : nullRank;
+    if (term <= objectTerm) continue;
+    if (order.kind === "bytes" || dictionary.kindOf(term) === wanted) positions.push(i);
+  }
+  positions.sort((a, b) => order.compare(sought[a] as number, sought[b] as number));
+  let key = valueRank;
+  let last = -1;
+  for (const position of positions) {
+    const term = sought[position] as number; // among them
+    if (last >= 0 && order.compare(last, term) !== 0) key++;
+    keys[position] = key;
+    last = term;
+  }
 }
 
 /** The first term of each entry, and the positions of entries that have several. */

@@ -42,7 +42,6 @@ export interface TermTest {
   readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
 }
 
-const kinds = [textKind, numberKind, dateKind];
 const nullTerms = [nullTerm];
 const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
@@ -163,13 +162,16 @@ export class FieldSearch {
     const { dictionary } = this.#column;
     return this.#rangeValues(low, high, (digits) => {
       const sought = BigInt(digits);
+      // Comparing big integers costs many times as much, and most are small.
+      const small = Number(digits);
+      const isSmall = Number.isSafeInteger(small);
       return {
         ofNumber: (term) => {
           const value = dictionary.values[term] as number;
-          return compareBig(
-            Number.isSafeInteger(value) ? BigInt(value) : wholePart(dictionary.textOf(term)),
-            sought,
-          );
+          if (!Number.isSafeInteger(value)) {
+            return compareBig(wholePart(dictionary.textOf(term)), sought);
+          }
+          return isSmall ? value - small : compareBig(BigInt(value), sought);
         },
         ofDate: (term) => compareBig(this.#ticksOf(term), sought),
       };
@@ -483,19 +485,38 @@ export class FieldSearch {
 
   /** Those of some entries that have a value whose term passes the test. */
   *#passing(test: (term: number) => boolean, within: EntrySet): Work<EntrySet> {
-    const builder = this.#builder();
-    for (const entry of within.toList()) {
-      const terms = this.#column.termsOf(entry);
-      for (let at = 0; at < terms.length; at++) {
-        this.#budget.spend(1);
-        const term = terms[at] as number;
-        if (term === gapTerm || !test(term)) continue;
-        builder.add(entry);
-        break;
+    const list = within.toList();
+    const passing = new Uint32Array(list.length);
+    let count = 0;
+    for (let i = 0; i < list.length; i++) {
+      const entry = list[i] as number; // i < length
+      if (this.#packed === null ? this.#passes(test, entry) : this.#passesPacked(test, entry)) {
+        passing[count++] = entry;
       }
       if (this.#budget.isDue) yield;
     }
-    return builder.finish();
+    return EntrySet.ofSorted(passing.subarray(0, count));
+  }
+
+  #passes(test: (term: number) => boolean, entry: number): boolean {
+    const { starts, terms } = this.#column;
+    const end = starts[entry + 1] as number;
+    for (let at = starts[entry] as number; at < end; at++) {
+      this.#budget.spend(1);
+      const term = terms[at] as number; // at < end
+      if (term !== gapTerm && test(term)) return true;
+    }
+    return false;
+  }
+
+  #passesPacked(test: (term: number) => boolean, entry: number): boolean {
+    const terms = this.#column.termsOf(entry);
+    for (let at = 0; at < terms.length; at++) {
+      this.#budget.spend(1);
+      const term = terms[at] as number; // at < length
+      if (term !== gapTerm && test(term)) return true;
+    }
+    return false;
   }
 
   *#addPrefixed(builder: EntrySetBuilder, text: string): Work<void> {
@@ -571,7 +592,15 @@ export class FieldSearch {
       }
     }
     const builder = this.#builder();
-    for (const term of terms) if (term >= 0) yield* this.#addEntries(builder, term);
+    for (const term of terms) {
+      if (term < 0) continue;
+      if (this.#packed !== null) {
+        yield* this.#addEntries(builder, term);
+        continue;
+      }
+      const rest = this.#addTerm(builder, term);
+      if (rest !== null) yield* rest;
+    }
     return builder.finish();
   }
 
@@ -657,8 +686,9 @@ export class FieldSearch {
 
   #termsOf(text: string): number[] {
     const { dictionary } = this.#column;
-    const terms: number[] = [];
-    for (const kind of kinds) terms.push(dictionary.findText(kind, text));
+    const terms = [dictionary.findText(textKind, text)];
+    if (dictionary.hasNumbers) terms.push(dictionary.findText(numberKind, text));
+    if (dictionary.hasDates) terms.push(dictionary.findText(dateKind, text));
     return terms;
   }
 

@@ -36,11 +36,30 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
+/** A map that counts its changes. */
+class CountedMap<Value> extends Map<string, Value> {
+  changes = 0;
+
+  override set(key: string, value: Value): this {
+    this.changes++;
+    return super.set(key, value);
+  }
+
+  override delete(key: string): boolean {
+    this.changes++;
+    return super.delete(key);
+  }
+}
+
 export class IndexSet {
   readonly #host: IndexHost;
   readonly #nameOf: (definition: IndexDefinition) => string;
   /** By lower-cased name. */
-  readonly #indexes = new Map<string, OpenIndex>();
+  readonly #indexes = new CountedMap<OpenIndex>();
+  readonly #coveringKnown = new WeakMap<
+    IndexDefinition,
+    { readonly changes: number; readonly indexes: readonly AutomaticIndex[] }
+  >();
   readonly #waiters = new Set<Waiter>();
   /** Indexes whose documents could not be read, until their retry. */
   readonly #resting = new Set<OpenIndex>();
@@ -73,11 +92,20 @@ export class IndexSet {
   /** The index that answers queries of this definition, created or extended if needed. */
   automatic(needed: IndexDefinition): AutomaticIndex {
     let best: AutomaticIndex | null = null;
-    for (const index of this.#automatics()) {
-      if (!covers(index.definition, needed) || index.isDisabled) continue;
+    for (const index of this.#covering(needed)) {
+      if (index.isDisabled) continue;
       if (best === null || isBetter(index, best, needed.collection)) best = index;
     }
     return best ?? this.#create(needed);
+  }
+
+  /** Those that have what is needed. Known of each definition while the indexes are the same: queries share theirs. */
+  #covering(needed: IndexDefinition): readonly AutomaticIndex[] {
+    const known = this.#coveringKnown.get(needed);
+    if (known !== undefined && known.changes === this.#indexes.changes) return known.indexes;
+    const indexes = this.#automatics().filter(({ definition }) => covers(definition, needed));
+    this.#coveringKnown.set(needed, { changes: this.#indexes.changes, indexes });
+    return indexes;
   }
 
   /** Adds an automatic index known from before a restart, without entries. */

@@ -19,6 +19,7 @@ export function* slicedSort(
   compare: (left: number, right: number) => number,
   budget: WorkBudget,
 ): Work<Uint32Array> {
+  if (items.length < 2) return items;
   for (let from = 0; from < items.length; from += runLength) {
     const run = items.subarray(from, from + runLength);
     run.sort(compare);

@@ -1,6 +1,6 @@
 /** Composes JSON text in one growing buffer: bytes of values that exist, and the text between them. */
 
-/** Texts begin in pieces of one buffer: a buffer of its own costs a microsecond or two, and each query has a text. */
+/** Texts begin in pieces of one buffer: a buffer of its own costs a microsecond or two. */
 const sharedBytes = 64 * 1024;
 const pieceBytesMax = 8 * 1024;
 let shared = Buffer.allocUnsafeSlow(sharedBytes);
@@ -18,6 +18,24 @@ function newBytes(length: number): Buffer {
   return bytes;
 }
 
+/** Texts for use again, and the bytes of each. */
+const spares: JsonText[] = [];
+const sparesMax = 4;
+const spareBytes = 8 * 1024;
+const spareBytesMax = 64 * 1024;
+
+/** An empty text, for who gives it back: each query has one or two. */
+export function takeText(): JsonText {
+  return spares.pop() ?? new JsonText(spareBytes);
+}
+
+/** Gives a text back whose bytes nobody reads any more. */
+export function giveText(text: JsonText): void {
+  if (spares.length === sparesMax || text.capacity > spareBytesMax) return;
+  text.clear();
+  spares.push(text);
+}
+
 export class JsonText {
   #bytes: Buffer;
   #length = 0;
@@ -30,6 +48,11 @@ export class JsonText {
   /** Bytes so far. */
   get length(): number {
     return this.#length;
+  }
+
+  /** Bytes that there is room for at present. */
+  get capacity(): number {
+    return this.#bytes.length;
   }
 
   /** The text; valid until more is added. */

@@ -9,6 +9,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
+import { awaited, runSteps, type Steps } from "../base/steps.ts";
 import { nextTurn } from "../base/turns.ts";
 import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
@@ -157,11 +158,18 @@ export class DatabaseQueries {
     return started instanceof Promise ? started.finally(() => budget.close()) : started;
   }
 
-  /** As `prepare` and `execute`. */
-  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
-    const prepared = this.#prepared(text, "read", options);
-    const query = prepared instanceof Promise ? await prepared : prepared;
-    return await this.execute(query, options, sink);
+  /** As `prepare` and `execute`; the result itself where nothing waits. */
+  query(
+    text: string,
+    options: QueryOptions,
+    sink: RowSink,
+  ): QueryOutcome | null | Promise<QueryOutcome | null> {
+    return runSteps(this.#query(text, options, sink));
+  }
+
+  *#query(text: string, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
+    const query = yield* awaited(this.#prepared(text, "read", options));
+    return yield* this.#execute(query, options, sink);
   }
 
   /**
@@ -174,10 +182,18 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
+    return await runSteps(this.#execute(analyzed, options, sink));
+  }
+
+  *#execute(
+    analyzed: AnalyzedQuery,
+    options: QueryOptions,
+    sink: RowSink,
+  ): Steps<QueryOutcome | null> {
     const hold = this.#database.state.documents.hold();
     const running = this.running.add(analyzed, options, this.#clock.monotonicMs());
     try {
-      return await this.#execute(running, options, sink);
+      return yield* this.#run(running, options, sink);
     } catch (error) {
       throw running.isKilled ? queryKilled() : error;
     } finally {
@@ -186,13 +202,9 @@ export class DatabaseQueries {
     }
   }
 
-  async #execute(
-    running: RunningQuery,
-    options: QueryOptions,
-    sink: RowSink,
-  ): Promise<QueryOutcome | null> {
+  *#run(running: RunningQuery, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
     const query = withCallsAsScript(running.query);
-    if (this.#mustSettle(query)) await running.orKilled(this.#settle(query));
+    if (this.#mustSettle(query)) yield running.orKilled(this.#settle(query));
     const request = this.#requestOf(options, running);
     const rows = new QueryRows(this.#database, this.#clock);
     const marker = new EtagMarker(this, query, options, running, () => ++this.#staleCount);
@@ -200,7 +212,7 @@ export class DatabaseQueries {
       if (query.access.kind === "collection") marker.mark(null);
       const resultEtag = () => marker.etag;
       const scripts = this.#scriptsOver(rows);
-      return await executeQuery(
+      return yield* executeQuery(
         query,
         { source: rows, indexes: marker, scripts, resultEtag },
         request,
@@ -266,7 +278,8 @@ export class DatabaseQueries {
     try {
       const scripts = this.#scriptsOver(rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      await executeQuery(plain, host, this.#requestOf({}, signal), { add: () => null });
+      const sink = { add: () => null };
+      await runSteps(executeQuery(plain, host, this.#requestOf({}, signal), sink));
       return rows.numbers;
     } finally {
       rows.close();

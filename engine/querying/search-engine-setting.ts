@@ -10,8 +10,12 @@ export type SearchEngine = "Corax" | "Lucene";
 
 /** @param record the database record. Its settings apply unless the index has a configuration of its own. */
 export function searchEngineOf(record: JsonObject, index: OpenIndex): SearchEngine {
-  const key = `Indexing.${index.isStatic ? "Static" : "Auto"}.SearchEngineType`;
+  const key = index.isStatic
+    ? "Indexing.Static.SearchEngineType"
+    : "Indexing.Auto.SearchEngineType";
   const own = index instanceof StaticIndex ? index.definition.configuration[key] : undefined;
   const settings = (record["Settings"] ?? {}) as JsonObject;
-  return String(own ?? settings[key]).toLowerCase() === "lucene" ? "Lucene" : "Corax";
+  const chosen = own ?? settings[key];
+  if (chosen === undefined) return "Corax";
+  return String(chosen).toLowerCase() === "lucene" ? "Lucene" : "Corax";
 }

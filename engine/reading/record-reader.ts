@@ -39,6 +39,10 @@ const denseRecords = 16;
 /** Single records that are kept for their requesters. */
 const singlesMax = 64;
 
+/** Most readers fetch nothing. Nothing is added to these. */
+const noExtents = new Map<number, Promise<void>>();
+const noRecords = new Map<Position, KeptBytes>();
+
 interface Wanted {
   readonly document: number;
   readonly position: Position;
@@ -67,10 +71,10 @@ export class RecordReader implements RecordSource {
   /** The extent that follows the current one in a scan. */
   #nextKey = -1;
   /** Extents being read, by their number in the whole log. */
-  readonly #coming = new Map<number, Promise<void>>();
+  #coming = noExtents;
   /** Records of the present `gather` that were read individually. */
-  #gathered = new Map<Position, KeptBytes>();
-  readonly #singles = new Map<Position, KeptBytes>();
+  #gathered = noRecords;
+  #singles = noRecords;
   /** Incremented by each `rest`. */
   #rests = 0;
 
@@ -192,6 +196,7 @@ export class RecordReader implements RecordSource {
     let reading = this.#coming.get(key);
     if (reading === undefined) {
       reading = this.#readAndHold(key).finally(() => this.#coming.delete(key));
+      if (this.#coming === noExtents) this.#coming = new Map();
       this.#coming.set(key, reading);
     }
     return reading;
@@ -205,6 +210,7 @@ export class RecordReader implements RecordSource {
 
   async #fetch(document: number, position: Position, length: number): Promise<void> {
     const bytes = await this.#read(document, position, length);
+    if (this.#singles === noRecords) this.#singles = new Map();
     this.#singles.set(position, bytes);
     for (const oldest of this.#singles.keys()) {
       if (this.#singles.size <= singlesMax) return;
@@ -328,10 +334,10 @@ export class RecordReader implements RecordSource {
   /** Releases everything that it holds except the rows. It can be used again. */
   rest(): void {
     this.#rests++;
-    for (const extent of this.#held.splice(0)) extent.release();
+    if (this.#held.length > 0) for (const extent of this.#held.splice(0)) extent.release();
     this.#current = null;
     this.#nextKey = -1;
-    this.#gathered.clear();
-    this.#singles.clear();
+    if (this.#gathered.size > 0) this.#gathered.clear();
+    if (this.#singles.size > 0) this.#singles.clear();
   }
 }

@@ -53,7 +53,7 @@ function* findAll(operands: readonly Condition[], context: WhereContext): Work<E
   const [plain, nearest] = parted(operands);
   for (const operand of plain.length > 1 ? bySelectivity(plain) : plain) {
     if (result !== null && result.count === 0) return result;
-    const joined: WhereContext = result === null ? context : { ...context, within: result };
+    const joined: WhereContext = result === null ? context : withinOf(context, result);
     const found: EntrySet = yield* findEntries(operand, joined);
     spendOnSets(context);
     result = result === null ? found : intersection(result, found);
@@ -66,18 +66,28 @@ function* findAll(operands: readonly Condition[], context: WhereContext): Work<E
   return result ?? context.reader.all();
 }
 
+/** Without a spread, which makes an object of a class of its own each time. */
+function withinOf(context: WhereContext, within: EntrySet): WhereContext {
+  const { reader, findDocument, compareExchangeOf, textTest, stopWordsOf } = context;
+  return { reader, findDocument, compareExchangeOf, textTest, stopWordsOf, within };
+}
+
 /** Conditions that most likely find little first: the others then look at these entries only. */
 function bySelectivity(operands: readonly Condition[]): readonly Condition[] {
-  const rankOf = (operand: Condition) => {
-    if (operand.kind === "comparison") return operand.operator === "=" ? 0 : 3;
-    if (operand.kind === "in") return 1;
-    return operand.kind === "between" ? 3 : 2;
-  };
   return operands.toSorted((one, other) => rankOf(one) - rankOf(other));
+}
+
+function rankOf(operand: Condition): number {
+  if (operand.kind === "comparison") return operand.operator === "=" ? 0 : 3;
+  if (operand.kind === "in") return 1;
+  return operand.kind === "between" ? 3 : 2;
 }
 
 /** The operands of an `and`, with those of nested ones, and those of them that take the best of what the others find. */
 function parted(operands: readonly Condition[]): [readonly Condition[], MeantFieldCondition[]] {
+  if (!operands.some((operand) => operand.kind === "and" || isNearest(operand))) {
+    return [operands, []];
+  }
   const all = operands.flatMap((operand) =>
     operand.kind === "and" ? operand.operands : [operand],
   );

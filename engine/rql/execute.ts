@@ -12,13 +12,14 @@
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { largeRecordBytes } from "../base/limits.ts";
+import { awaited, runSteps, type Steps } from "../base/steps.ts";
 import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import { JsonText } from "../json/json-text.ts";
+import { giveText, type JsonText, takeText } from "../json/json-text.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
@@ -126,6 +127,7 @@ const candidateBytes = 12;
 /** Bytes that a distinct row takes besides its text. */
 const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
+const noNumbers = new Uint32Array(0);
 /** Result of `select c` for a missing document; it gets the metadata of a projection. */
 const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
@@ -133,15 +135,15 @@ const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 const noRows = new Set<string>();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
-export async function executeQuery(
+export function* executeQuery(
   query: AnalyzedQuery,
   host: QueryHost,
   request: QueryRequest,
   sink: RowSink,
-): Promise<QueryOutcome> {
+): Steps<QueryOutcome> {
   const execution = new Execution(query, host, request, sink);
   try {
-    return await execution.run();
+    return yield* execution.run();
   } finally {
     execution.close();
   }
@@ -220,17 +222,16 @@ class Execution {
       : null;
   }
 
-  async run(): Promise<QueryOutcome> {
+  *run(): Steps<QueryOutcome> {
     const query = this.#query;
     const { source } = this.#host;
     const { projection } = query;
     if (projection.kind === "facets" || projection.kind === "suggestions") {
-      return await this.#summarize(projection);
+      return yield* awaited(this.#summarize(projection));
     }
     const startMs = source.monotonicMs();
     if (query.access.kind !== "collection") {
-      const ready = this.#readyIndex();
-      this.#index = ready instanceof Promise ? await ready : ready;
+      this.#index = yield* awaited(this.#readyIndex());
     }
     const isStale = this.#index?.isStale ?? false;
     const stalenessMs = source.monotonicMs() - startMs;
@@ -239,15 +240,16 @@ class Execution {
       this.#index === null
         ? this.#budget.start(this.#collectionRows())
         : this.#indexRows(this.#index);
-    const candidates = finding instanceof Promise ? await finding : finding;
+    const candidates = yield* awaited(finding);
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
     this.#prepareRows();
     const walkedAtMs = this.#traceFinding(candidates, startMs, stalenessMs);
-    await this.#walk(candidates);
+    yield* this.#walk(candidates);
     this.#traceReading(walkedAtMs);
     if (this.#scripts !== null) this.#included().addScripted(this.#scripts.included);
     const collected = this.#includes;
-    const includes = collected === null ? [] : await collected.finish(() => this.#waitForRecord());
+    const includes =
+      collected === null ? [] : yield* awaited(collected.finish(() => this.#waitForRecord()));
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     this.#traceEnd(walkedAtMs, includes.length);
@@ -365,6 +367,7 @@ class Execution {
 
   /** Releases what its budget holds. */
   close(): void {
+    if (this.#rowText !== null) giveText(this.#rowText);
     this.#budget.close();
   }
 
@@ -467,6 +470,13 @@ class Execution {
     if (ids.kind === "prefix") {
       const cursor = source.rowsByPrefix(ids.prefix);
       return { cursor, total: -1 };
+    }
+    const [onlyId] = ids.ids;
+    if (ids.ids.length === 1 && onlyId !== undefined) {
+      const docNum = source.findDocument(onlyId);
+      const isFound = docNum >= 0 && source.isIn(docNum, this.#collection);
+      const docNums = isFound ? Uint32Array.of(docNum) : noNumbers;
+      return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
     }
     const found = new Set<number>();
     this.#budget.hold(ids.ids.length * candidateBytes);
@@ -715,7 +725,7 @@ class Execution {
   }
 
   /** Visits candidates until the page is full. */
-  async #walk(candidates: Candidates): Promise<void> {
+  *#walk(candidates: Candidates): Steps<void> {
     const { filter, paging, isDistinct } = this.#query;
     const { cursor } = candidates;
     const test = filter === null ? null : this.#filterTest();
@@ -732,7 +742,7 @@ class Execution {
     const budget = this.#budget;
     // Compiling a long filter or many functions takes a turn of its own; the first rows after it are slow.
     const isLong = this.#filterUnits >= longFilterUnits;
-    if (isLong || this.#query.functions.length >= manyDeclarations) await budget.pause();
+    if (isLong || this.#query.functions.length >= manyDeclarations) yield budget.pause();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
     let ticks = 0;
     let filtered = 0;
@@ -746,11 +756,11 @@ class Execution {
         ticks = 0;
         filtered = 0;
       }
-      if (budget.isDue) await budget.pause();
+      if (budget.isDue) yield budget.pause();
       ticks += unitsOfRow;
       if (!cursor.next()) {
         if (cursor.pending === null) break;
-        await cursor.pending;
+        yield cursor.pending;
         continue;
       }
       const { row } = cursor;
@@ -768,8 +778,8 @@ class Execution {
         this.#scannedCount++;
         filtered++;
         ticks += this.#filterUnits;
-        // Awaiting costs more than a test, so only scripts do.
-        const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
+        const isPassed =
+          test === "script" ? yield* awaited(this.#passesScript(row)) : test(row, bodyOf(row));
         if (!isPassed) {
           this.#skippedCount++;
           continue;
@@ -777,7 +787,7 @@ class Execution {
       }
       const waiting = this.#emit(row, rowSkip);
       if (waiting !== null) {
-        await waiting;
+        yield waiting;
         budget.refuseCancelled();
       }
     }
@@ -1032,7 +1042,7 @@ class Execution {
     const { row } = parts;
     if (row.start < 0) return Buffer.from(wholeGroup(row.bytes.toString()));
     if (!this.#request.isMetadataOnly) {
-      this.#rowText ??= new JsonText();
+      this.#rowText ??= takeText();
       this.#rowText.clear();
       addWholeDocument(row, parts.score, this.#host.source, this.#rowText);
       return this.#rowText.bytes;
@@ -1295,11 +1305,12 @@ export async function findDocuments(
     projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] },
     isDistinct: false,
   };
-  await executeQuery(plain, host, request, {
+  const steps = executeQuery(plain, host, request, {
     add(row) {
       ids.push((JSON.parse(row.toString()) as { id: string }).id);
       return null;
     },
   });
+  await runSteps(steps);
   return ids;
 }

@@ -8,8 +8,10 @@
 import { type AnalyzeOptions, collectionIds, scopeOf } from "./analyze.ts";
 import { analyzePaging } from "./analyze-paging.ts";
 import { analyzeCondition } from "./analyze-where.ts";
-import type { Access, AnalyzedQuery, Condition } from "./analyzed-query.ts";
-import type { Expression, Query } from "./ast.ts";
+import type { Access, AnalyzedQuery, ComparisonValue, Condition } from "./analyzed-query.ts";
+import type { Comparison, ComparisonOperator, Expression, Query } from "./ast.ts";
+import { type ParameterValue, type Scalar, scalarOf } from "./query-parameters.ts";
+import type { QueryScope } from "./query-scope.ts";
 
 /** Whether only the conditions on fields and the page of a query may contain parameters. */
 export function isRebindable({ where, paging: _, update, ...others }: Query): boolean {
@@ -31,17 +33,99 @@ export function rebind(
 ): AnalyzedQuery | null {
   const { parameters, paging = {} } = options;
   const scope = scopeOf(known.text, query, options);
-  const condition = query.where === null ? null : analyzeCondition(scope, query.where);
+  const bound = query.where === null ? null : boundLike(known.where, query.where, scope);
+  const condition =
+    bound === null && query.where !== null ? analyzeCondition(scope, query.where) : bound;
   const where = condition?.kind === "true" ? null : condition;
   const access = accessLike(known, query, condition);
-  if (access === null || !isAlike(where, known.where)) return null;
+  if (access === null || (bound === null && !isAlike(where, known.where))) return null;
+  // Without a spread, which makes an object of a class of its own each time.
   return {
-    ...known,
-    where,
+    kind: known.kind,
+    text: known.text,
     access,
+    source: known.source,
+    where,
+    groupBy: known.groupBy,
+    orderBy: known.orderBy,
+    projection: known.projection,
+    include: known.include,
+    load: known.load,
+    filter: known.filter,
+    isDistinct: known.isDistinct,
+    update: known.update,
     paging: analyzePaging(scope, query.paging, paging),
+    functions: known.functions,
+    series: known.series,
     parameters,
+    moments: known.moments,
   };
+}
+
+/**
+ * A known condition with the values that its expression has now: what the analysis finds where these are plain. Null where
+ * they may mean more than values, or are wrong: that is for the analysis. Hot.
+ */
+function boundLike(
+  known: Condition | null,
+  expression: Expression,
+  scope: QueryScope,
+): Condition | null {
+  if (known === null) return null;
+  if (expression.kind === "comparison") {
+    if (known.kind !== "comparison" || known.isExact) return null;
+    const value = plainValue(scope, expression.right);
+    if (value === null || !isPlain(known.value)) return null;
+    const { field, operator, isExact } = known;
+    return { kind: "comparison", field, operator, value, isExact };
+  }
+  if (expression.kind === "between") {
+    if (known.kind !== "between") return null;
+    const low = plainValue(scope, expression.low);
+    const high = plainValue(scope, expression.high);
+    const isSame = low?.type === known.low.value.type && high?.type === known.high.value.type;
+    if (low === null || high === null || !isSame) return null;
+    return {
+      kind: "between",
+      field: known.field,
+      low: { value: low, isInclusive: true },
+      high: { value: high, isInclusive: true },
+      isExact: known.isExact,
+    };
+  }
+  if (expression.kind !== "and" && expression.kind !== "or") return null;
+  if (known.kind !== expression.kind) return null;
+  const { operands } = expression;
+  // Bounds of one field from both sides may be one condition, which depends on the types of their values.
+  const isOrdering = operands[0]?.kind === "comparison" && !isEquality(operands[0].operator);
+  if (isOrdering || operands.length !== known.operands.length) return null;
+  const bound: Condition[] = [];
+  for (let i = 0; i < operands.length; i++) {
+    const operand = boundLike(known.operands[i] as Condition, operands[i] as Expression, scope); // as many
+    if (operand === null) return null;
+    bound.push(operand);
+  }
+  return { kind: known.kind, operands: bound };
+}
+
+function isEquality(operator: ComparisonOperator): boolean {
+  return operator === "=" || operator === "!=";
+}
+
+/** A text, number or boolean; null: something else, or nothing. */
+function plainValue({ parameters }: QueryScope, value: Comparison["right"]): Scalar | null {
+  if (value.kind === "literal") {
+    const literal = scalarOf(value);
+    return isPlain(literal) ? literal : null;
+  }
+  if (value.kind !== "parameter") return null;
+  const given = parameters?.values.get(value.name);
+  return given !== undefined && isPlain(given) ? given : null;
+}
+
+function isPlain(value: ParameterValue | ComparisonValue): value is Scalar {
+  const { type } = value;
+  return type === "string" || type === "long" || type === "double" || type === "boolean";
 }
 
 function accessLike(

@@ -1,6 +1,7 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
+import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
 import type { Database, QueryOptions } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -29,13 +30,17 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /** GET queries?query=…: the results of a query in RQL */
-async function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
-  await answer(exchange, context, queryOfAddress(exchange));
+function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> | void {
+  return runSteps(answer(exchange, context, queryOfAddress(exchange)));
 }
 
 /** POST queries, body `{"Query","QueryParameters",…}`: the results of a query in RQL */
-async function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
-  await answer(exchange, context, await queryOfBody(exchange));
+function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> | void {
+  return runSteps(answerBody(exchange, context));
+}
+
+function* answerBody(exchange: Exchange, context: DatabaseContext): Steps<void> {
+  yield* answer(exchange, context, yield* awaited(queryOfBody(exchange)));
 }
 
 /** GET streams/queries?query=…&format=…: results of any number, as JSON, JSON lines or CSV */
@@ -59,18 +64,18 @@ async function stream(
 }
 
 /** Runs a query and replies with its results, or with the requested `debug` information. */
-async function answer(
+function* answer(
   exchange: Exchange,
   { database, server }: DatabaseContext,
   request: QueryRequest,
-): Promise<void> {
+): Steps<void> {
   const { text, options } = request;
   const { query } = exchange;
   exchange.queryText = text;
   const debug = query.get("debug")?.toLowerCase() ?? "";
   const metadataOnly = query.bool("metadataOnly", false);
   if (debug !== "") {
-    await answerDebug(exchange, database, { text, options }, debug);
+    yield answerDebug(exchange, database, { text, options }, debug);
     return;
   }
   const tail = query.bool("includeServerSideQuery", false) ? serverSideMember(database, text) : "";
@@ -101,15 +106,16 @@ async function answer(
       signal: exchange,
       taker: reply,
     };
-    const outcome = await database.queries.run(text, asked, reply);
+    const outcome = yield* awaited(database.queries.run(text, asked, reply));
     if (outcome === null && known !== undefined) {
       const body = bodyAt(known, Date.now() * 1000);
       exchange.replyJson(200, body, { etag: String(known.etag) });
     } else if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
-      const body = await reply.end(outcome, () => tail + diagnostics);
+      const body = yield* reply.end(outcome, tail + diagnostics);
       server.requests.queried(exchange, database, request, outcome);
       if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
+      reply.release();
     }
   } catch (error) {
     if (reply.fail()) return;

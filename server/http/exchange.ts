@@ -217,6 +217,16 @@ export abstract class Exchange {
     return this.isRepeatable ? this.keep(collected) : collected;
   }
 
+  /** As `body`; the body itself where it has arrived whole and needs no decoding. */
+  bodyAtOnce(): Buffer | Promise<Buffer> {
+    return this.body();
+  }
+
+  /** Has the reply been taken by the system, so that nothing reads its bytes any more? False: it may be read yet. */
+  get isReplyTaken(): boolean {
+    return false;
+  }
+
   /** The body, where it was collected and can be sent again; undefined: it was not. */
   get collectedBody(): Buffer | undefined {
     return this.readBody ?? this.sentBody ?? (this.hasBody ? undefined : Buffer.alloc(0));
@@ -250,9 +260,14 @@ export abstract class Exchange {
   }
 
   /** Remembers a body that was collected. */
-  protected async keep(collecting: Promise<Buffer>): Promise<Buffer> {
-    this.readBody = await collecting;
-    return this.readBody;
+  private async keep(collecting: Promise<Buffer>): Promise<Buffer> {
+    return this.keepNow(await collecting);
+  }
+
+  /** As `keep`, where it is there. */
+  protected keepNow(body: Buffer): Buffer {
+    this.readBody = body;
+    return body;
   }
 
   /**

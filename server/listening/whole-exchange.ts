@@ -74,12 +74,20 @@ export class WholeExchange extends Exchange {
   }
 
   override body(): Promise<Buffer> {
+    return Promise.resolve(this.bodyAtOnce());
+  }
+
+  override bodyAtOnce(): Buffer | Promise<Buffer> {
     const { body } = this.request;
     const isFree = body.length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
     const isPlain = isFree && this.header("content-encoding") === undefined;
     if (!isPlain || this.isBodyCollected) return super.body();
     this.takeUnread();
-    return this.isRepeatable ? this.keep(Promise.resolve(body)) : Promise.resolve(body);
+    return this.isRepeatable ? this.keepNow(body) : body;
+  }
+
+  override get isReplyTaken(): boolean {
+    return this.hasEnded && !this.host.socket.destroyed;
   }
 
   /** The exchange is over: its reply has left, or the client has gone. */

@@ -2,7 +2,8 @@
  * Answers to queries that were asked more than once. Whether one is still valid is told by its etag, which is a hash of
  * the state that the query reads: while that is the same, the same request gets the same bytes, except the time of the query.
  *
- * An answer is kept when its request comes a second time, so that requests that are not repeated cost next to nothing.
+ * An answer is kept when its request comes a second time, so that requests that are not repeated cost next to nothing: of
+ * those only a hash is looked at, and remembered.
  *
  * Invariants:
  * - What a request is known by contains everything that its answer depends on, besides the state: the database and its
@@ -16,9 +17,11 @@ import type { QueryRequest } from "./query-request.ts";
 /** Bytes of all answers, and of one. */
 const answersBytesMax = 4 * 1024 * 1024;
 const answerBytesMax = 64 * 1024;
-/** Bytes of the requests that came once, and UTF-16 units of one. */
-const requestsBytesMax = 512 * 1024;
+/** UTF-16 units of a request that may be repeated. */
 const requestLengthMax = 2048;
+/** Hashes of requests that came, each in the place that it says itself: a newer one replaces an older one. */
+const seenMask = 0x3fff;
+const seen = new Uint32Array(seenMask + 1);
 
 const queryTime = '"LastQueryTime":"';
 
@@ -37,9 +40,11 @@ interface KnownAnswer {
 const answers = new RecentCache<KnownAnswer>(answersBytesMax);
 const serials = new WeakMap<object, number>();
 let nextSerial = 1;
-const askedOnce = new RecentCache<true>(requestsBytesMax);
 
-/** What a request is known by; null: it is too long to be remembered. `address`: the query string as sent. */
+/**
+ * What a request is known by; null: it probably comes for the first time, or is too long to be remembered. `address`: the
+ * query string as sent.
+ */
 export function requestKey(
   database: Database,
   address: string,
@@ -47,12 +52,28 @@ export function requestKey(
 ): string | null {
   const { parametersText = "", start, pageSize, waitForNonStale, timeoutMs } = options;
   const length = text.length + address.length + (parametersText?.length ?? 0);
-  if (length > requestLengthMax) return null;
+  if (length > requestLengthMax || !hasCome(database, text, parametersText ?? "")) return null;
   const { skipDuplicateChecking, projectionBehavior } = options;
   return (
     `${serialOf(database)} ${serialOf(database.settings)} ${start} ${pageSize} ${waitForNonStale} ${timeoutMs} ${skipDuplicateChecking} ${projectionBehavior} ` +
     `${text.length} ${address.length} ${text}${address}${parametersText}`
   );
+}
+
+/** Whether a request like this one has come before, as far as is remembered. Hot. */
+function hasCome(database: Database, text: string, parametersText: string): boolean {
+  const hash = hashOf(parametersText, hashOf(text, serialOf(database)));
+  const place = (hash ^ (hash >>> 15)) & seenMask;
+  if (seen[place] === hash) return true;
+  seen[place] = hash;
+  return false;
+}
+
+/** FNV-1a of a text's units, 32 bits. */
+function hashOf(text: string, seed: number): number {
+  let hash = seed ^ 0x811c_9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x0100_0193);
+  return hash >>> 0;
 }
 
 /** A number for each open database, and for its settings as they are now: neither is the same after a change. */
@@ -86,17 +107,13 @@ export function isStillValid(
   );
 }
 
-/** Remembers a request and, when it came before, its answer. */
+/** Remembers the answer to a request that has come before. */
 export function rememberAnswer(
   { indexes }: Database,
   key: string,
   outcome: QueryOutcome,
   body: Buffer,
 ): void {
-  if (askedOnce.get(key) === undefined) {
-    askedOnce.set(key, true, 0);
-    return;
-  }
   const isKept = !outcome.isStale && outcome.timings === null && body.length <= answerBytesMax;
   if (!isKept) return;
   const found = outcome.lastQueryTime === 0 ? -1 : body.lastIndexOf(queryTime);

@@ -4,6 +4,7 @@
  */
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
+import type { Steps } from "../../engine/base/steps.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type {
   Database,
@@ -13,7 +14,7 @@ import type {
   RowSink,
   TextPieces,
 } from "../../engine/engine.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
+import { giveText, type JsonText, takeText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";
@@ -27,15 +28,12 @@ const pieceBytes = 64 * 1024;
 const headBytesMax = 512;
 const never = "0001-01-01T00:00:00.0000000Z";
 
-/** Formats extra members for the end of a reply: `,"Name":value`. */
-export type ReplyTail = (outcome: QueryOutcome) => string;
-
 /** Collects the rows of one query and replies. */
 export class QueryReply implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #database: Database;
   /** The rows, behind room for what precedes them. */
-  readonly #rows = new JsonText(8 * 1024);
+  readonly #rows: JsonText = takeText();
   #isEmpty = true;
   /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
@@ -73,24 +71,29 @@ export class QueryReply implements RowSink, QueryTaker {
   }
 
   /**
-   * Sends the rest. Resolves when it has been handed to the transport.
-   * @returns the whole reply; null: it was streamed
+   * Sends the rest. Ends when it has been handed to the transport.
+   * @returns the whole reply, until `release`; null: it was streamed
    */
-  async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<Buffer | null> {
+  *end(outcome: QueryOutcome, tail: string): Steps<Buffer | null> {
     const totals = totalsText(outcome);
     const text = this.#rows;
     const state = stateText(outcome, this.#database.nodeTag);
     text.addText(`],"Includes":${includesText(outcome)}${state}${this.#extras(outcome)}`);
-    if (outcome.revisionIncludes !== null) await this.#addRevisions(text, outcome);
-    text.addText(tail(outcome));
+    if (outcome.revisionIncludes !== null) yield this.#addRevisions(text, outcome);
+    text.addText(tail);
     if (this.#stream !== undefined) {
-      await this.#stream.end(text.addText(`,${totals}}`).bytes);
+      yield this.#stream.end(text.addText(`,${totals}}`).bytes);
       return null;
     }
     this.#room.release();
     const whole = withHead(`{${totals},"Results":[`, text.addText("}").bytes);
     this.#exchange.replyJson(200, whole, { etag: String(outcome.resultEtag) });
     return whole;
+  }
+
+  /** The reply is not used any more: others may be composed in its place, unless it is still being sent. */
+  release(): void {
+    if (this.#exchange.isReplyTaken) giveText(this.#rows);
   }
 
   /**

@@ -3,12 +3,13 @@
  * in them is exact and a JavaScript number is not.
  */
 import { EngineError } from "../../engine/base/errors.ts";
+import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
 import { workLimits } from "../../engine/base/work-budget.ts";
 import {
-  minifiedObject,
   type ProjectionBehavior,
   projectionBehaviors,
   type QueryOptions,
+  readMinified,
 } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import {
@@ -35,14 +36,19 @@ const firstOfNull = 0x6e;
 const int32Max = 2_147_483_647;
 
 /** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
-export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  return queryOfObject(await minifiedObject(await queryBody(exchange)), 0);
+export function queryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
+  return runSteps(queryInBody(exchange));
+}
+
+function* queryInBody(exchange: Exchange): Steps<QueryRequest> {
+  const body = yield* queryBody(exchange);
+  return queryOfObject(yield* awaited(readMinified(body)), 0);
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
-async function queryBody(exchange: Exchange): Promise<Buffer> {
+function* queryBody(exchange: Exchange): Steps<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
-  const body = await exchange.body();
+  const body = yield* awaited(exchange.bodyAtOnce());
   refuseLarge(body.length);
   return body;
 }
@@ -58,8 +64,12 @@ function refuseLarge(bytes: number): void {
 }
 
 /** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
-export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const text = await minifiedObject(await queryBody(exchange));
+export function wrappedQueryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
+  return runSteps(wrappedQueryInBody(exchange));
+}
+
+function* wrappedQueryInBody(exchange: Exchange): Steps<QueryRequest> {
+  const text = yield* awaited(readMinified(yield* queryBody(exchange)));
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");

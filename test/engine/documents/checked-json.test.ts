@@ -4,7 +4,7 @@ import {
   checkedJsonInTurns,
   checkedJsonWithMetadata,
   checkJson,
-  minifiedObject,
+  readMinified,
 } from "../../../engine/documents/checked-json.ts";
 
 const text = Buffer.from('{ "n": 1.50, "@metadata": { "a": 1 }, "s": "x\\/y" }');
@@ -34,8 +34,8 @@ test.each([
 
 test("a long text is minified in slices, a short one at once", async () => {
   const value = "x".repeat(200_000);
-  const found = minifiedObject(Buffer.from(`{ "a" : "${value}" }`));
+  const found = readMinified(Buffer.from(`{ "a" : "${value}" }`));
   expect(found).toBeInstanceOf(Promise);
   expect((await found).toString()).toBe(`{"a":"${value}"}`);
-  expect(minifiedObject(Buffer.from('{ "a" : 1.0 }')).toString()).toBe('{"a":1.0}');
+  expect(readMinified(Buffer.from('{ "a" : 1.0 }')).toString()).toBe('{"a":1.0}');
 });

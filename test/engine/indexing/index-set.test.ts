@@ -53,6 +53,22 @@ describe("IndexSet", () => {
     expect(indexes.all()).toHaveLength(1);
   });
 
+  it("answers the same definition from what is there now", () => {
+    const { indexes } = newDatabase();
+    const needed = over(field("A"));
+    const first = indexes.automatic(needed);
+    expect(indexes.automatic(needed)).toBe(first);
+    indexes.drop(first.name);
+    const second = indexes.automatic(needed);
+    expect(second).not.toBe(first);
+    indexes.reset(second.name);
+    const third = indexes.automatic(needed);
+    expect(third).not.toBe(second);
+    const wider = indexes.automatic(over(field("B")));
+    wider.hasCaughtUp = true;
+    expect(indexes.automatic(needed)).toBe(wider);
+  });
+
   it("extends: the new index has the fields of both", () => {
     const { indexes } = newDatabase();
     indexes.automatic(over(field("A")));

@@ -3,6 +3,7 @@
  * plainest way.
  */
 
+import { runSteps } from "../../../engine/base/steps.ts";
 import { ChangeOrigin } from "../../../engine/documents/change-origin.ts";
 import {
   DocumentFields,
@@ -164,12 +165,13 @@ export class ArrayDatabase implements RowSource, IndexHost {
       isMetadataOnly: false,
       keepsDuplicates: false,
     };
-    const outcome = await executeQuery(query, host, request, {
+    const steps = executeQuery(query, host, request, {
       add(row) {
         rows.push(row.toString());
         return null;
       },
     });
+    const outcome = await runSteps(steps);
     return { outcome, rows };
   }
 

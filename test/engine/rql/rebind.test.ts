@@ -34,6 +34,10 @@ const rebound = [
   "from Users as u where u.Name = $a select { N: u.Name + $b } limit 10",
   "from Users where Name = 'x' limit $a, $b",
   "from @all_docs where Name = $a",
+  "from Users where Name = 'x' and Age = $a and (City = $b or Age between $a and $b)",
+  "from Users where City = $a and Age >= $a and Age <= $b",
+  "from Users where Age < $b and Age > $a and City = 'x'",
+  "from index 'I' where Age between $a and $b and Name = $a or City = $b",
   "from Users",
 ];
 const analyzed = [
