@@ -30,6 +30,11 @@ export async function bundleStudio() {
     platform: "browser",
     logLevel: "warn",
     tsconfig: "studio/tsconfig.json",
+    // Children as arguments of h are 2 % shorter than as a member of the properties.
+    transform: {
+      jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },
+      inject: { h: ["preact", "h"], Fragment: ["preact", "Fragment"] },
+    },
     // Of @lezer/highlight: one that it makes of it is used by nobody.
     treeshake: { manualPureFunctions: ["tagHighlighter"] },
     output: {

@@ -17,6 +17,10 @@ const leftOut = [
     "test:long",
     "processes, the package, benches in small, crashes and faults at many places, what takes seconds a file",
   ],
+  [
+    "test:walks",
+    "every page of the studio by the rules of axe and with each right, and a cluster's",
+  ],
   ["test:cold", "all tests without a record in memory"],
   ["test:nodes, test:nightly", "three whole nodes under 10 and under 200 faults"],
   ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],

@@ -4,7 +4,8 @@
  * `vitest run --mode cold` is the same over databases that keep no record in memory, and opens them again before every read
  * over the wire (test/support/cold.ts);
  * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
- * `vitest run --mode studio` runs those that need a browser;
+ * `vitest run --mode studio` runs those that need a browser, from what was built, and `--mode walks` those of them that
+ * go through all pages;
  * `vitest run --mode followed` compares each database of the engine's tests with one that follows it;
  * `vitest run --mode cluster` runs those that need a nats-server (packaging/nats-server.js);
  * `vitest run --mode nodes` runs three whole servers under faults, from what was built;
@@ -61,6 +62,9 @@ const sampled = ["test/simulation/operations-faults.test.ts"];
 /** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
 const flows = ["test/studio/flows/**/*.test.ts"];
 
+/** Those that go through all pages one by one, or need a cluster: `npm test` leaves them to `--mode walks`. */
+const walks = ["checks", "rights", "cluster"].map((name) => `test/studio/flows/${name}.test.ts`);
+
 /** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
 const cluster = [
   "test/server/cluster/adoption.test.ts",
@@ -99,11 +103,13 @@ const builtOf = (paths: readonly string[]) =>
 
 export default defineConfig(({ mode }) => {
   const isCold = mode === "cold";
-  const isBuilt = isCold || mode === "built" || mode === "dist";
+  const isOfStudio = mode === "studio" || mode === "walks";
+  const isBuilt = isCold || mode === "built" || mode === "dist" || isOfStudio;
   const files = (paths: readonly string[]) => (isBuilt ? builtOf(paths) : [...paths]);
   const only: Readonly<Record<string, readonly string[]>> = {
     long: [...long, ...slow, ...sampled],
     studio: flows,
+    walks,
     cluster,
     nodes,
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
@@ -136,8 +142,9 @@ export default defineConfig(({ mode }) => {
           }
         : {
             include: files(only[mode]),
+            ...(isOfStudio ? { isolate: false } : {}),
             exclude: files([
-              ...(mode === "dist" ? flows : []),
+              ...(mode === "dist" ? flows : mode === "studio" ? walks : []),
               ...(mode === "cluster" ? [] : cluster),
               ...(mode === "nodes" ? [] : nodes),
             ]),
@@ -154,7 +161,7 @@ export default defineConfig(({ mode }) => {
       ],
       server: { deps: { external: [/\/dist\//] } },
       // A browser on a busy machine may not come in time.
-      retry: mode === "studio" ? 1 : 0,
+      retry: isOfStudio ? 1 : 0,
       testTimeout: 60_000,
       hookTimeout: 120_000,
       // A busy machine makes what is waited for late; it does not make it wrong.

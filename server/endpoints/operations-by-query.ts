@@ -9,6 +9,7 @@ import {
   type StartedOperation,
 } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
 import { type QueryRequest, queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
@@ -27,6 +28,13 @@ const timed = { kind: "database", isTimed: true } as const;
 export const setOperationRoutes: readonly Route[] = [
   { ...timed, method: "PATCH", path, access: "write", handle: patchByQuery },
   { ...timed, method: "DELETE", path, access: "write", handle: deleteByQuery },
+  {
+    ...timed,
+    method: "DELETE",
+    path: "/databases/:database/studio/collections/docs",
+    access: "write",
+    handle: deleteCollection,
+  },
   { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
   { ...timed, method: "PATCH", path: `${path}/dry-run`, access: "write", handle: dryRun },
 ];
@@ -45,13 +53,41 @@ async function patchByQuery(exchange: Exchange, context: DatabaseContext): Promi
 
 /** DELETE queries, body as for a query: starts an operation */
 async function deleteByQuery(exchange: Exchange, context: DatabaseContext): Promise<void> {
-  const { database } = context;
   const options = await optionsOf(exchange, context);
-  const request = await queryOfBody(exchange);
+  await deleteFound(exchange, context, options, await queryOfBody(exchange));
+}
+
+async function deleteFound(
+  exchange: Exchange,
+  context: DatabaseContext,
+  options: Omit<SetOperationOptions, "parametersText">,
+  request: QueryRequest,
+): Promise<void> {
   exchange.queryText = request.text;
   const { parametersText = null } = request.options;
-  const started = await database.setOperations.delete(request.text, { ...options, parametersText });
+  const all = { ...options, parametersText };
+  const started = await context.database.setOperations.delete(request.text, all);
   reply(exchange, context, request, started);
+}
+
+/** Names that RavenDB's Studio has for the documents of all collections. */
+const allCollections = new Set(["@all_docs", "*"]);
+
+/**
+ * DELETE studio/collections/docs?name=…, body `{"ExcludeIds":[]}`: starts an operation that deletes all documents of a
+ * collection but those, as RavenDB's Studio does for "select all"
+ */
+async function deleteCollection(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const name = exchange.query.required("name");
+  const options = await optionsOf(exchange, context);
+  const { ExcludeIds: kept = [] } = await jsonBody(exchange);
+  if (!Array.isArray(kept) || !kept.every((id) => typeof id === "string"))
+    throw new EngineError("invalid-argument", "'ExcludeIds' must be a list of ids.");
+  const escaped = name.replaceAll("\\", "\\\\").replaceAll("'", "\\'");
+  const from = allCollections.has(name) ? "from @all_docs" : `from '${escaped}'`;
+  const text = kept.length === 0 ? from : `${from} where true and not id() in ($kept)`;
+  const parametersText = JSON.stringify({ kept });
+  await deleteFound(exchange, context, options, { text, options: { parametersText } });
 }
 
 /** PATCH queries/test?id=…: a dry run of the patch on one document */

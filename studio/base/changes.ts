@@ -8,9 +8,10 @@
  *   every watcher is told `Missed`: it asks for what it shows.
  * - A lost connection is tried again after 1, 2, 4 … 30 s, by a request before the socket.
  */
-import { signal } from "@preact/signals";
+
 import { connection, get } from "./client.ts";
 import { isAbout, type Notice, type WatchCommand } from "./notices.ts";
+import { signal } from "./signal.ts";
 import { socketAddress } from "./socket-address.ts";
 
 /** For the state line. */

@@ -4,8 +4,9 @@
  * - Replies with an ETag are kept in memory and asked for again with it; the same GET under way is not sent twice.
  * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
  */
-import { signal } from "@preact/signals";
+
 import { askOtherTabs, sessionHeaders } from "./session.ts";
+import { signal } from "./signal.ts";
 
 /** What the server says of a request that it did not carry out. */
 export class ServerError extends Error {

@@ -1,7 +1,8 @@
 /** Who is signed in, by `/certificates/whoami`. */
-import { signal } from "@preact/signals";
+
 import { get } from "./client.ts";
 import { address } from "./router.ts";
+import { signal } from "./signal.ts";
 
 export interface Identity {
   readonly name: string;

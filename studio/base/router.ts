@@ -2,7 +2,7 @@
  * Addresses of the studio: `/studio/<page>?<state>`. A link is an ordinary `<a href>`; a click on one changes the page
  * without loading it anew.
  */
-import { signal } from "@preact/signals";
+import { signal } from "./signal.ts";
 
 export interface Address {
   /** Decoded segments behind `/studio/`. */

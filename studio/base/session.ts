@@ -5,7 +5,7 @@
  * A page that a server serves itself has no session, as the browser shows a certificate: there is nothing to add, and
  * addresses are as they are.
  */
-import { signal } from "@preact/signals";
+import { signal } from "./signal.ts";
 
 const key = "jackdaw-session";
 const otherTabsMs = 300;

@@ -1,5 +1,5 @@
 /** Light or dark: as the system has it, until the user chooses. */
-import { effect, signal } from "@preact/signals";
+import { signal } from "./signal.ts";
 
 export type Theme = "light" | "dark";
 
@@ -20,8 +20,8 @@ export function switchTheme(): void {
 }
 
 export function startTheme(): void {
-  effect(() => {
-    document.documentElement.dataset["theme"] = theme.value;
+  theme.subscribe((now) => {
+    document.documentElement.dataset["theme"] = now;
   });
   system.addEventListener("change", () => {
     if (localStorage.getItem(key) === null) theme.value = first();

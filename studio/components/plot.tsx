@@ -26,14 +26,17 @@ interface Properties {
   readonly series: readonly PlotSeries[];
   readonly events: readonly PlotEvent[];
   readonly group: string;
+  /** The axis has powers of two. */
+  readonly isBytes?: boolean;
   format(value: number): string;
 }
 
 const height = 104;
+const powersOfTwo = Array.from({ length: 50 }, (_, n) => 2 ** n);
 const dashes = [[], [5, 4], [1, 3]] as const;
 const colours = ["--series-1", "--series-2", "--series-3"] as const;
 
-export function Plot({ label, times, series, events, group, format }: Properties) {
+export function Plot({ label, times, series, events, group, isBytes, format }: Properties) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
   const shown = useRef({ events, format });
@@ -45,7 +48,7 @@ export function Plot({ label, times, series, events, group, format }: Properties
     if (element === null) return undefined;
     const width = Math.max(120, element.clientWidth);
     const made = new UPlot(
-      optionsOf(width, names.split("\n"), group, shown),
+      optionsOf(width, names.split("\n"), group, isBytes === true, shown),
       dataOf(times, series),
       element,
     );
@@ -72,6 +75,7 @@ function optionsOf(
   width: number,
   names: readonly string[],
   group: string,
+  isBytes: boolean,
   shown: { readonly current: Pick<Properties, "events" | "format"> },
 ): UPlot.Options {
   const styles = getComputedStyle(document.documentElement);
@@ -81,10 +85,13 @@ function optionsOf(
   return {
     width,
     height,
-    padding: [8, 4, 0, 4],
+    padding: [8, 4, 0, 18],
     legend: { show: false },
     cursor: { sync: { key: group }, drag: { x: false, y: false }, points: { size: 5 } },
-    scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, top(max)] } },
+    scales: {
+      x: { time: true },
+      y: { range: (_plot, _min, max) => [0, top(max, isBytes ? 1024 : 1)] },
+    },
     axes: [
       { ...axis, size: 20, grid: { show: false }, space: 60 },
       {
@@ -93,6 +100,7 @@ function optionsOf(
         size: 48,
         space: 28,
         grid: { stroke: colour("--line"), width: 1 },
+        ...(isBytes ? { incrs: powersOfTwo } : {}),
         values: (_plot, values) => values.map((value) => shown.current.format(value)),
       },
     ],
@@ -104,7 +112,7 @@ function optionsOf(
           stroke: colour(colours[at % 3] as string), // there are three
           width: 1.5,
           dash: [...(dashes[at % 3] as readonly number[])], // likewise
-          points: { show: false },
+          points: { show: false, filter: alone, size: 4 },
         }),
       ),
     ],
@@ -112,9 +120,17 @@ function optionsOf(
   };
 }
 
+/** Values without neighbours: no line leads through them. */
+function alone({ data }: UPlot, series: number): number[] {
+  const values = data[series] ?? [];
+  return [...values.keys()].filter(
+    (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null,
+  );
+}
+
 /** Above the largest value, so that a flat line is not at the edge. */
-function top(max: number | null): number {
-  return max === null || !(max > 0) ? 1 : max * 1.15;
+function top(max: number | null, least: number): number {
+  return max === null || !(max > 0) ? least : max * 1.15;
 }
 
 /** A line through all of it where something has happened. */

@@ -43,10 +43,12 @@ export function Popover({ text, icon, children }: Properties) {
         type="button"
         class="btn quiet"
         aria-expanded={isOpen}
+        aria-label={text}
+        title={text}
         onClick={() => setOpen(!isOpen)}
       >
         <Icon name={icon} />
-        {text}
+        <span class="word">{text}</span>
       </button>
       {isOpen && (
         <div class="panel" role="dialog" aria-label={text}>

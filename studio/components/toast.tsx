@@ -1,6 +1,7 @@
 /** What was asked for and is done, for six seconds. Errors are no toasts: they stand where they happened. */
-import { signal } from "@preact/signals";
+
 import { useEffect, useState } from "preact/hooks";
+import { signal } from "../base/signal.ts";
 import { Icon } from "./icon.tsx";
 
 interface Toast {

@@ -34,6 +34,8 @@ interface Properties<R> {
   open(row: R): void;
   /** The row that is the current one first. */
   readonly start?: number;
+  /** It gets the focus at once. */
+  readonly isFocused?: boolean;
   /** Another row is the current one. */
   moved?(index: number): void;
   /** A key on a row that is none of the table's; `preventDefault` says that it was used. */
@@ -41,10 +43,10 @@ interface Properties<R> {
   readonly selection?: Selection<R>;
   readonly sort?: Sort;
   sortBy?(key: string): void;
-  /** The user made a column that wide. */
+  /** The user made a column that wide, by its edge or by Shift and an arrow on its head. */
   resize?(key: string, width: number): void;
-  /** The user put a column in front of another one. */
-  reorder?(key: string, before: string): void;
+  /** The user put a column in front of another one (null: of none), by dragging it or by Alt and an arrow on its head. */
+  reorder?(key: string, before: string | null): void;
 }
 
 export interface Sort {
@@ -68,11 +70,12 @@ const extraRows = 8;
 const selectionWidth = 36;
 
 export function VirtualTable<R>(properties: Properties<R>) {
-  const { label, columns, total, need, start = 0, selection } = properties;
+  const { label, total, need, start = 0, selection, isFocused = false } = properties;
+  const { columns, setDragged } = useDragged(properties.columns);
   const scroller = useRef<HTMLDivElement>(null);
   const { view, rowHeight } = useView(scroller);
   const { current, latest, setCurrent } = useCurrent(start, properties.moved);
-  const hasMoved = useRef(false);
+  const hasMoved = useRef(isFocused);
   const wholeHeight = total * rowHeight;
   const shownHeight = Math.min(wholeHeight, heightMax);
   const space = Math.max(0, view.height - headHeight);
@@ -148,7 +151,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
       aria-multiselectable={selection === undefined ? undefined : true}
       onKeyDown={onKeyDown}
     >
-      <HeadRow properties={properties} template={template} />
+      <HeadRow properties={{ ...properties, columns }} template={template} drag={setDragged} />
       <div class="vbody" style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}>
         {rows}
       </div>
@@ -185,7 +188,29 @@ function keyOnRow<R>(event: KeyboardEvent, properties: Properties<R>, index: num
   } else properties.keyed?.(event, found, index);
 }
 
-function HeadRow<R>({ properties, template }: { properties: Properties<R>; template: string }) {
+/** The width of a column while its edge is dragged. */
+interface Dragged {
+  readonly key: string;
+  readonly width: number;
+}
+
+type Drag = (dragged: Dragged | null) => void;
+
+/** The columns, with the width that the edge of one of them is dragged to. */
+function useDragged<R>(columns: readonly Column<R>[]) {
+  const [dragged, setDragged] = useState<Dragged | null>(null);
+  if (dragged === null) return { columns, setDragged };
+  const shown = columns.map((one) => (one.key === dragged.key ? { ...one, ...dragged } : one));
+  return { columns: shown, setDragged };
+}
+
+interface HeadRowProperties<R> {
+  properties: Properties<R>;
+  template: string;
+  drag: Drag;
+}
+
+function HeadRow<R>({ properties, template, drag }: HeadRowProperties<R>) {
   const { columns, selection } = properties;
   return (
     <div role="row" class="vhead" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
@@ -195,7 +220,7 @@ function HeadRow<R>({ properties, template }: { properties: Properties<R>; templ
         </div>
       )}
       {columns.map((column) => (
-        <Head key={column.key} column={column} properties={properties} />
+        <Head key={column.key} column={column} properties={properties} drag={drag} />
       ))}
     </div>
   );
@@ -277,9 +302,34 @@ function AllBox<R>({ selection }: { selection: Selection<R> }) {
 
 const dragType = "text/x-jackdaw-column";
 const widthMin = 48;
+const widthStep = 16;
+
+interface HeadProperties<R> {
+  column: Column<R>;
+  properties: Properties<R>;
+  drag: Drag;
+}
+
+/** Shift and an arrow make the column wider or narrower; Alt and an arrow move it. */
+function headKey<R>(
+  event: KeyboardEvent,
+  { key, width }: Column<R>,
+  { columns, resize, reorder }: Properties<R>,
+): void {
+  const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (way === undefined || event.ctrlKey || event.metaKey) return;
+  if (event.shiftKey && resize !== undefined)
+    resize(key, Math.max(widthMin, width + way * widthStep));
+  else if (event.altKey && reorder !== undefined) {
+    const at = columns.findIndex((one) => one.key === key);
+    const next = columns[way < 0 ? at - 1 : at + 2];
+    if (columns[at + way] !== undefined) reorder(key, next?.key ?? null);
+  } else return;
+  event.preventDefault();
+}
 
 /** A title that sorts, is dragged in front of others, and has an edge that makes its column wider. */
-function Head<R>({ column, properties }: { column: Column<R>; properties: Properties<R> }) {
+function Head<R>({ column, properties, drag }: HeadProperties<R>) {
   const { sort, sortBy, resize, reorder } = properties;
   const { key, title, kind, width, isNumber = false, canSort = false } = column;
   const isSorted = sort?.key === key;
@@ -289,10 +339,16 @@ function Head<R>({ column, properties }: { column: Column<R>; properties: Proper
     edge.setPointerCapture(event.pointerId);
     isResized.current = true;
     const from = event.clientX;
-    edge.onpointermove = ({ clientX }) => resize?.(key, Math.max(widthMin, width + clientX - from));
+    let now = width;
+    edge.onpointermove = ({ clientX }) => {
+      now = Math.max(widthMin, width + clientX - from);
+      drag({ key, width: now });
+    };
     edge.onpointerup = () => {
       edge.onpointermove = null;
       isResized.current = false;
+      drag(null);
+      if (now !== width) resize?.(key, now);
     };
   };
   const text = (
@@ -306,7 +362,9 @@ function Head<R>({ column, properties }: { column: Column<R>; properties: Proper
       role="columnheader"
       class={isNumber ? "vcell num" : "vcell"}
       aria-sort={isSorted ? (sort.isDescending ? "descending" : "ascending") : undefined}
+      aria-keyshortcuts={resize && "Shift+ArrowLeft Shift+ArrowRight Alt+ArrowLeft Alt+ArrowRight"}
       draggable={reorder !== undefined}
+      onKeyDown={(event) => headKey(event, column, properties)}
       onDragStart={(event) => {
         // Its edge is dragged, not the column.
         if (isResized.current) event.preventDefault();
@@ -327,7 +385,9 @@ function Head<R>({ column, properties }: { column: Column<R>; properties: Proper
           {isSorted && <span aria-hidden="true">{sort.isDescending ? "↓" : "↑"}</span>}
         </button>
       ) : (
-        <span class="sorts">{text}</span>
+        <span class="sorts" tabIndex={resize === undefined ? undefined : 0}>
+          {text}
+        </span>
       )}
       {resize !== undefined && (
         <span class="edge-of-column" aria-hidden="true" onPointerDown={startResize} />

@@ -39,6 +39,9 @@ interface PlotKind {
   readonly title: string;
   readonly unit: string;
   readonly columns: readonly (readonly [column: string, name: string])[];
+  /** Told beside it, in words. */
+  readonly beside?: readonly [column: string, unit: string];
+  readonly isBytes?: true;
   /** The server's, also on the page of a database. */
   readonly isOfServer?: true;
   format(value: number): string;
@@ -68,7 +71,14 @@ const kinds: readonly PlotKind[] = [
     ],
     format: ms,
   },
-  { title: "Written", unit: "changes per second", columns: [["Changes", "changes"]], format: rate },
+  {
+    title: "Written",
+    unit: "per second",
+    columns: [["WrittenBytes", "bytes"]],
+    beside: ["Changes", "changes per second"],
+    isBytes: true,
+    format: bytes,
+  },
   {
     title: "Disk",
     unit: "fsync, ms",
@@ -88,6 +98,7 @@ const kinds: readonly PlotKind[] = [
       ["Heap", "heap"],
     ],
     isOfServer: true,
+    isBytes: true,
     format: bytes,
   },
 ];
@@ -248,15 +259,16 @@ function OnePlot({
   figures: Figures;
   isTable: boolean;
 }) {
-  const { title, unit, columns, format } = kind;
+  const { title, unit, columns, beside, isBytes = false, format } = kind;
   const { times, series, events } = useMemo(() => plotted(kind, figures), [kind, figures]);
   const [first] = series;
   const values = (first?.values ?? []).filter((one) => one !== null);
   const last = values.at(-1);
+  const words = beside && `${rate(figures.Columns?.[beside[0]]?.at(-1) ?? 0)} ${beside[1]}`;
   const sentence =
     last === undefined
       ? `${title}: nothing in this time`
-      : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})`;
+      : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${words === undefined ? "" : `; ${words}`}`;
   return (
     <section class="panel plot" aria-label={title}>
       <header>
@@ -273,6 +285,7 @@ function OnePlot({
           series={series}
           events={events}
           group="performance"
+          isBytes={isBytes}
           format={format}
         />
       )}
@@ -283,6 +296,7 @@ function OnePlot({
             {name}
           </span>
         ))}
+        {words !== undefined && <span>{words}</span>}
         {events.length > 0 && <span class="cut">{events.at(-1)?.text}</span>}
       </div>
     </section>

@@ -1,6 +1,7 @@
 /** The database that one is in, or was in last while one is on a page of the server. */
-import { signal } from "@preact/signals";
+
 import { address } from "../base/router.ts";
+import { signal } from "../base/signal.ts";
 
 const key = "jackdaw-database";
 

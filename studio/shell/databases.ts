@@ -1,6 +1,7 @@
 /** The names of the server's databases that one may see, for the switcher, the palette, and for names that are none. */
-import { signal } from "@preact/signals";
+
 import { get } from "../base/client.ts";
+import { signal } from "../base/signal.ts";
 
 /** Undefined: being asked for; null: the server did not tell. */
 export const databaseNames = signal<readonly string[] | null | undefined>(undefined);

@@ -1,7 +1,8 @@
 /** Keys that work on every page. Single letters can be switched off, and never work while something is typed. */
-import { signal } from "@preact/signals";
+
 import { useEffect, useRef } from "preact/hooks";
 import { open } from "../base/router.ts";
+import { signal } from "../base/signal.ts";
 import { switchTheme } from "../base/theme.ts";
 
 const storageKey = "jackdaw-letters";
@@ -42,6 +43,7 @@ export const keyList: readonly (readonly [string, string])[] = [
   ["Enter", "In lists: open"],
   ["Space", "In lists: peek"],
   ["x, Ctrl A", "In lists: select one, select what is seen"],
+  ["Shift ← →, Alt ← →", "On the head of a column: narrower or wider, to the left or right"],
   ["n", "New"],
   ["Del", "In lists: delete what is selected"],
   ["c", "In lists: copy the id"],

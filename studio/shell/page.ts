@@ -1,6 +1,7 @@
 /** What the present page says of itself to the frame around it. */
-import { signal } from "@preact/signals";
+
 import { useEffect } from "preact/hooks";
+import { signal } from "../base/signal.ts";
 
 export interface Crumb {
   readonly text: string;

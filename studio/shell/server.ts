@@ -1,6 +1,7 @@
 /** What the server says of itself. */
-import { signal } from "@preact/signals";
+
 import { get } from "../base/client.ts";
+import { signal } from "../base/signal.ts";
 
 export interface ServerFacts {
   readonly version: string;

@@ -24,7 +24,7 @@ const pictures = process.env["PICTURES"];
 export interface StudioBrowser {
   readonly server: TestServer;
   readonly browser: Browser;
-  /** Of the present test: an administrator's, 1440 by 900. */
+  /** An administrator's, of all tests of the file, so that the page need not be loaded anew; its storage is of one test. */
   readonly context: BrowserContext;
   readonly page: Page;
   /** Opens a page of the studio: the part of its address behind `/studio/`. */
@@ -77,6 +77,16 @@ export function studioBrowser(
       ],
     });
 
+  /** What a test has left behind in the browser. */
+  const forget = async () => {
+    await context.setOffline(false);
+    const [first = await context.newPage(), ...more] = context.pages();
+    const session = await context.newCDPSession(first);
+    const { origin } = new URL(server.url);
+    await session.send("Storage.clearDataForOrigin", { origin, storageTypes: "local_storage" });
+    for (const one of [first, ...more]) await one.close();
+  };
+
   beforeAll(async () => {
     if (!existsSync(executablePath))
       throw new Error(`There is no Chromium at ${executablePath}: install it, or set CHROMIUM.`);
@@ -84,6 +94,7 @@ export function studioBrowser(
     const flags =
       "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
     browser = await chromium.launch({ executablePath, args: flags.split(" ") });
+    context = await contextOf(await server.client({ clearance: "ClusterAdmin" }));
     if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
   }, 120_000);
 
@@ -93,7 +104,6 @@ export function studioBrowser(
   });
 
   beforeEach(async () => {
-    context = await contextOf(await server.client({ clearance: "ClusterAdmin" }));
     page = await context.newPage();
     complaints = [];
     refusals = new Set([404, 409]);
@@ -104,7 +114,8 @@ export function studioBrowser(
   afterEach(async ({ task }) => {
     if (pictures !== undefined)
       await page.screenshot({ path: `${pictures}/${task.name.replace(/\W+/g, "-")}.png` });
-    for (const one of [context, ...others.splice(0)]) await one.close();
+    for (const one of others.splice(0)) await one.close();
+    await forget();
     const isExpected = (text: string) => {
       if (isOffline && /ERR_INTERNET_DISCONNECTED|WebSocket connection/.test(text)) return true;
       const status = /status of (\d{3})/.exec(text)?.[1];

@@ -11,6 +11,7 @@ import { Diff } from "../../components/diff.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { JsonTree } from "../../components/json-tree.tsx";
 import { Failure } from "../../components/messages.tsx";
+import { Separator } from "../../components/separator.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
@@ -39,6 +40,7 @@ export function OpenedDocument(properties: Properties) {
   const { database, base, id, version } = properties;
   const { edited, parsed, saving, newer } = opened;
   const view = address.value.query.get("view") ?? "json";
+  const shownPane = address.value.query.get("pane") === "side" ? "side" : undefined;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: keys of what is inside arrive here
     <div
@@ -49,7 +51,8 @@ export function OpenedDocument(properties: Properties) {
     >
       <Tools opened={opened} properties={properties} />
       <Notes opened={opened} properties={properties} />
-      <div class="split">
+      <PaneChoice shown={shownPane} />
+      <div class="split paned" data-pane={shownPane}>
         <div class="pane">
           <Tabs
             label="The document as"
@@ -87,6 +90,7 @@ export function OpenedDocument(properties: Properties) {
             )}
           </div>
         </div>
+        <Separator name="document" label="Between the document and what hangs on it" />
         <Side
           database={database}
           base={base}
@@ -125,6 +129,24 @@ export function OpenedDocument(properties: Properties) {
         <DeleteDialog properties={properties} close={() => opened.setDeleting(false)} />
       )}
     </div>
+  );
+}
+
+/** On a phone, which has room for one of the two panes. */
+function PaneChoice({ shown }: { shown: string | undefined }) {
+  return (
+    <fieldset class="seg phone-only" aria-label="Shown">
+      {[undefined, "side"].map((pane) => (
+        <button
+          key={pane}
+          type="button"
+          aria-pressed={shown === pane}
+          onClick={() => setQuery({ pane })}
+        >
+          {pane === undefined ? "Document" : "What hangs on it"}
+        </button>
+      ))}
+    </fieldset>
   );
 }
 

@@ -16,22 +16,28 @@ import {
 import { ColumnChoice } from "./column-choice.tsx";
 import { Export } from "./export.tsx";
 import { Filter } from "./filter.tsx";
+import { Jump, type Landed } from "./jump.tsx";
 import {
   type ChosenColumn,
   columnsOf,
   fieldsIn,
   foundColumns,
+  isFixed,
   keepColumns,
   keptColumns,
+  pathsOf,
   readChosen,
+  widened,
   writeChosen,
 } from "./list-columns.tsx";
 import {
   blockRows,
   isIdStart,
+  isQuery,
   type ListAsk,
   type ListRow,
   type ListState,
+  quoted,
   rqlOf,
   useRows,
 } from "./list-rows.ts";
@@ -99,7 +105,7 @@ function useList({ base, database, collection, types }: Properties) {
     where,
     sort,
     sortType: sort === undefined ? undefined : types[sort.key],
-    paths: (chosen ?? []).map(({ path }) => path).join(","),
+    paths: pathsOf(chosen ?? []),
   };
   const rows = useRows(ask);
   const { state, reload } = rows;
@@ -107,6 +113,7 @@ function useList({ base, database, collection, types }: Properties) {
   const [failed, setFailed] = useState<Error | null>(null);
   const [peeked, setPeeked] = useState<ListRow | null>(null);
   const [isDeleting, setDeleting] = useState(false);
+  const [landed, setLanded] = useState<Landed | null>(null);
   const row = (index: number) =>
     state?.blocks.get(Math.floor(index / blockRows))?.[index % blockRows];
   const { selected, setSelected, selection } = useSelection(state, row);
@@ -135,6 +142,8 @@ function useList({ base, database, collection, types }: Properties) {
     setPeeked,
     isDeleting,
     setDeleting,
+    landed,
+    setLanded,
     row,
     selected,
     setSelected,
@@ -143,6 +152,7 @@ function useList({ base, database, collection, types }: Properties) {
     columns,
     fields,
     rql: rqlOf(ask),
+    example: exampleOf(sample, collection),
     noun: collection?.toLowerCase() ?? "documents",
     hasSelected: selected.isAll || selected.rows.size > 0,
     choose(next: readonly ChosenColumn[] | undefined) {
@@ -152,6 +162,7 @@ function useList({ base, database, collection, types }: Properties) {
     },
     showNewest() {
       changes.clear();
+      setLanded(null);
       setSelected(nothingSelected);
       reload();
     },
@@ -175,12 +186,22 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
         base={base}
         collection={collection}
         where={ask.where}
+        example={list.example}
         apply={(now) => {
           list.setSelected(nothingSelected);
           setQuery({ where: now, at: undefined });
         }}
       />
-      <ColumnChoice chosen={shown} fields={fields} choose={list.choose} />
+      {state !== null && !isQuery(ask) && (
+        <Jump ask={ask} total={state.total} landed={list.landed} land={list.setLanded} />
+      )}
+      <ColumnChoice
+        chosen={shown.filter(({ path }) => !isFixed(path))}
+        fields={fields}
+        choose={(next) =>
+          list.choose(next && [...next, ...shown.filter(({ path }) => isFixed(path))])
+        }
+      />
       <Export
         ask={{ base, ...rql, name: `${database}-${title}`, fields }}
         total={state?.total ?? 0}
@@ -189,10 +210,11 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
         <a
           class="btn primary"
           data-new=""
+          aria-label="New document"
           href={href(["db", database, "doc"], { new: collection ?? "@" })}
         >
           <Icon name="plus" />
-          New document
+          <span class="word">New document</span>
         </a>
       )}
     </div>
@@ -231,7 +253,7 @@ function Rows({
   properties: { database, title },
   total,
 }: PartProperties & { total: number }) {
-  const { ask, row, peeked, setPeeked, shown, choose, selected } = list;
+  const { ask, row, peeked, setPeeked, shown, choose, selected, landed } = list;
   const { sort } = ask;
   const moved = useMoved();
   const openRow = (found: ListRow) => open(href(["db", database, "doc", found.id]));
@@ -254,8 +276,10 @@ function Rows({
       total={total}
       row={row}
       need={list.need}
+      key={landed?.round}
       open={openRow}
-      start={moved.start}
+      start={landed?.index ?? moved.start}
+      isFocused={landed !== null}
       moved={(index) => {
         moved.to(index);
         const found = row(index);
@@ -265,9 +289,7 @@ function Rows({
       selection={list.selection}
       {...(sort === undefined ? {} : { sort })}
       sortBy={(key) => setQuery({ order: nextOrder(sort, key), at: undefined })}
-      resize={(key, width) =>
-        choose(shown.map((one) => (one.path === key ? { ...one, width } : one)))
-      }
+      resize={(key, width) => choose(widened(shown, key, width))}
       reorder={(key, before) => choose(reordered(shown, key, before))}
     />
   );
@@ -316,6 +338,23 @@ function totalText({ total, isTotalKnown }: ListState): string {
   return isTotalKnown ? counted(total, "document") : `more than ${counted(total - 1, "document")}`;
 }
 
+const exampleMax = 24;
+
+/** What may be typed as a filter, in names of the data: `orders/8 or Company = 'companies/1-A'`. */
+function exampleOf([row]: readonly ListRow[], collection: string | undefined): string {
+  if (row === undefined) return "";
+  const { id, members } = row;
+  const slash = id.search(/[/|]/);
+  const start = id.slice(0, slash < 0 ? exampleMax : slash + 2).slice(0, exampleMax);
+  const field = [...members].find(
+    ([name, value]) =>
+      typeof value === "string" && value.length < exampleMax && /^[A-Za-z]\w*$/.test(name),
+  );
+  return collection === undefined || field === undefined
+    ? start
+    : `${start} or ${field[0]} = ${quoted(String(field[1]))}`;
+}
+
 /** `Freight:desc`. */
 function readSort(text: string | null): Sort | undefined {
   if (text === null || text === "") return undefined;
@@ -333,14 +372,15 @@ function nextOrder(sort: Sort | undefined, key: string): string | undefined {
 function reordered(
   shown: readonly ChosenColumn[],
   key: string,
-  before: string,
+  before: string | null,
 ): readonly ChosenColumn[] {
   const dragged = shown.find(({ path }) => path === key);
-  if (dragged === undefined) return shown;
-  const rest = shown.filter(({ path }) => path !== key);
+  if (dragged === undefined || isFixed(key)) return shown;
+  const rest = shown.filter(({ path }) => path !== key && !isFixed(path));
   const at = rest.findIndex(({ path }) => path === before);
-  rest.splice(at < 0 ? (before === "@id" ? 0 : rest.length) : at, 0, dragged);
-  return rest;
+  const isFirst = before === "@id" || before === "@collection";
+  rest.splice(at < 0 ? (isFirst ? 0 : rest.length) : at, 0, dragged);
+  return [...rest, ...shown.filter(({ path }) => isFixed(path))];
 }
 
 /** Where in the list one was is in its address, so that "back" leads there. */

@@ -7,6 +7,7 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href, open } from "../../base/router.ts";
 import { Empty, Failure } from "../../components/messages.tsx";
+import { Separator } from "../../components/separator.tsx";
 import { usePage } from "../../shell/page.ts";
 import { DocumentList } from "./document-list.tsx";
 import { OtherList, otherLists } from "./other-lists.tsx";
@@ -75,6 +76,7 @@ export function DocumentsPage({ database, collection }: Properties) {
           </a>
         ))}
       </nav>
+      <Separator name="collections" label="Between the collections and the documents" />
       <label class="colls-choice">
         <span class="hidden-label">Collection</span>
         <select
@@ -153,9 +155,20 @@ function NoDocuments({ database, reload }: { database: string; reload: () => voi
               New document
             </a>
           )}
-          <button type="button" class="btn" onClick={reload}>
-            Look again
-          </button>
+          {may("write") ? (
+            <>
+              <a class="btn" href={href(["db", database, "backup"], { tab: "import" })}>
+                Import a file
+              </a>
+              <a class="btn" href={href(["db", database, "backup"], { tab: "sample" })}>
+                Sample data
+              </a>
+            </>
+          ) : (
+            <button type="button" class="btn" onClick={reload}>
+              Look again
+            </button>
+          )}
         </div>
       </Empty>
     </div>

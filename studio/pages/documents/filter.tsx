@@ -8,6 +8,8 @@ interface Properties {
   readonly base: string;
   readonly collection: string | undefined;
   readonly where: string;
+  /** What may be typed, from the data. */
+  readonly example: string;
   apply(where: string): void;
 }
 
@@ -20,7 +22,7 @@ const offersMax = 8;
 const waitMs = 120;
 const wordAtEnd = /[\w@$.]*$/;
 
-export function Filter({ base, collection, where, apply }: Properties) {
+export function Filter({ base, collection, where, example, apply }: Properties) {
   const [text, setText] = useState(where);
   const [chosen, setChosen] = useState(-1);
   const { offers, ask, drop } = useOffers(base, collection);
@@ -73,9 +75,7 @@ export function Filter({ base, collection, where, apply }: Properties) {
           aria-activedescendant={chosen < 0 ? undefined : `filter-offer-${chosen}`}
           autocomplete="off"
           spellcheck={false}
-          placeholder={
-            collection === undefined ? "orders/8" : "orders/8 or ShipTo.Country = 'France'"
-          }
+          placeholder={example}
           value={text}
           onInput={(event) => typed(event.currentTarget.value)}
           onKeyDown={onKeyDown}

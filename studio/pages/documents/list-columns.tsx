@@ -8,7 +8,10 @@ import { type JsonNode, JsonNumber } from "../../json/json-source.ts";
 import { valueCell } from "../result-cells.tsx";
 import type { ListRow } from "./list-rows.ts";
 
-/** A column that the user has, as the address has it: `Company`, `OrderedAt:90`. */
+/**
+ * A column that the user has, as the address has it: `Company`, `OrderedAt:90`. Those that are always there have only a
+ * width of their own: `@id:400`.
+ */
 export interface ChosenColumn {
   readonly path: string;
   /** Undefined: as wide as its values are. */
@@ -38,6 +41,28 @@ export function writeChosen(chosen: readonly ChosenColumn[]): string {
       return width === undefined ? name : `${name}:${Math.round(width)}`;
     })
     .join(",");
+}
+
+/** Is it there whatever is chosen? */
+export function isFixed(path: string): boolean {
+  return path === "@id" || path === "@collection" || path === "@last-modified";
+}
+
+/** The fields of the columns, with commas. */
+export function pathsOf(chosen: readonly ChosenColumn[]): string {
+  const paths = chosen.map(({ path }) => path);
+  return paths.filter((path) => !isFixed(path)).join(",");
+}
+
+/** With another width of one column. */
+export function widened(
+  chosen: readonly ChosenColumn[],
+  path: string,
+  width: number,
+): readonly ChosenColumn[] {
+  const rest = isFixed(path) ? chosen.filter((one) => one.path !== path) : chosen;
+  const next = rest.map((one) => (one.path === path ? { ...one, width } : one));
+  return isFixed(path) ? [...next, { path, width }] : next;
 }
 
 const key = (database: string, collection: string | undefined) =>
@@ -111,20 +136,24 @@ export function columnsOf({
   isOfAll,
   nowMs,
 }: ColumnsAsk): Column<ListRow>[] {
+  const shown = chosen.filter(({ path }) => !isFixed(path));
+  const widthOf = (path: string) => chosen.find((one) => one.path === path)?.width;
   return [
     {
       key: "@id",
       title: "Id",
-      width: Math.min(widthMax, Math.max(120, 26 + 8 * longest(sample.map(({ id }) => id)))),
+      width:
+        widthOf("@id") ??
+        Math.min(widthMax, Math.max(120, 26 + 8 * longest(sample.map(({ id }) => id)))),
       canSort: true,
       cell: ({ id }) => (
-        <a class="idlink" href={href(["db", database, "doc", id])}>
+        <a class="idlink" href={href(["db", database, "doc", id])} title={id}>
           {id}
         </a>
       ),
     },
-    ...(isOfAll ? [collectionColumn(database)] : []),
-    ...chosen.map(({ path, width }): Column<ListRow> => {
+    ...(isOfAll ? [collectionColumn(database, widthOf("@collection"))] : []),
+    ...shown.map(({ path, width }): Column<ListRow> => {
       const kind = kindOf(path, sample);
       return {
         key: path,
@@ -139,7 +168,7 @@ export function columnsOf({
     {
       key: "@last-modified",
       title: "Changed",
-      width: 130,
+      width: widthOf("@last-modified") ?? 130,
       cell: ({ lastModified }) => (
         <span class="muted" title={lastModified}>
           {ago(lastModified, nowMs)}
@@ -181,11 +210,11 @@ function cellOf(row: ListRow, path: string, database: string): ComponentChildren
 }
 
 /** Of the list of all documents, whose fields differ. */
-function collectionColumn(database: string): Column<ListRow> {
+function collectionColumn(database: string, width = 180): Column<ListRow> {
   return {
     key: "@collection",
     title: "Collection",
-    width: 180,
+    width,
     cell: ({ collection }) =>
       collection === undefined ? null : (
         <a href={href(["db", database, "docs", collection])}>{collection}</a>

@@ -93,7 +93,6 @@ export function useRows(ask: ListAsk) {
   const asked = useRef(new Map<number, AbortController>());
   const held = useRef<ListState | null>(null);
   held.current = state;
-  const isQuery = ask.where.trim() !== "" || ask.sort !== undefined;
   const key = JSON.stringify([ask, round, waits]);
   const latest = useRef(key);
   latest.current = key;
@@ -104,8 +103,9 @@ export function useRows(ask: ListAsk) {
       asked.current.set(block, abort);
       const startedMs = performance.now();
       try {
-        const read = isQuery ? queried : previewed;
-        const found = await read(ask, block, waits, abort.signal);
+        const found = isQuery(ask)
+          ? await queried(ask, block, waits, abort.signal)
+          : await pinned(ask, block, shift, held.current?.blocks.get(block - 1), abort.signal);
         if (latest.current !== key) return;
         const ms = performance.now() - startedMs;
         // What is listed anew takes the place of the old at once.
@@ -121,9 +121,12 @@ export function useRows(ask: ListAsk) {
     [key],
   );
   const isNew = useRef(true);
+  /** By how many rows the list has moved on the server since its first block was read. */
+  const shift = useRef(0);
   const pause = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => {
     isNew.current = true;
+    shift.current = 0;
     const requests = asked.current;
     void fetchBlock(0);
     return () => {
@@ -199,16 +202,42 @@ function withBlock(before: ListState | null, block: number, found: Found, ms: nu
   };
 }
 
-async function previewed(
-  { base, collection, paths }: ListAsk,
+/** Is it listed by a query? Else by a preview, newest change first. */
+export function isQuery({ where, sort }: ListAsk): boolean {
+  return where.trim() !== "" || sort !== undefined;
+}
+
+/**
+ * A block of a preview, so that it goes on where the one before it ended: what others write meanwhile comes first in the
+ * list, and moves all that follows.
+ */
+async function pinned(
+  ask: ListAsk,
   block: number,
-  _waits: boolean,
+  shift: { current: number },
+  before: readonly ListRow[] | undefined,
   signal: AbortSignal,
 ): Promise<Found> {
-  const query = new URLSearchParams({
-    start: String(block * blockRows),
-    pageSize: String(blockRows),
-  });
+  const last = before?.length === blockRows ? before.at(-1) : undefined;
+  for (let tries = 0; ; tries++) {
+    const start = block * blockRows + shift.current;
+    const overlap = last === undefined ? 0 : 1;
+    const found = await previewed(ask, start - overlap, blockRows + overlap, signal);
+    const at = overlap === 0 ? -1 : found.rows.findIndex(({ id }) => id === last?.id);
+    // Where it is not found, it has changed itself, and is among what is new.
+    if (at <= 0 || tries > 2) return { ...found, rows: found.rows.slice(overlap) };
+    shift.current += at;
+  }
+}
+
+/** Rows of the list, newest change first. */
+export async function previewed(
+  { base, collection, paths }: ListAsk,
+  start: number,
+  pageSize: number,
+  signal: AbortSignal,
+): Promise<Found> {
+  const query = new URLSearchParams({ start: String(start), pageSize: String(pageSize) });
   if (collection !== undefined) query.set("collection", collection);
   for (const path of paths === "" ? [] : paths.split(",")) {
     const [root = path, ...rest] = path.split(".");

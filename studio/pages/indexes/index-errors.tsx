@@ -7,6 +7,7 @@ import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Separator } from "../../components/separator.tsx";
 import { CodeEditor } from "../../editor/editor.tsx";
 import type { Act } from "./index-actions.tsx";
 import {
@@ -91,6 +92,7 @@ export function ErrorsTab({
           {!index.IsInvalidIndex && "The index goes on with all other documents."}
         </p>
       </div>
+      <Separator name="index-errors" label="Between the errors and the map" />
       <section class="pane" aria-label="Where it happens">
         <h3 class="inset">Where it happens</h3>
         <CodeEditor

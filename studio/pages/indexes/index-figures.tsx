@@ -7,6 +7,7 @@ import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
 import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Separator } from "../../components/separator.tsx";
 import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
 import { codeOf } from "./index-definition.tsx";
@@ -273,6 +274,7 @@ export function HistoryTab({ database, index, definition }: Properties) {
           ))}
         </ul>
       </div>
+      <Separator name="index-history" label="Between the definitions and the difference" />
       <div class="scroll inset">
         {one !== undefined && (
           <Diff

@@ -138,7 +138,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
       <div class="tools">
         <h1 class="mono">{index.Name}</h1>
         <IndexState index={index} />
-        <span class="soft cut">
+        <span class="soft cut wide-only">
           {kindOf(index)} · {counted(index.EntriesCount, "entry", "entries")}
           {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents to go`}
         </span>

@@ -10,7 +10,7 @@ interface Names {
 }
 
 export function Examples({ base, use }: { base: string; use: (text: string) => void }) {
-  const [texts, setTexts] = useState<readonly string[] | null>(null);
+  const [texts, setTexts] = useState<readonly Example[] | null>(null);
   useEffect(() => {
     let isGone = false;
     namesIn(base).then(
@@ -32,10 +32,11 @@ export function Examples({ base, use }: { base: string; use: (text: string) => v
       {texts?.length === 0 && <p>There is no document yet to ask for.</p>}
       {texts !== null && (
         <ul class="picks" aria-label="Examples">
-          {texts.map((text) => (
+          {texts.map(([text, meaning]) => (
             <li key={text}>
               <button type="button" onClick={() => use(text)}>
                 <code>{text}</code>
+                <small>{meaning}</small>
               </button>
             </li>
           ))}
@@ -62,20 +63,30 @@ async function namesIn(base: string): Promise<Names | null> {
   return { collection, fields: fields.body, index };
 }
 
-function examplesOf({ collection, fields, index }: Names): string[] {
+/** A query, and what it is for. */
+type Example = readonly [text: string, meaning: string];
+
+function examplesOf({ collection, fields, index }: Names): Example[] {
   const ofType = (type: string) =>
     Object.keys(fields).find((name) => fields[name] === type && /^[A-Za-z]\w*$/.test(name));
   const [text, number] = [ofType("String"), ofType("Number")];
+  const from = `from ${collection}`;
   const examples = [
-    `from ${collection}`,
-    text && `from ${collection} where ${text} = $value`,
-    text && `from ${collection} where search(${text}, $words)`,
-    number && `from ${collection} order by ${number} as double desc limit 10`,
+    [from, "All of a collection"],
+    text && [`${from} where ${text} = $value`, "Those with a value, which is typed beside it"],
+    text && [`${from} where search(${text}, $words)`, "Full text: any of the words"],
+    number && [`${from} order by ${number} as double desc limit 10`, "The ten largest"],
+    text && [
+      `${from} group by ${text} order by count() as long desc select ${text}, count() as Count`,
+      "How many there are of each",
+    ],
     text &&
-      `from ${collection} group by ${text} order by count() as long desc select ${text}, count() as Count`,
-    text && number && `from ${collection} where ${number} > $least select ${text}, ${number}`,
-    text && `from ${collection} as one select { Id: id(one), Length: one.${text}.length }`,
-    index && `from index '${index}' limit 25`,
+      number && [`${from} where ${number} > $least select ${text}, ${number}`, "Two fields only"],
+    text && [
+      `${from} as one select { Id: id(one), Length: one.${text}.length }`,
+      "Computed in JavaScript",
+    ],
+    index && [`from index '${index}' limit 25`, "By an index"],
   ];
-  return examples.filter((one): one is string => one !== undefined).slice(0, 7);
+  return examples.filter((one): one is [string, string] => Array.isArray(one)).slice(0, 7);
 }

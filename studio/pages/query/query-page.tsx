@@ -5,6 +5,7 @@ import { address, href, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Failure } from "../../components/messages.tsx";
+import { Separator } from "../../components/separator.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
@@ -54,6 +55,7 @@ export function QueryPage({ database }: { database: string }) {
         />
         {names.length > 0 && <Parameters names={names} values={values} change={page.setValues} />}
       </div>
+      <Separator name="query" label="Between the question and the answer" isRow />
       {page.isElsewhere && (
         <p class="note warn edge">
           <Icon name="warn" />

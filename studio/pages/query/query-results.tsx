@@ -104,7 +104,8 @@ function Streams({ request, database }: { request: Asked["request"]; database: s
       Stream all to a file:{" "}
       <a href={to("csv")} download={`${database}.csv`}>
         CSV
-      </a>{" "}
+      </a>
+      {", "}
       <a href={to("jsonl")} download={`${database}.jsonl`}>
         JSON lines
       </a>

@@ -185,3 +185,29 @@ test("limits are counted, secrets are new each time, and what there is not is sa
   expect((await ask("/assistant/settings")).json).toMatchObject({ DisableAiAssistant: true });
   expect((await ask("/admin/server-wide/tasks")).json).toEqual({ Tasks: [] });
 });
+
+describe("all documents of a collection", () => {
+  const idsLeft = async () => {
+    const { json } = await ask("/databases/shop/queries", "POST", { Query: "from @all_docs" });
+    const { Results } = json as { Results: { "@metadata": { "@id": string } }[] };
+    const ids = Results.map((one) => one["@metadata"]["@id"]);
+    return ids.filter((id) => /^(temps|others)/.test(id)).sort();
+  };
+  const remove = (name: string, body: unknown) =>
+    ask(`/databases/shop/studio/collections/docs?name=${encodeURIComponent(name)}`, "DELETE", body);
+
+  test("are deleted by an operation, but those that are excluded, in any case of letters", async () => {
+    for (const id of ["temps/a", "temps/b", "temps/c"]) await put(id, "O'Temps");
+    await put("others/a", "Others");
+    const { status, json } = await remove("O'Temps", { ExcludeIds: ["TEMPS/b"] });
+    expect(status).toBe(200);
+    expect(json).toEqual({ OperationId: expect.any(Number), OperationNodeTag: "A" });
+    await expect.poll(idsLeft).toEqual(["others/a", "temps/b"]);
+    await remove("O'Temps", { ExcludeIds: [] });
+    await expect.poll(idsLeft).toEqual(["others/a"]);
+    expect((await remove("Nothing", {})).status).toBe(200);
+    expect((await remove("Others", { ExcludeIds: 1 })).status).toBe(400);
+    await remove("@all_docs", { ExcludeIds: [] });
+    await expect.poll(idsLeft).toEqual([]);
+  });
+});

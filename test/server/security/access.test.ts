@@ -68,6 +68,7 @@ const specification: Readonly<Record<Access, string>> = {
   write: `
     PUT PATCH DELETE ~/docs ~/queries
     POST ~/bulk_docs ~/bulk_insert
+    DELETE ~/studio/collections/docs
     PATCH ~/queries/test ~/queries/dry-run ~/json-patch
     PUT DELETE ~/attachments ~/cmpxchg ~/subscriptions ~/indexes ~/changes ~/tcp
     DELETE ~/indexes/errors ~/subscription-tasks ~/attachments/bulk

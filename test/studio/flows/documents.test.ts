@@ -38,7 +38,7 @@ beforeAll(async () => {
       N: 1,
       "@metadata": { "@collection": "Notes" },
     });
-}, 60_000);
+});
 
 test("a filter narrows the list, and its address shows the same", async () => {
   await studio.open("db/shop/docs/Orders");
@@ -111,6 +111,98 @@ test("a column is made wider and put in front of another one", async () => {
   await expect
     .poll(async () => (await studio.page.getByRole("columnheader").allTextContents()).slice(2, 4))
     .toEqual(["Freightnum", "Companyid"]);
+});
+
+test("a column is made wider and moved with the keyboard, the one with the ids too", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const head = (name: RegExp) => studio.page.getByRole("columnheader", { name });
+  const widthOf = async (name: RegExp) => (await head(name).boundingBox())?.width ?? 0;
+  const before = { company: await widthOf(/^Company/), id: await widthOf(/^Id/) };
+  await head(/^Company/)
+    .getByRole("button")
+    .focus();
+  await studio.page.keyboard.press("Shift+ArrowRight");
+  await studio.page.keyboard.press("Shift+ArrowRight");
+  await expect.poll(() => widthOf(/^Company/)).toBe(before.company + 32);
+  await studio.page.keyboard.press("Alt+ArrowRight");
+  const names = async () =>
+    (await studio.page.getByRole("columnheader").allTextContents()).slice(2, 4);
+  await expect.poll(names).toEqual(["Employeeid", "Companyid"]);
+  await head(/^Id/).getByRole("button").focus();
+  await studio.page.keyboard.press("Shift+ArrowLeft");
+  await expect.poll(() => widthOf(/^Id/)).toBe(before.id - 16);
+  await studio.page.reload();
+  await expect.poll(names).toEqual(["Employeeid", "Companyid"]);
+  expect(await widthOf(/^Id/)).toBe(before.id - 16);
+});
+
+test("a pane is made wider by dragging and by the arrows, stays so, and is put back", async () => {
+  const line = studio.page.getByRole("separator", { name: "Between the document" });
+  const at = async () => (await line.boundingBox())?.x ?? 0;
+  await studio.open("db/shop/doc/orders%2F830-A");
+  const middle = await at();
+  await studio.page.mouse.move(middle, 400);
+  await studio.page.mouse.down();
+  await studio.page.mouse.move(middle + 100, 400, { steps: 4 });
+  await studio.page.mouse.up();
+  await expect.poll(async () => Math.abs((await at()) - middle - 100) < 2).toBe(true);
+  await line.press("ArrowRight");
+  await expect.poll(async () => Math.abs((await at()) - middle - 116) < 2).toBe(true);
+  await studio.page.reload();
+  await expect.poll(async () => Math.abs((await at()) - middle - 116) < 2).toBe(true);
+  await line.dblclick();
+  await expect.poll(at).toBe(middle);
+  await studio.open("db/shop/docs/Orders");
+  const collections = studio.page.getByRole("separator", { name: "Between the collections" });
+  const before = (await collections.boundingBox())?.x ?? 0;
+  await collections.press("ArrowRight");
+  await expect.poll(async () => (await collections.boundingBox())?.x).toBeGreaterThan(before + 14);
+});
+
+test("a list is gone through by the time of a change, and its pages do not move meanwhile", async () => {
+  const put = (id: string, collection: string) =>
+    studio.server.request(`/databases/shop/docs?id=${id}`, {
+      method: "PUT",
+      body: JSON.stringify({ n: 1, "@metadata": { "@collection": collection } }),
+    });
+  await Promise.all(Array.from({ length: 300 }, (_, n) => put(`moments/${n}`, "Moments")));
+  await studio.open("db/shop/docs/Moments");
+  const table = grid("Moments");
+  await table.waitFor();
+  const idOf = (row: number) =>
+    table.locator(`[aria-rowindex="${row + 2}"] .idlink`).textContent({ timeout: 10_000 });
+  const last = await idOf(10);
+  // What others write comes first on the server; the list goes on where it ended.
+  await Promise.all(Array.from({ length: 7 }, (_, n) => put(`moments/new${n}`, "Moments")));
+  await studio.page.getByText("7 moments changed").waitFor();
+  await table.evaluate((element: { scrollTop: number }) => {
+    element.scrollTop = 115 * 32;
+  });
+  const around = [await idOf(126), await idOf(127), await idOf(128), await idOf(129)];
+  expect(new Set(around).size).toBe(4);
+  const all = await studio.server.request(
+    "/databases/shop/studio/collections/preview?collection=Moments&start=0&pageSize=400",
+  );
+  const ids = (all.json as { Results: { "@metadata": { "@id": string } }[] }).Results.map(
+    (one) => one["@metadata"]["@id"],
+  );
+  expect(around).toEqual(ids.slice(7 + 126, 7 + 130));
+  expect(last).toBe(ids[17]);
+  await studio.open("db/shop/docs");
+  await studio.page.getByRole("button", { name: "Go to" }).click();
+  await studio.page.getByLabel("Changed at this time or before").fill("2019-01-01T00:00");
+  await studio.page.getByRole("button", { name: "Go there" }).click();
+  const focused = studio.page.locator(".vrow:focus");
+  await focused.waitFor();
+  const index = Number(await focused.getAttribute("aria-rowindex")) - 2;
+  expect(index).toBeGreaterThan(300);
+  const reply = await studio.server.request(
+    `/databases/shop/studio/collections/preview?start=${index - 1}&pageSize=2`,
+  );
+  const times = (
+    reply.json as { Results: { "@metadata": { "@last-modified": string } }[] }
+  ).Results.map((one) => one["@metadata"]["@last-modified"] > "2019-01-01T00:01");
+  expect(times).toEqual([true, false]);
 });
 
 test("a click on a head sorts, numbers by their size", async () => {

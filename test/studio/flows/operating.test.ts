@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "jackdaw-backups-"));
 
 beforeAll(async () => {
   await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
-}, 60_000);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

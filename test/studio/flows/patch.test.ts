@@ -19,7 +19,7 @@ beforeEach(async () => {
     method: "POST",
     body: JSON.stringify({ Commands: orders() }),
   });
-}, 60_000);
+});
 
 const role = (...[name, options]: Parameters<typeof studio.page.getByRole>) =>
   studio.page.getByRole(name, options);

@@ -76,7 +76,7 @@ beforeAll(async () => {
   await ask("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
   await ask("PUT", "/docs?id=notes/1", { a: 1 });
   await ask("DELETE", "/docs?id=notes/1");
-}, 60_000);
+});
 
 const open = async (page: Page, address: string, ready: string) => {
   await page.goto(`${studio.server.url}/studio/${address}`);

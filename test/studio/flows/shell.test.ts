@@ -6,7 +6,7 @@ const studio = studioBrowser({ databases: [{ name: "shop" }, { name: "archive" }
 
 beforeAll(async () => {
   await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
-}, 60_000);
+});
 
 const palette = () => studio.page.getByRole("combobox", { name: "Search or run a command" });
 const heading = (name: string | RegExp) => studio.page.getByRole("heading", { name }).waitFor();
