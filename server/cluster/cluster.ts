@@ -209,10 +209,7 @@ export class Cluster implements ClusterView {
       index: () => this.index,
       databases: () => this.#opened.databases,
       isCopy: (name) => this.#copies.has(name),
-      streams: {
-        create: (id) => this.#opened.nats.createStream(id),
-        remove: (id) => this.#opened.nats.removeStream(id),
-      },
+      createStream: (id) => this.#opened.nats.createStream(id),
     });
   }
 
