@@ -9,12 +9,8 @@ import { once } from "node:events";
 import { type BenchSize, median, temporaryFolder } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
 import { processorMs, script, stop } from "./http/processes.ts";
-import {
-  measuredQueries,
-  type QueryLoad,
-  type QueryLoadResult,
-  userText,
-} from "./http/query-load.ts";
+import { measuredQueries, type QueryLoad, userText } from "./http/query-load.ts";
+import type { RawResult } from "./http/raw-client.ts";
 
 const inFlight = 16;
 
@@ -25,7 +21,7 @@ interface Contestant {
   readonly pid: number;
 }
 
-interface Measured extends QueryLoadResult {
+interface Measured extends RawResult {
   /** Processor time of the server for one query. */
   readonly micros: number;
 }
@@ -127,7 +123,7 @@ async function measure(
 ): Promise<Measured> {
   const before = processorMs(server.pid);
   load.send(asked);
-  const [result] = (await once(load, "message")) as [QueryLoadResult];
+  const [result] = (await once(load, "message")) as [RawResult];
   const usedMs = processorMs(server.pid) - before;
   return { ...result, micros: (usedMs * 1000) / asked.requests };
 }

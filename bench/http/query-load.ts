@@ -1,10 +1,9 @@
 /**
- * The clients of the `query` bench, in a separate process: HTTP/1.1 connections that are kept open, each with one query
- * in flight, written and parsed by hand so that the clients take little of the machine. Started with fork(); answers each
- * `QueryLoad` from its parent with a `QueryLoadResult`.
+ * The clients of the `query` bench, in a separate process: HTTP/1.1 connections that are kept open, each with one query in
+ * flight. Started with fork(); answers each `QueryLoad` from its parent with a `RawResult`.
  */
-import * as net from "node:net";
-import { percentile, seeded } from "../harness.ts";
+import { seeded } from "../harness.ts";
+import { type RawResult, runRaw } from "./raw-client.ts";
 
 export interface QueryLoad {
   readonly url: string;
@@ -15,14 +14,6 @@ export interface QueryLoad {
   readonly requests: number;
   readonly inFlight: number;
   readonly seed: number;
-}
-
-export interface QueryLoadResult {
-  readonly ms: number;
-  readonly p50: number;
-  readonly p99: number;
-  /** The last reply, in UTF-8, as base64. */
-  readonly reply: string;
 }
 
 export const cityCount = 1000;
@@ -113,73 +104,13 @@ process.on("message", (load: QueryLoad) => {
 });
 process.once("disconnect", () => process.exit(0));
 
-async function run(load: QueryLoad): Promise<QueryLoadResult> {
+async function run(load: QueryLoad): Promise<RawResult> {
   const query = measuredQueries[load.query];
   if (query === undefined) throw new Error(`no query is called ${load.query}`);
-  const { hostname, port } = new URL(load.url);
   const random = seeded(load.seed);
-  const latencies: number[] = [];
-  let left = load.requests;
-  let reply: Buffer = Buffer.alloc(0);
-  const next = (): Buffer | null => {
-    if (left-- <= 0) return null;
-    const body = JSON.stringify({
-      Query: query.text,
-      QueryParameters: query.parameters(random, load.documents),
-    });
-    return Buffer.from(
-      `POST /databases/bench/queries HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    );
-  };
-  const start = performance.now();
-  const client = async (): Promise<void> => {
-    const socket = net.connect({ host: hostname, port: Number(port), noDelay: true });
-    for (let request = next(); request !== null; request = next()) {
-      const sentMs = performance.now();
-      socket.write(request);
-      reply = await replyOf(socket);
-      latencies.push(performance.now() - sentMs);
-    }
-    socket.end();
-  };
-  await Promise.all(Array.from({ length: load.inFlight }, client));
-  return {
-    ms: performance.now() - start,
-    p50: percentile(latencies, 0.5),
-    p99: percentile(latencies, 0.99),
-    reply: reply.toString("base64"),
-  };
-}
-
-/** The body of the next reply, whose length its head says or which comes in chunks. @throws Error unless its status is 200 */
-function replyOf(socket: net.Socket): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let seen: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer) => {
-      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      const body = bodyIn(seen);
-      if (body === null) return;
-      socket.off("data", onData).off("error", reject);
-      if (body instanceof Error) reject(body);
-      else resolve(body);
-    };
-    socket.on("data", onData).on("error", reject);
+  return await runRaw(load, () => {
+    const QueryParameters = query.parameters(random, load.documents);
+    const body = JSON.stringify({ Query: query.text, QueryParameters });
+    return { method: "POST", path: "/databases/bench/queries", body };
   });
 }
-
-/** The body of a whole reply; null: more is to come. */
-function bodyIn(reply: Buffer): Buffer | Error | null {
-  const end = reply.indexOf("\r\n\r\n");
-  if (end < 0) return null;
-  const head = reply.toString("latin1", 0, end);
-  if (!head.startsWith("HTTP/1.1 200")) return new Error(reply.toString());
-  const length = /content-length: *(\d+)/i.exec(head)?.[1];
-  if (length !== undefined) {
-    const to = end + 4 + Number(length);
-    return reply.length < to ? null : reply.subarray(end + 4, to);
-  }
-  return reply.subarray(-5).equals(lastChunk) ? reply.subarray(end + 4) : null;
-}
-
-const lastChunk = Buffer.from("0\r\n\r\n");
