@@ -29,6 +29,8 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   diagnostics: "Adds an empty list of diagnostics to the reply.",
   disable: "Whether to disable the task, or to enable it.",
   disableAtomicDocumentWrites: "A cluster-wide transaction does not guard its documents.",
+  "raft-request-id":
+    "An id of this request. One that is sent again with it is not done again, and gets the same reply.",
   docId: "The id of the document.",
   enable: "As `enabled`.",
   enabled: "Whether copies are moved by themselves; only `false` is supported.",

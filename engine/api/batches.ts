@@ -43,11 +43,12 @@ export class PreparedBatch {
   }
 
   /**
-   * Executes a cluster-wide batch. `hasGuards`: documents get atomic guards, and existing ones are checked.
+   * Executes a cluster-wide batch. `hasGuards`: documents get atomic guards, and existing ones are checked. One that is
+   * sent again, by its `requestId`, is not executed again.
    * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
    */
-  runClusterWide(hasGuards: boolean): Promise<ClusterBatchResult> {
-    return executeClusterBatch(this.#database, this.#batch.commands, hasGuards);
+  runClusterWide(hasGuards: boolean, requestId?: string): Promise<ClusterBatchResult> {
+    return executeClusterBatch(this.#database, this.#batch.commands, hasGuards, requestId);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   deleteCompareExchange,
   putCompareExchange,
 } from "../writes/compare-exchange.ts";
+import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
 
 export type { CompareExchangeResult, CompareExchangeValue };
 
@@ -38,18 +39,34 @@ export class CompareExchange {
   /**
    * Stores a value if the current one has the `expected` index; 0: if there is none.
    * @param value JSON of an object
+   * @param requestId of a request that may be sent again: what was done is then told again
    * @throws EngineError json-… (also for a negative index), compare-exchange-key-too-big
    */
-  async put(key: string, expected: number, value: Buffer | string): Promise<CompareExchangeResult> {
+  async put(
+    key: string,
+    expected: number,
+    value: Buffer | string,
+    requestId?: string,
+  ): Promise<CompareExchangeResult> {
     const bytes = typeof value === "string" ? Buffer.from(value) : value;
     const text = checkedJsonWithMetadata(bytes).toString();
-    return await this.#database.write((transaction) =>
-      putCompareExchange(transaction, key, expected, text),
-    );
+    return await this.#database.write((transaction) => {
+      const index = earlierOutcome(transaction, "put", requestId) as number | undefined;
+      if (index !== undefined) return { isSuccessful: true, index, text };
+      const result = putCompareExchange(transaction, key, expected, text);
+      if (result.isSuccessful) keepOutcome(transaction, "put", requestId, result.index);
+      return result;
+    });
   }
 
   /** Deletes a value if it has the `expected` index. The result has the deleted value. @throws as `put` */
-  delete(key: string, expected: number): Promise<CompareExchangeResult> {
-    return this.#database.write((transaction) => deleteCompareExchange(transaction, key, expected));
+  delete(key: string, expected: number, requestId?: string): Promise<CompareExchangeResult> {
+    return this.#database.write((transaction) => {
+      const earlier = earlierOutcome(transaction, "delete", requestId);
+      if (earlier !== undefined) return earlier as CompareExchangeResult;
+      const result = deleteCompareExchange(transaction, key, expected);
+      if (result.isSuccessful) keepOutcome(transaction, "delete", requestId, result);
+      return result;
+    });
   }
 }

@@ -2,6 +2,7 @@
 import type { OpenDatabase } from "../database/open-database.ts";
 import { nextIdentity, seedIdentity } from "../writes/documents.ts";
 import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../writes/hilo.ts";
+import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
 
 /** What a client knows of its last range. */
 export interface LastRange {
@@ -30,9 +31,18 @@ export class Identities {
     this.#database = database;
   }
 
-  /** The next number of `name`. @throws EngineError invalid-argument, out-of-range */
-  next(name: string): Promise<number> {
-    return this.#database.write((transaction) => nextIdentity(transaction, name));
+  /**
+   * The next number of `name`; the same again for a request that is sent again, by its id.
+   * @throws EngineError invalid-argument, out-of-range
+   */
+  next(name: string, requestId?: string): Promise<number> {
+    return this.#database.write((transaction) => {
+      const earlier = earlierOutcome(transaction, "identity", requestId);
+      if (earlier !== undefined) return earlier as number;
+      const number = nextIdentity(transaction, name);
+      keepOutcome(transaction, "identity", requestId, number);
+      return number;
+    });
   }
 
   /** Sets the last number of `name`; without `isForced` it can only grow. @returns the number that holds then */

@@ -28,6 +28,7 @@ import { recordsAhead } from "./batch-records.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 import { parsedOf } from "./prepared-document.ts";
+import { earlierOutcome, keepOutcome } from "./repeated-requests.ts";
 
 /** Prefix of the keys of guards. */
 export const guardPrefix = "rvn-atomic/";
@@ -55,13 +56,15 @@ interface Violation {
 }
 
 /**
- * Executes the commands in order. `hasGuards`: documents get guards, and existing guards are checked.
+ * Executes the commands in order. `hasGuards`: documents get guards, and existing guards are checked. `requestId`: of a
+ * request that may be sent again.
  * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
  */
 export async function executeClusterBatch(
   database: Store,
   commands: readonly BatchCommand[],
   hasGuards: boolean,
+  requestId?: string,
 ): Promise<ClusterBatchResult> {
   for (const command of commands) checkType(command);
   const prepared = new Map<BatchCommand, ParsedDocument>();
@@ -71,6 +74,8 @@ export async function executeClusterBatch(
   }
   const fetched = await recordsAhead(database, commands);
   const carryOut = function* carryOut(transaction: Transaction): Work<ClusterBatchResult> {
+    const earlier = earlierOutcome(transaction, "batch", requestId);
+    if (earlier !== undefined) return earlier as ClusterBatchResult;
     const known: ClusterCommand[] = [];
     for (const command of commands) {
       known.push(checked(transaction, command));
@@ -86,7 +91,9 @@ export async function executeClusterBatch(
       } else valueRows.push(writeValue(transaction, each, index));
       yield;
     }
-    return { rows: [...documentRows, ...valueRows].join(","), index };
+    const result = { rows: [...documentRows, ...valueRows].join(","), index };
+    keepOutcome(transaction, "batch", requestId, result);
+    return result;
   };
   return await database.writeInTurns(carryOut, { fetched });
 }

@@ -38,10 +38,7 @@ export interface AdoptionOptions {
   readonly isCopy: (name: string) => boolean;
   /** Of this node alone. */
   readonly own: () => ValueStore;
-  readonly streams: {
-    readonly create: (id: StreamId) => Promise<ReplicatedStream>;
-    readonly remove: (id: StreamId) => Promise<unknown>;
-  };
+  readonly createStream: (id: StreamId) => Promise<ReplicatedStream>;
   readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
   readonly log: Log;
 }
@@ -100,7 +97,7 @@ export class Adoption {
     members: readonly string[],
     isRestored = false,
   ): Promise<ClusterDatabase> {
-    const { tag, databases, streams, index, change, registry } = this.#options;
+    const { tag, databases, createStream, index, change, registry } = this.#options;
     const database = await this.#found(wanted);
     const { name, id, settings } = database;
     this.#check(name, id);
@@ -109,7 +106,7 @@ export class Adoption {
     }
     const mark = await databases().markAsSeed(name);
     const generation = mark.generation + 1;
-    const stream = await streams.create({ databaseId: id, generation });
+    const stream = await createStream({ databaseId: id, generation });
     if ((await stream.bounds()).last > 0) {
       throw refused(
         `NATS has a stream of the database '${name}' (${id}) already, of another cluster that it was in: export it, and import it into a new database.`,
@@ -133,7 +130,7 @@ export class Adoption {
       ]);
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
-      await streams.remove({ databaseId: id, generation });
+      // The stream stays: an earlier try whose outcome was unknown may have registered it, and the next one uses it.
       throw new EngineError(
         "concurrency",
         `The cluster was changed while '${name}' was being adopted: it is one of node ${tag} alone, try again.`,

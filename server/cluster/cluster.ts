@@ -80,8 +80,11 @@ const gapTriesMax = 5;
 /** The least between two heartbeats. */
 const beatMs = 20;
 const transferMs = 10_000;
-/** From its start on until a node has heard the others, if they are there. */
-const hearingMs = 3000;
+/**
+ * After this long without a leader none is waited for: longer than nodes take to hear each other after a start, or to lead
+ * after another one.
+ */
+const leaderlessMs = 15_000;
 /** A change waits so long for nodes that are heard, and slow: they have it later. */
 const spreadMs = 1000;
 
@@ -206,10 +209,7 @@ export class Cluster implements ClusterView {
       index: () => this.index,
       databases: () => this.#opened.databases,
       isCopy: (name) => this.#copies.has(name),
-      streams: {
-        create: (id) => this.#opened.nats.createStream(id),
-        remove: (id) => this.#opened.nats.removeStream(id),
-      },
+      createStream: (id) => this.#opened.nats.createStream(id),
     });
   }
 
@@ -642,15 +642,17 @@ export class Cluster implements ClusterView {
     };
   }
 
-  /** A copy that is not current answers all the same when it leads, or no node does that could. */
+  /**
+   * A copy that is not current answers all the same when it leads, or when no node has led for long. Not as soon as none
+   * does: the one that did has answered in its place, and had more.
+   */
   #isComplete(registered: ClusterDatabase, role: ReplicaRoleName | null): boolean {
-    const { id, members } = registered;
+    const { id } = registered;
     if (role === "leader") return true;
     if (!this.#copies.isComplete(id)) return false;
     if (this.#copies.isCurrent(id)) return true;
-    // A node that has just started has heard nobody yet.
-    const isNew = performance.now() - this.#servedMs < hearingMs;
-    if (!isNew && this.#sightings.leaderOf(id, members) === null) return true;
+    const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(id));
+    if (performance.now() - ledMs >= leaderlessMs) return true;
     if (!this.#hasAll(registered)) return false;
     this.#copies.caughtUp(id);
     return true;
@@ -900,6 +902,7 @@ export class Cluster implements ClusterView {
     for (const { id, name, members } of this.#known.databases.values()) {
       const sighting = status.databases.get(id);
       if (sighting === undefined || !members.includes(tag)) continue;
+      if (sighting.role === "leader") this.#copies.led(id);
       this.#copies.opened(name)?.replication?.heard(heartbeatOf(tag, sighting));
     }
   }

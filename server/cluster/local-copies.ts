@@ -52,6 +52,8 @@ export class LocalCopies {
   readonly #complete = new Set<string>();
   /** Ids of those that have had all since they were opened. Others lack what was answered elsewhere in their place. */
   readonly #current = new Set<string>();
+  /** When another node was last heard to lead them, by ids; by the clock that never jumps. */
+  readonly #led = new Map<string, number>();
   /** Why copies could not be made or removed, by names in lower case. */
   readonly #failures = new Map<string, string>();
   /** Why copies do not go on, likewise. */
@@ -110,6 +112,16 @@ export class LocalCopies {
   /** The copy does not answer now, so others do in its place. It is current when it has caught up again. */
   interrupted(id: string): void {
     this.#current.delete(id);
+  }
+
+  /** Notes that another node says that it leads the database. */
+  led(id: string): void {
+    this.#led.set(id, performance.now());
+  }
+
+  /** When that was said last; -infinity: never. */
+  ledMs(id: string): number {
+    return this.#led.get(id) ?? Number.NEGATIVE_INFINITY;
   }
 
   trouble(name: string): string | null {
@@ -210,6 +222,7 @@ export class LocalCopies {
   async #remove({ name, id }: Copy): Promise<void> {
     this.#complete.delete(id);
     this.#current.delete(id);
+    this.#led.delete(id);
     await this.#options.databases().delete(name);
     await this.#options.values().delete(keyOf(name));
     this.setTrouble(name, null);

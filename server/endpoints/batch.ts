@@ -65,7 +65,10 @@ async function runClusterWide(exchange: Exchange, batch: PreparedBatch): Promise
   const hasGuards =
     exchange.header("raven-client-version") !== undefined &&
     !exchange.query.bool("disableAtomicDocumentWrites", false);
-  const { rows, index } = await batch.runClusterWide(hasGuards);
+  const { rows, index } = await batch.runClusterWide(
+    hasGuards,
+    exchange.query.get("raft-request-id"),
+  );
   exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 

@@ -47,14 +47,22 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
-  await replyResult(exchange, database, await database.compareExchange.put(key, expected, body));
+  await replyResult(
+    exchange,
+    database,
+    await database.compareExchange.put(key, expected, body, exchange.query.get("raft-request-id")),
+  );
 }
 
 /** DELETE cmpxchg?key=…&index=…: 200, `Successful` tells whether it was deleted */
 async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
-  await replyResult(exchange, database, await database.compareExchange.delete(key, expected));
+  await replyResult(
+    exchange,
+    database,
+    await database.compareExchange.delete(key, expected, exchange.query.get("raft-request-id")),
+  );
 }
 
 function rowOf(key: string, value: CompareExchangeValue | undefined): string {

@@ -90,7 +90,7 @@ async function putBackRange(exchange: Exchange, { database }: DatabaseContext): 
 /** POST identity/next?name=…: `{"NewIdentityValue":n}` */
 async function postNextIdentity(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
-  const value = await database.identities.next(name);
+  const value = await database.identities.next(name, exchange.query.get("raft-request-id"));
   exchange.replyJson(200, { NewIdentityValue: value });
 }
 

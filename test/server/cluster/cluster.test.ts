@@ -1,8 +1,9 @@
 /** Several servers as one cluster: what they share, and the copies of databases that they have. */
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { Cluster } from "../../../server/cluster/cluster.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { LocalCopies } from "../../../server/cluster/local-copies.ts";
 import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
 import { ClusterServers } from "../../support/cluster-servers.ts";
 import type { Reply } from "../../support/start-test-server.ts";
@@ -94,7 +95,8 @@ test("who has made or deleted a database finds the same on every node at once", 
     await nodes.leaderOf(name);
     const body = JSON.stringify({ DatabaseNames: [name], HardDelete: true });
     const options = { method: "DELETE", headers: { "content-type": "application/json" }, body };
-    expect((await nodes.at(writer).request("/admin/databases", options)).status).toBe(200);
+    const remove = () => nodes.at(writer).request("/admin/databases", options);
+    await nodes.until(async () => (await remove()).status !== 503);
     expect(nodes.cluster(other).find(name)).toBe(undefined);
     expect((await put(other, name, "a", {})).status).toBe(400);
   }
@@ -113,10 +115,19 @@ test("another node leads when it is asked to, and nothing is lost", async () => 
   expect((await put(before, "moved", "a", { Name: "before" })).status).toBe(201);
   const next = nodes.tags.find((tag) => tag !== before) as string;
   const etag = nodes.cluster("A").find("moved")?.topologyEtag ?? 0;
+  const lock = (tag: string) =>
+    nodes.at(tag).request("/databases/moved/cmpxchg?key=lock&index=0&raft-request-id=one", {
+      method: "PUT",
+      body: '{"Object":1}',
+    });
+  const locked = await lock(before);
+  expect(locked.json).toMatchObject({ Successful: true });
   await nodes.cluster(before).transfer("moved", next);
   expect(await nodes.leaderOf("moved")).toBe(next);
   await nodes.until(() => (nodes.cluster("A").find("moved")?.topologyEtag ?? 0) > etag);
   await nodes.until(async () => (await put(next, "moved", "b", { Name: "after" })).status === 201);
+  // A client that did not get the reply sends its request again.
+  expect((await lock(next)).text).toBe(locked.text);
   for (const tag of nodes.tags) {
     await nodes.until(async () => (await nameOn(tag, "moved", "b")) === "after");
     expect(await nameOn(tag, "moved", "a")).toBe("before");
@@ -230,4 +241,27 @@ test("a node that is removed stays away until it is added", async () => {
   await expect(nodes.cluster(leader).addMember("Q")).rejects.toMatchObject({
     code: "invalid-argument",
   });
+});
+
+test("a copy that is behind does not answer as soon as the leader is silent", async () => {
+  await create("A", "silent");
+  const leader = await nodes.leaderOf("silent");
+  const other = nodes.tags.find((tag) => tag !== leader) as string;
+  const found = () => nodes.cluster(other).find("silent");
+  await nodes.until(() => found()?.isComplete === true);
+  // Others have answered in its place since it was opened.
+  const current = vi.spyOn(LocalCopies.prototype, "isCurrent").mockReturnValue(false);
+  const signal = (name: "SIGSTOP" | "SIGCONT") => {
+    for (let at = 0; at < 3; at++) nodes.nats.signal(at, name);
+  };
+  signal("SIGSTOP");
+  try {
+    await nodes.until(() => (nodes.cluster(other).sighting(leader)?.ageMs ?? 0) > 4_000);
+    expect(found()?.isComplete).toBe(false);
+    // Nobody is waited for forever.
+    await nodes.until(() => found()?.isComplete === true);
+  } finally {
+    signal("SIGCONT");
+    current.mockRestore();
+  }
 });

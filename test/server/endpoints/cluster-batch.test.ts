@@ -49,6 +49,19 @@ describe("cluster-wide batches", () => {
     );
   });
 
+  test("are not executed again when they are sent again with the id of the request", async () => {
+    const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 0 };
+    const first = await send([value, put("A/1", 1)], "?raft-request-id=one");
+    expect(first.status).toBe(201);
+    const again = await send([value, put("A/1", 1)], "?raft-request-id=one");
+    expect([again.status, again.text]).toEqual([201, first.text]);
+    const other = await send([value, put("A/1", 1)], "?raft-request-id=another");
+    expect(other.status).toBe(409);
+    // What was refused may succeed when it is sent again.
+    await client.send(`DELETE cmpxchg?key=k&index=${(first.json as BatchReply).TransactionIndex}`);
+    expect((await send([value], "?raft-request-id=another")).status).toBe(201);
+  });
+
   test("give a document that keeps revisions the same vector as its newest revision", async () => {
     await client.send("POST admin/revisions/config", { Default: { Disabled: false } });
     const first = await batch(put("a", 1));

@@ -118,6 +118,13 @@ describe("identities", () => {
     expect(Results).toMatchObject([{ by: "hand" }, { by: "hand" }]);
   });
 
+  test("give the same number to a request that is sent again", async () => {
+    const next = (id: string) => client.json(`POST identity/next?name=again&raft-request-id=${id}`);
+    expect(await next("one")).toEqual({ NewIdentityValue: 1 });
+    expect(await next("one")).toEqual({ NewIdentityValue: 1 });
+    expect(await next("two")).toEqual({ NewIdentityValue: 2 });
+  });
+
   test("are seeded: raised, or set when it is forced", async () => {
     const seed = (rest: string) => client.json(`POST identity/seed?name=s&${rest}`);
     expect(await seed("value=10")).toEqual({ NewSeedValue: 10 });
@@ -136,6 +143,24 @@ describe("identities", () => {
 });
 
 describe("compare exchange", () => {
+  // As RavenDB 7.2.7.
+  test("tells a request that is sent again what it has done", async () => {
+    const put = (id: string) =>
+      client.json(`PUT cmpxchg?key=again&index=0&raft-request-id=${id}`, '{"Object":5}');
+    const made = (await put("one")) as Record<string, unknown>;
+    expect(made).toMatchObject({ Value: { Object: 5 }, Successful: true });
+    expect(await put("one")).toEqual(made);
+    expect(await put("two")).toEqual({ ...made, Successful: false });
+    const remove = (id: string) =>
+      client.json(`DELETE cmpxchg?key=again&index=${made["Index"]}&raft-request-id=${id}`);
+    const gone = (await remove("one")) as Record<string, unknown>;
+    expect(gone).toMatchObject({ Value: { Object: 5 }, Successful: true });
+    expect(await remove("one")).toEqual(gone);
+    expect(await remove("two")).toMatchObject({ Successful: false });
+    // Refused before, and not kept: it may succeed now.
+    expect(await put("two")).toMatchObject({ Successful: true });
+  });
+
   test("replaces a value only when the index is the current one", async () => {
     const put = async (key: string, index: number | string, text: string) =>
       (await client.json(`PUT cmpxchg?key=${key}&index=${index}`, text)) as Record<string, unknown>;
