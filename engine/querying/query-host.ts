@@ -209,6 +209,7 @@ export class DatabaseQueries {
     const rows = new QueryRows(this.#database, this.#clock);
     const marker = new EtagMarker(this, query, options, running, () => ++this.#staleCount);
     try {
+      if (marker.isAnswered()) return null;
       if (query.access.kind === "collection") marker.mark(null);
       const resultEtag = () => marker.etag;
       const scripts = this.#scriptsOver(rows);
@@ -501,6 +502,23 @@ class EtagMarker implements IndexProvider {
     return this.#running.orKilled(this.#queries.indexes.waitForNonStale(name, timeoutMs));
   }
 
+  /**
+   * Whether the caller has the answer, as far as is known before the query begins. Nearly all such answers are told here:
+   * to throw and catch what stops a query costs ten microseconds.
+   */
+  isAnswered(): boolean {
+    const { unlessEtag, isKnown } = this.#options;
+    if (unlessEtag === undefined && isKnown === undefined) return false;
+    const { access, orderBy } = this.#query;
+    const { indexes } = this.#queries;
+    let index: OpenIndex | null | undefined = null;
+    if (access.kind === "automatic-index") index = indexes.automatic(access.definition);
+    else if (access.kind === "index") index = indexes.byName(access.name);
+    if (index === undefined || index?.isStale === true || isRandomOrder(orderBy)) return false;
+    if (index !== null) this.#running.indexName = index.name;
+    return this.#has(this.#queries.fingerprintOf(this.#query, index), index);
+  }
+
   /** @throws notModified */
   mark(index: OpenIndex | null): void {
     const fingerprint = this.#queries.fingerprintOf(this.#query, index);
@@ -509,12 +527,16 @@ class EtagMarker implements IndexProvider {
       return;
     }
     this.etag = fingerprint;
-    const { unlessEtag, isKnown } = this.#options;
-    if (unlessEtag === fingerprint || isKnown?.(fingerprint, index) === true) {
-      index?.wasQueried();
-      throw notModified;
-    }
+    if (this.#has(fingerprint, index)) throw notModified;
     this.#options.onEtag?.(fingerprint);
+  }
+
+  /** Whether the caller has the answer to this state of what the query reads. */
+  #has(fingerprint: number, index: OpenIndex | null): boolean {
+    const { unlessEtag, isKnown } = this.#options;
+    const isHad = unlessEtag === fingerprint || isKnown?.(fingerprint, index) === true;
+    if (isHad) index?.wasQueried();
+    return isHad;
   }
 }
 
