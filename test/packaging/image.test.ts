@@ -1,7 +1,18 @@
-/** The entry point and the health check of the image, as processes, laid out as in the image. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+/**
+ * The image without Docker: the package is built of the files that Docker would see, and the entry point and the health
+ * check run as processes, laid out as in the image.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,4 +74,17 @@ test("a container made for RavenDB's image has its database, is healthy, and sto
   const ended = once(server, "exit");
   server.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
+});
+
+test("what Docker sees of the sources is enough to build the package", { timeout: 300_000 }, () => {
+  const context = join(folder, "context");
+  const rules = readFileSync(join(projectRoot, "packaging/docker/Dockerfile.dockerignore"), "utf8");
+  for (const [, name = ""] of rules.matchAll(/^!(.+)$/gm)) {
+    cpSync(join(projectRoot, name), join(context, name), { recursive: true });
+  }
+  symlinkSync(join(projectRoot, "node_modules"), join(context, "node_modules"));
+  execFileSync("npm", ["run", "--silent", "build"], { cwd: context, stdio: "pipe" });
+  for (const file of ["main.cjs", "command.cjs", "library.cjs", "studio/index.html"]) {
+    expect(existsSync(join(context, "dist/bundle", file)), file).toBe(true);
+  }
 });
