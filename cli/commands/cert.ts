@@ -250,8 +250,10 @@ async function newFiles(folder: string, name: string): Promise<NewFile[]> {
   }
 }
 
+/** In any case: RavenDB's own names begin with a capital. */
 function choice(table: Readonly<Record<string, string>>, given: string, what: string): string {
-  const known = Object.hasOwn(table, given) ? table[given] : undefined;
+  const lower = given.toLowerCase();
+  const known = Object.hasOwn(table, lower) ? table[lower] : undefined;
   if (known !== undefined) return known;
   throw new Failure("usage", `${what} '${given}' must be one of ${Object.keys(table).join(", ")}`);
 }

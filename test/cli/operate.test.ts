@@ -163,7 +163,7 @@ describe("certificates", () => {
   test("are made here, let in, renewed with the same rights, and never written over", async () => {
     const out = join(folder, "made");
     mkdirSync(out);
-    const words = ["cert", "make", "web shop", "--access", "shop=read", "--out", out];
+    const words = ["cert", "make", "web shop", "--access", "shop=Read", "--out", out];
     const made = await jackdaw(words);
     expect([made.code, made.err]).toEqual([0, ""]);
     const [crt, key, pfx] = ["crt", "key", "pfx"].map((ending) => join(out, `web-shop.${ending}`));
