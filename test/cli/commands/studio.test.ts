@@ -42,7 +42,9 @@ test("says which server, as whom, and the address, and ends with Ctrl-C", async 
   let origin = "";
   const code = await run([], true, async (lines, input) => {
     const [first, address = "", hint] = lines();
-    expect(first).toMatch(/^Studio of https:\/\/127\.0\.0\.1:\d+ \(version [\d.]+\), as .+:$/);
+    expect(first).toMatch(
+      /^Studio of https:\/\/127\.0\.0\.1:\d+ \(version [\d.]+, answers as RavenDB [\d.]+\), as .+:$/,
+    );
     expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/studio\/#code=[\w-]{43}$/);
     expect(hint).toContain("Enter makes another");
     input.write("\n");

@@ -24,7 +24,7 @@ const specification: Readonly<Record<Copies, string>> = {
     GET ~/cmpxchg ~/debug/identities`,
   leader: `
     PUT PATCH ~/*
-    DELETE ~/docs ~/attachments ~/attachments/bulk ~/queries ~/cmpxchg ~/indexes ~/subscriptions
+    DELETE ~/docs ~/attachments ~/attachments/bulk ~/queries ~/cmpxchg ~/indexes ~/subscriptions ~/studio/collections/docs
     DELETE ~/admin/*
     RESET ~/admin/etl
     POST ~/bulk_docs ~/bulk_insert ~/counters ~/timeseries ~/timeseries/names/config ~/studio/sample-data
