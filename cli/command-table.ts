@@ -29,6 +29,13 @@ const ofFiles: Readonly<Record<string, Option>> = {
     about: "encrypt the key and the PFX with the password in this variable",
   },
 };
+const encryption: Readonly<Record<string, Option>> = {
+  "encryption-key": {
+    value: "FILE",
+    about:
+      "the file is the key of an encrypted backup: 32 bytes as Base64 (openssl rand -base64 32)",
+  },
+};
 const ofServer: Readonly<Record<string, Option>> = {
   server: { about: "an operation of the server, not of a database" },
 };
@@ -233,6 +240,7 @@ export const commandTable: readonly Command[] = [
         value: "SECONDS",
         about: "from now on, write what has changed every so many seconds",
       },
+      ...encryption,
     },
     example: "jackdaw backup -d shop /var/backups --continuous 10",
     needs: "database",
@@ -260,7 +268,7 @@ export const commandTable: readonly Command[] = [
     name: "restore",
     about: "make a database of a backup, and wait for it",
     arguments: [{ name: "FOLDER" }, { name: "NAME" }],
-    options: { at: moment },
+    options: { at: moment, ...encryption },
     example: "jackdaw restore /var/backups shop2 --at 2026-11-22T10:00Z",
     needs: "server",
     load: backups,
@@ -272,6 +280,7 @@ export const commandTable: readonly Command[] = [
     options: {
       compare: { value: "NAME", names: "databases", about: "compare it with this database, too" },
       at: moment,
+      ...encryption,
     },
     example: "jackdaw verify /var/backups --compare shop",
     needs: "server",

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { inDatabase } from "../client.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../input-file.ts";
 import { waitForOperation } from "../operations.ts";
 import { painter, tableLines } from "../output.ts";
 import { wholeNumber } from "../values.ts";
@@ -32,7 +33,11 @@ async function backup(surroundings: Surroundings): Promise<void> {
   const FolderPath = resolve(given[0] ?? "");
   const name = database();
   const seconds = options.text("continuous");
-  const body = { BackupType: "Backup", LocalSettings: { FolderPath } };
+  const body = {
+    BackupType: "Backup",
+    LocalSettings: { FolderPath },
+    ...(await encryptionOf(surroundings)),
+  };
   if (seconds !== undefined) {
     const IntervalInSec = wholeNumber(seconds, "--continuous");
     const put = (await client().json(inDatabase(name, "admin/periodic-backup"), {
@@ -121,6 +126,14 @@ interface RestorePoint {
   readonly DatabaseName: string;
 }
 
+/** The key of the backup, for the server; nothing when it is not encrypted. @throws Failure usage for an unreadable file */
+async function encryptionOf({ options }: Surroundings): Promise<object> {
+  const path = options.text("encryption-key");
+  if (path === undefined) return {};
+  const Key = (await readInput(path)).trim();
+  return { BackupEncryptionSettings: { EncryptionMode: "UseProvidedKey", Key } };
+}
+
 /** What to restore, for the server. */
 async function source(surroundings: Surroundings) {
   const { arguments: given, options } = surroundings;
@@ -128,7 +141,8 @@ async function source(surroundings: Surroundings) {
   const PointInTime = options.text("at");
   const isWhole = PointInTime === undefined;
   const BackupLocation = isWhole ? await newestIn(surroundings, folder) : folder;
-  return { Type: "Local", BackupLocation, PointInTime, DisableOngoingTasks: true };
+  const encryption = await encryptionOf(surroundings);
+  return { Type: "Local", BackupLocation, PointInTime, DisableOngoingTasks: true, ...encryption };
 }
 
 /**

@@ -181,7 +181,7 @@ export function requireKeyFor(path: string, isEncrypted: boolean, key: Buffer | 
   if (isEncrypted === (key !== null)) return;
   throw invalidArgument(
     isEncrypted
-      ? `The backup ${path} is encrypted: its key is needed, as BackupEncryptionSettings {"Key":"…","EncryptionMode":"UseProvidedKey"}.`
+      ? `The backup ${path} is encrypted: its key is needed, as BackupEncryptionSettings {"Key":"…","EncryptionMode":"UseProvidedKey"}, or --encryption-key FILE of the command line.`
       : `The backup ${path} is not encrypted, and a key was given (BackupEncryptionSettings): leave it out if that is the backup you want.`,
   );
 }

@@ -98,6 +98,27 @@ describe("backups", () => {
     expect((await jackdaw(["verify", path])).code).toBe(failureCodes.failed);
   });
 
+  test("are encrypted with the key in a file, and need it again", async () => {
+    const backups = join(folder, "secret");
+    const key = join(folder, "backup.key");
+    writeFileSync(key, `${Buffer.alloc(32, 7).toString("base64")}\n`);
+    const made = await jackdaw(["backup", backups, "--encryption-key", key]);
+    expect([made.code, made.err]).toEqual([0, ""]);
+    const files = readdirSync(backups, { recursive: true, encoding: "utf8" });
+    expect(files.some((name) => name.endsWith(".ravendb-encrypted-full-backup"))).toBe(true);
+    const closed = await jackdaw(["verify", backups]);
+    expect([closed.code, closed.err]).toEqual([1, expect.stringContaining("--encryption-key")]);
+    const other = join(folder, "other.key");
+    writeFileSync(other, Buffer.alloc(32, 8).toString("base64"));
+    expect((await jackdaw(["verify", backups, "--encryption-key", other])).code).toBe(1);
+    expect((await jackdaw(["verify", backups, "--encryption-key", key])).code).toBe(0);
+    const restored = await jackdaw(["restore", backups, "opened", "--encryption-key", key]);
+    expect([restored.code, restored.err]).toEqual([0, ""]);
+    await jackdaw(["databases", "delete", "opened", "--yes"]);
+    const missing = await jackdaw(["restore", backups, "none", "--encryption-key", "/nofile"]);
+    expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("cannot be read")]);
+  });
+
   test("are found by the folder that backup was given: the newest of one database", async () => {
     const backups = join(folder, "several");
     const first = await jackdaw(["backup", backups]);
