@@ -207,6 +207,8 @@ export async function continuousToRestore(
   let earliestMicros = Number.POSITIVE_INFINITY;
   let closed: unknown;
   for (const folder of [...folders].reverse()) {
+    // Read before the files are listed: what is written meanwhile is not among them, and is not missed.
+    const newest = throughMicros === null ? await Promise.allSettled([folder.newest()]) : null;
     const { base, frames, contents } = await folder.list();
     if (base === null) continue;
     const takenMicros = await openedMicros(folder, base.name).catch((error: unknown) => {
@@ -219,8 +221,8 @@ export async function continuousToRestore(
     if (takenMicros === null) continue;
     earliestMicros = Math.min(earliestMicros, takenMicros);
     if (throughMicros !== null && takenMicros > throughMicros) continue;
-    if (throughMicros === null) await requireNewest(folder, base, frames);
-    else if (closed !== undefined) {
+    if (newest !== null) requireNewest(folder, newest[0], frames.at(-1) ?? base);
+    else if (closed !== undefined && throughMicros !== null) {
       const last = await folder.headOf((frames.at(-1) ?? base).name);
       if (last.takenMicros <= throughMicros) throw closed;
     }
@@ -243,17 +245,17 @@ async function openedMicros(folder: ContinuousFolder, baseName: string): Promise
   return (await folder.headOf(baseName)).takenMicros;
 }
 
-/** @throws EngineError backup-damaged when the last file that was written is not there */
-async function requireNewest(
+/** @throws EngineError backup-damaged when the last file that was written is not there, or is not known */
+function requireNewest(
   folder: ContinuousFolder,
-  base: ContinuousFile,
-  frames: readonly ContinuousFile[],
-): Promise<void> {
-  const newest = await folder.newest();
-  const last = frames.at(-1) ?? base;
-  if (newest.through.number <= last.last) return;
+  newest: PromiseSettledResult<NewestFile>,
+  last: ContinuousFile,
+): void {
+  if (newest.status === "rejected") throw newest.reason;
+  const { name, through } = newest.value;
+  if (through.number <= last.last) return;
   throw new EngineError(
     "backup-damaged",
-    `The file ${folder.place.where(newest.name)} of the backup is missing: it was the last one. Restore to a moment (PointInTime) to do without it.`,
+    `The file ${folder.place.where(name)} of the backup is missing: it was the last one. Restore to a moment (PointInTime) to do without it.`,
   );
 }

@@ -18,6 +18,10 @@ import type { FileSystem } from "../../../engine/base/environment.ts";
 import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
 import { periodicBackup } from "../../../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../../../server/backups/continuous-backup.ts";
+import {
+  ContinuousFolder,
+  continuousToRestore,
+} from "../../../server/backups/continuous-folder.ts";
 import { FolderPlace } from "../../../server/backups/folder-place.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
@@ -100,6 +104,46 @@ function onlyFolder(folder: string): string {
   const [name] = generations(folder);
   return join(folder, String(name));
 }
+
+/** A place to which something is written as soon as its files were listed. */
+class GrowingPlace extends FolderPlace {
+  grow: () => void = () => undefined;
+
+  override async files(): ReturnType<FolderPlace["files"]> {
+    const found = await super.files();
+    this.grow();
+    return found;
+  }
+}
+
+test("what is written while a folder is looked at is not missed", async () => {
+  const setup = await setUp();
+  await put(setup.client, "a/1", 1);
+  await until(setup, isShipped);
+  const folder = onlyFolder(setup.folder);
+  const newest = join(folder, "newest.json");
+  const before = readFileSync(newest);
+  await put(setup.client, "a/1", 2);
+  await expect.poll(() => readFileSync(newest).equals(before)).toBe(false);
+  await until(setup, isShipped);
+  await setup.client.send(`DELETE admin/tasks?id=${setup.taskId}&type=Backup`);
+  const after = readFileSync(newest);
+  const { name } = JSON.parse(after.toString()) as { name: string };
+  const bytes = readFileSync(join(folder, name));
+  rmSync(join(folder, name));
+  writeFileSync(newest, before);
+  const place = new GrowingPlace(nodeEnvironment().files, folder);
+  place.grow = () => {
+    writeFileSync(join(folder, name), bytes);
+    writeFileSync(newest, after);
+  };
+  const { frames } = await continuousToRestore([new ContinuousFolder(place, null)], null);
+  expect(frames.map((file) => file.name)).not.toContain(name);
+  rmSync(join(folder, name));
+  place.grow = () => undefined;
+  const missed = continuousToRestore([new ContinuousFolder(place, null)], null);
+  await expect(missed).rejects.toThrow("is missing: it was the last one");
+});
 
 test("a folder destroyed in the middle of traffic comes back, with all that was acknowledged but the last seconds", async () => {
   const setup = await setUp();
