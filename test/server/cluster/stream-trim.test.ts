@@ -112,7 +112,12 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   };
   await write();
   await all.expectSame();
-  look();
+  // What both have is told by their marks, which may come a moment later.
+  const isMarked = () => {
+    look();
+    return [near, gone].every(({ tag }) => (sightings.get(tag)?.mark ?? 0) > 1600);
+  };
+  await expect.poll(isMarked).toBe(true);
   await gone.kill();
   await run();
   const heldAt = stream.first;
