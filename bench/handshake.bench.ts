@@ -44,7 +44,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     const load = fork(script("./handshake-load.js"));
     children.push(load);
     for (const isResumed of [false, true]) {
-      const asked = { ...client, connections: isSmoke ? 16 : 1_000, inFlight, isResumed };
+      const asked = { ...client, connections: isSmoke ? 16 : 300, inFlight, isResumed };
       const line = await compare(asked, { jackdaw, bare }, load, isSmoke ? 1 : 7);
       lines.push(line);
       console.log(line);
