@@ -489,13 +489,11 @@ export class FileLog implements CommitLog {
   holdCompaction(): Pin {
     let isHeld = true;
     this.#compactionHolds++;
-    this.#store.reusesFiles = true;
     return {
       release: () => {
         if (!isHeld) return;
         isHeld = false;
         this.#compactionHolds--;
-        this.#store.reusesFiles = this.#compactionHolds > 0;
         this.#compactSoon();
       },
     };
@@ -560,11 +558,8 @@ export class FileLog implements CommitLog {
     const compactor = this.#compactor;
     if (compaction === undefined || compactor === null || this.#closed !== null) return;
     this.#bytesSinceLook = 0;
-    const isHeld = this.#compactionHolds > 0;
-    const pace = compactor.pace(isHeld);
+    const pace = compactor.pace(this.#compactionHolds > 0);
     this.#brake = pace.brake;
-    // Then records are being replaced, and segments are made as fast as others are given up.
-    this.#store.reusesFiles = isHeld || pace.brake > 0;
     if (this.#compaction !== null || pace.delayMs === null || !compactor.isWorthwhile(pace)) return;
     const dueMs = clock.monotonicMs() + pace.delayMs;
     if (this.#compactionTimer !== null && this.#compactionDueMs <= dueMs) return;

@@ -737,7 +737,6 @@ export class LogWriter {
       return;
     }
     this.#space.becameFull();
-    this.#store.dropSpareFiles();
     // What is kept only for copies gives its space back first.
     for (const follower of [...this.#store.followers]) follower.lose();
     this.#cutBack();

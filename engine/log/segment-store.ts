@@ -5,17 +5,9 @@
  * Invariants:
  * - The manifest on the device lists exactly `order`, then the spare, as of the last change that resolved.
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
- * - A file that is used again has its old name until its header and zeros are on the device: under its new name it is
- *   as one that was created.
  */
 import { assert } from "../base/assert.ts";
-import type {
-  DirectoryLock,
-  Environment,
-  FileHandle,
-  FileSystem,
-  Timer,
-} from "../base/environment.ts";
+import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { syncLatency } from "../base/latency-counts.ts";
 import { verifyRecord } from "../base/record.ts";
@@ -52,20 +44,9 @@ const openFilesMax = 256;
 const fillBytes = 1024 * 1024;
 const rangeReadBytes = 256 * 1024;
 const zeros = Buffer.alloc(fillBytes);
-/** Files that wait for being used again: one, or at most so many and this share of the live bytes. */
-const spareFilesMax = 4;
-const spareFilesShare = 1 / 8;
-/** Milliseconds after which those that were not needed are removed. */
-const spareFilesMs = 5_000;
 
 /** Changes the lists that the manifest is written from. @returns its undo. */
 export type ManifestChange = () => () => void;
-
-/** The file of a segment that is no longer listed, and that nobody has open. */
-interface SpareFile {
-  readonly path: string;
-  readonly size: number;
-}
 
 interface Retired {
   readonly segment: Segment;
@@ -92,8 +73,6 @@ export class SegmentStore {
   readonly writes = new DiskWrites();
   /** Those who copy the log elsewhere. */
   readonly followers = new Set<LogFollower>();
-  /** Are files of segments that are no longer listed kept for a while? */
-  reusesFiles = false;
   /** Called when another segment becomes eligible for compaction. */
   onSealed: (() => void) | null = null;
   readonly #environment: Pick<Environment, "clock" | "random">;
@@ -101,9 +80,6 @@ export class SegmentStore {
   readonly #pins = new Map<symbol, number>();
   readonly #retired: Retired[] = [];
   readonly #openForReading = new Set<Segment>();
-  /** While records are replaced, files come free as fast as they are needed. */
-  #spareFiles: SpareFile[] = [];
-  #spareFilesTimer: Timer | null = null;
   /** Scratch value of `peek`. */
   readonly #place = newPlace();
   #generation = 0;
@@ -183,16 +159,12 @@ export class SegmentStore {
     }
     const header = Buffer.alloc(segmentHeaderBytes);
     encodeSegmentHeader(header, { ...segment, databaseId: this.databaseId });
-    segment.file = await this.#makeFile(
-      segment,
-      async (file) => {
-        await file.write(header, 0, header.length, 0);
-        for (let at = segmentHeaderBytes; at < segment.size; at += fillBytes) {
-          await file.write(zeros, 0, Math.min(fillBytes, segment.size - at), at);
-        }
-      },
-      this.#spareFiles.pop(),
-    );
+    segment.file = await this.createFile(segment, async (file) => {
+      await file.write(header, 0, header.length, 0);
+      for (let at = segmentHeaderBytes; at < segment.size; at += fillBytes) {
+        await file.write(zeros, 0, Math.min(fillBytes, segment.size - at), at);
+      }
+    });
     try {
       await this.saveManifest(list);
     } catch (error) {
@@ -203,33 +175,18 @@ export class SegmentStore {
   }
 
   /** Creates the file of `segment`, calls `fill`, and syncs file and folder. Leaves no file when the disk is full. */
-  createFile(segment: Segment, fill: (file: FileHandle) => Promise<void>): Promise<FileHandle> {
-    return this.#makeFile(segment, fill, undefined);
-  }
-
-  /**
-   * As `createFile`. `spare`: a file to be used for it. That has its blocks already: to write zeros to it takes the
-   * system less time than to create one (bench/patch.bench.ts).
-   */
-  async #makeFile(
+  async createFile(
     segment: Segment,
     fill: (file: FileHandle) => Promise<void>,
-    spare: SpareFile | undefined,
   ): Promise<FileHandle> {
     assert(this.disk !== null, "only a log on disk has files");
     const { files, folder } = this.disk;
-    const target = this.pathOf(segment);
-    let path = spare?.path ?? target;
+    const path = this.pathOf(segment);
     let file: FileHandle | undefined;
     try {
-      file = await files.open(path, spare === undefined ? "create" : "update");
-      if (spare !== undefined && spare.size > segment.size) await file.truncate(segment.size);
+      file = await files.open(path, "create");
       await fill(file);
       await this.sync(file);
-      if (path !== target) {
-        await files.rename(path, target);
-        path = target;
-      }
       await this.syncDirectory(`${folder}/log`);
       return file;
     } catch (error) {
@@ -375,9 +332,9 @@ export class SegmentStore {
     return count * this.lastSnapshotBytes;
   }
 
-  /** Bytes of all segments, listed or not yet removed, and of files that wait for being used again. */
+  /** Bytes of all segments, listed or not yet removed. */
   segmentBytes(): number {
-    let bytes = this.#spareFileBytes();
+    let bytes = 0;
     for (const segment of this.#byNumber.values()) bytes += segment.size;
     return bytes;
   }
@@ -585,42 +542,7 @@ export class SegmentStore {
       const { image, imageBlock } = retired.segment;
       this.cache.remove(retired.segment);
       if (image !== null && imageBlock === null) this.cache.images.giveImage(image);
-      if (this.#setAside(retired.segment)) continue;
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
-    }
-  }
-
-  /** Keeps the file of a segment that is no longer listed for another. @returns false when it is to be removed */
-  #setAside(segment: Segment): boolean {
-    const { disk } = this;
-    // Of a rival it is not known which files it has open, and a reader may still need what is in this one.
-    if (disk === null || disk.lock.mayHaveRival || !this.reusesFiles || this.#isClosed)
-      return false;
-    if (segment.readers > 0 || segment.opening !== null || segment.kind !== "log") return false;
-    const bytes = this.#spareFileBytes() + segment.size;
-    const isMany = this.#spareFiles.length > 0 && bytes > spareFilesShare * this.liveBytes();
-    if (isMany || this.#spareFiles.length >= spareFilesMax || segment.isOversized) return false;
-    this.#openForReading.delete(segment);
-    this.#closeFile(segment);
-    this.#spareFiles.push({ path: this.pathOf(segment), size: segment.size });
-    this.#spareFilesTimer?.cancel();
-    const { clock } = this.#environment;
-    this.#spareFilesTimer = clock.setTimer(spareFilesMs, () => this.dropSpareFiles());
-    return true;
-  }
-
-  #spareFileBytes(): number {
-    let bytes = 0;
-    for (const { size } of this.#spareFiles) bytes += size;
-    return bytes;
-  }
-
-  /** Removes the files that wait for being used again. */
-  dropSpareFiles(): void {
-    this.#spareFilesTimer?.cancel();
-    this.#spareFilesTimer = null;
-    for (const { path } of this.#spareFiles.splice(0)) {
-      this.#removals = this.#removals.then(() => this.#unlink(path));
     }
   }
 
@@ -639,19 +561,14 @@ export class SegmentStore {
     if (this.disk === null) return;
     this.#openForReading.delete(segment);
     this.#closeFile(segment);
-    await this.#unlink(this.pathOf(segment));
-  }
-
-  async #unlink(path: string): Promise<void> {
     try {
-      await this.disk?.files.unlink(path);
+      await this.disk.files.unlink(this.pathOf(segment));
     } catch {}
   }
 
   /** Waits for operations in progress, closes all files and releases the memory. */
   async close(): Promise<void> {
     await this.#manifestTurn;
-    this.dropSpareFiles();
     await this.#removals;
     this.#isClosed = true;
     for (const segment of this.#byNumber.values()) {

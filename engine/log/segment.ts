@@ -9,8 +9,7 @@
  *
  * All integers are little-endian. `header crc` is CRC-32 of bytes 12 to 63. These widths are on disk: never change
  * them. The file is created with `size` bytes, filled with zeros: overwriting zeros that are on the device is two to
- * four times faster than extending a file. It may be one that was another segment's: then its header and zeros are
- * written under the old name, and it is renamed when they are on the device.
+ * four times faster than extending a file.
  *
  * Invariants:
  * - The header and all zeros are on the device before the manifest lists the segment.

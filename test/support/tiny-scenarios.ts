@@ -107,20 +107,6 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     await database.close();
   },
 
-  async "files of segments that are used again"(files, history) {
-    const database = await TinyDatabase.open(files, history);
-    const hold = database.log.holdCompaction();
-    for (let round = 0; round < 4; round++) {
-      for (let index = 0; index < 6; index++) {
-        database.put(`key${index % 3}`, `${round}${index}`.repeat(70 + 40 * (round % 2)));
-      }
-      await database.flush();
-      await database.log.compact();
-    }
-    hold.release();
-    await database.close();
-  },
-
   async "compaction that begins by itself while writing"(files, history) {
     const compaction = { bytesPerSecond: Number.POSITIVE_INFINITY };
     const options = { segmentBytesMin: 256, segmentBytesMax: 1024, compaction };

@@ -327,43 +327,6 @@ describe("compaction", () => {
   });
 });
 
-test("while most is replaced, files of segments are used again under other names, and else removed", async () => {
-  const files = new SimulatedFileSystem();
-  let renamed = 0;
-  files.onCall = ({ name, path }) => {
-    if (name === "rename" && path.endsWith(".seg")) renamed++;
-    return undefined;
-  };
-  const database = await filled(files);
-  await replaceTwice(database);
-  expect(renamed).toBe(0);
-  const hold = database.log.holdCompaction();
-  await replaceTwice(database);
-  await replaceTwice(database);
-  expect(renamed).toBeGreaterThan(0);
-  const { segments, segmentBytes } = database.log.metrics();
-  database.clock.advance(10_000);
-  await removed();
-  expect(database.log.metrics().segmentBytes).toBeLessThan(segmentBytes);
-  // Of those that are listed, and perhaps of the next one.
-  expect(segmentFiles(files)).toBeLessThanOrEqual(segments + 1);
-  hold.release();
-  await database.check();
-  await database.close();
-  const again = await TinyDatabase.open(files, database.history);
-  await again.check();
-});
-
-/** Replaces all records, and reclaims what that leaves. */
-async function replaceTwice(database: TinyDatabase): Promise<void> {
-  for (let round = 0; round < 2; round++) {
-    for (let index = 0; index < 5; index++) database.put(`key${index}`, `${round}`.repeat(300));
-    await database.flush();
-    await database.log.compact(fast);
-    await removed();
-  }
-}
-
 test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", {
   timeout: 300_000,
 }, async () => {
@@ -376,7 +339,6 @@ test("any mix of writes, snapshots, compactions, full disks and restarts keeps w
     { weight: 2, arbitrary: fc.tuple(fc.constant("compact" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("full" as const), fc.nat(3000)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("room" as const)) },
-    { weight: 2, arbitrary: fc.tuple(fc.constant("hold" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("close" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("power" as const), fc.nat(1000)) },
   );
@@ -401,8 +363,6 @@ test("any mix of writes, snapshots, compactions, full disks and restarts keeps w
           working = database.log.compact(fast);
           working.catch(() => undefined);
         }
-        // Files of segments are used again until it is closed.
-        if (what === "hold") database.log.holdCompaction();
         if (what === "full") files.capacityBytes = files.usedBytes() + Number(rest[0]);
         if (what === "room") {
           files.capacityBytes = Number.POSITIVE_INFINITY;
