@@ -164,19 +164,24 @@ function rowOf(server: ServerServices, database: Database): JsonObject {
   };
 }
 
+/** Of a database of which nothing is known here but its name. */
+const noFigures: JsonObject = {
+  TotalSize: null,
+  TempBuffersSize: null,
+  Alerts: null,
+  PerformanceHints: null,
+  IndexingErrors: null,
+  TasksErrors: null,
+  DocumentsCount: null,
+  IndexingStatus: null,
+};
+
 /** As `rowOf`, of a database that cannot be opened. */
 function brokenRow(server: ServerServices, name: string, LoadError: string): JsonObject {
   const { nodeTag } = server.config;
   return {
     Name: name,
-    TotalSize: null,
-    TempBuffersSize: null,
-    Alerts: null,
-    PerformanceHints: null,
-    IndexingErrors: null,
-    TasksErrors: null,
-    DocumentsCount: null,
-    IndexingStatus: null,
+    ...noFigures,
     Disabled: false,
     LoadError,
     LockMode: "Unlock",
@@ -196,14 +201,7 @@ function outlineOf(cluster: ClusterView, state: ReplicaState): JsonObject {
   const { name, initialRecord, members } = state.registered;
   return {
     Name: name,
-    TotalSize: null,
-    TempBuffersSize: null,
-    Alerts: null,
-    PerformanceHints: null,
-    IndexingErrors: null,
-    TasksErrors: null,
-    DocumentsCount: null,
-    IndexingStatus: null,
+    ...noFigures,
     Disabled: initialRecord["Disabled"] === true,
     LockMode: initialRecord["LockMode"] ?? "Unlock",
     IsAdmin: true,
