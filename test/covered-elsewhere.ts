@@ -492,12 +492,15 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http/error-status.ts",
     "server/http/request-error.ts",
   ],
-  "test/server/limits.test.ts": [
-    "server/http/body.ts",
-    "server/http/reply-room.ts",
-    "server/listening/session-watch.ts",
-  ],
+  "test/server/limits.test.ts": ["server/http/body.ts", "server/http/reply-room.ts"],
   "test/server/listening/http-server.test.ts": ["server/listening/listening.ts"],
+  "test/server/listening/http2/http2-session.test.ts": [
+    "server/listening/http2/frame-output.ts",
+    "server/listening/http2/frames.ts",
+    "server/listening/http2/http2-stream.ts",
+    "server/listening/http2/stream-body.ts",
+  ],
+  "test/server/listening/http2/request-head.test.ts": ["server/listening/http2/header-field.ts"],
   "test/server/listening/http1-connection.test.ts": ["server/listening/whole-exchange.ts"],
   "test/server/protocols.test.ts": [
     "server/http/connection.ts",

@@ -463,6 +463,7 @@ export class HttpServer {
         stallMs: limits.stallMs,
       },
       accept: (stream) => this.onStream(connection, stream),
+      report: (error) => this.dispatcher.report(error),
     };
   }
 

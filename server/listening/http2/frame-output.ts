@@ -15,6 +15,7 @@ export class FrameOutput {
   /** Where the next byte goes, and the first that was not written. */
   #at = 0;
   #from = 0;
+  #writtenBytes = 0;
 
   constructor(socket: Duplex) {
     this.#socket = socket;
@@ -25,11 +26,17 @@ export class FrameOutput {
     return this.#at - this.#from + this.#socket.writableLength;
   }
 
+  /** Bytes that the system has taken so far. */
+  get leftBytes(): number {
+    return this.#writtenBytes - this.#socket.writableLength;
+  }
+
   /** Writes what was composed. */
   flush(): void {
     if (this.#at === this.#from) return;
     const piece = this.#slab.subarray(this.#from, this.#at);
     this.#from = this.#at;
+    this.#writtenBytes += piece.length;
     this.#socket.write(piece);
   }
 

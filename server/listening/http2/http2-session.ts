@@ -57,6 +57,8 @@ export interface Http2Host {
   readonly limits: Http2Limits;
   /** A request has come, its body perhaps not. */
   accept(stream: Http2Stream): void;
+  /** An error of ours has ended the connection. */
+  report(error: unknown): void;
 }
 
 /** A header block that is not complete. */
@@ -98,9 +100,20 @@ export class Http2Session implements StreamHost {
   #receiveWindow = connectionWindowBytes;
   /** Bytes that were read of bodies and not told to the peer. */
   #readBytes = 0;
+  /** When the peer has sent something, or was worked for, last. */
   #activeMs = performance.now();
-  /** Since when nothing has left that should have, and how much that was; undefined: nothing waits. */
-  #held: { sinceMs: number; bytes: number } | undefined;
+  readonly #openedMs = performance.now();
+  /** Since when the frame is read that is not complete. */
+  #unreadSinceMs = 0;
+  /** Must bodies wait, because the peer does not read? */
+  #isHeld = false;
+  /** What had left when something left last, and when that was noticed. */
+  #left = { bytes: 0, ms: performance.now() };
+  /** Bytes of bodies that were sent, and how many those were when it was noticed last that they grew. */
+  #sentBytes = 0;
+  #sent = { bytes: 0, ms: performance.now() };
+  /** Streams that have something for those who read their bodies, from what is being read. */
+  readonly #fed = new Set<Http2Stream>();
 
   constructor(socket: Socket, host: Http2Host) {
     this.#socket = socket;
@@ -110,6 +123,8 @@ export class Http2Session implements StreamHost {
     socket.on("data", (chunk: Buffer) => this.feed(chunk));
     socket.on("drain", () => this.#drained());
     socket.on("close", () => this.#end());
+    // A write to a peer that has gone.
+    socket.on("error", () => socket.destroy());
     this.#output.settings([
       [settings.maxConcurrentStreams, host.limits.streamCountMax],
       [settings.initialWindowSize, streamWindowBytes],
@@ -121,7 +136,7 @@ export class Http2Session implements StreamHost {
   }
 
   get isHeld(): boolean {
-    return this.#held !== undefined;
+    return this.#isHeld;
   }
 
   /** Takes bytes that the socket has read. Hot. */
@@ -133,8 +148,13 @@ export class Http2Session implements StreamHost {
       this.#readFrames(this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]));
       this.#begin();
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      this.#fail(error);
+      if (error instanceof ConnectionError) this.#fail(error);
+      else {
+        // Nobody else is to notice.
+        this.#end();
+        this.#socket.destroy();
+        this.#host.report(error);
+      }
     } finally {
       this.#isInTurn = false;
       this.#send();
@@ -154,16 +174,28 @@ export class Http2Session implements StreamHost {
   look(nowMs: number, isWorking: boolean): void {
     this.#budget.look();
     const { headersMs, keepAliveMs, stallMs } = this.#host.limits;
+    if (this.#output.heldBytes === 0 || this.#output.leftBytes > this.#left.bytes) {
+      this.#left = { bytes: this.#output.leftBytes, ms: nowMs };
+    } else if (nowMs - this.#left.ms > stallMs) this.#socket.destroy();
+    if (this.sendWindow > 0 || this.#ready.size === 0 || this.#sentBytes > this.#sent.bytes) {
+      this.#sent = { bytes: this.#sentBytes, ms: nowMs };
+    } else if (nowMs - this.#sent.ms > stallMs) this.#socket.destroy();
+    if (this.#phase === "over") return;
+    if (nowMs - this.#headSinceMs(nowMs) > headersMs) this.#socket.destroy();
+    for (const stream of this.#streams.values()) stream.look(nowMs, stallMs);
+    if (isWorking || this.#streams.size > 0 || this.#output.heldBytes > 0) this.#activeMs = nowMs;
     const idleMs = nowMs - this.#activeMs;
-    const headMs = this.#phase === "open" ? nowMs - (this.#block?.sinceMs ?? nowMs) : idleMs;
-    const waits = this.#held;
-    if (waits !== undefined && this.#output.heldBytes < waits.bytes) {
-      this.#held = { sinceMs: nowMs, bytes: this.#output.heldBytes };
-    } else if (waits !== undefined && nowMs - waits.sinceMs > stallMs) this.#socket.destroy();
-    if (headMs > headersMs) this.#socket.destroy();
-    if (isWorking || idleMs <= keepAliveMs) return;
+    if (idleMs <= keepAliveMs) return;
     this.close();
     if (idleMs > keepAliveMs + farewellMs) this.#socket.destroy();
+  }
+
+  /** Since when the peer has been sending a head, or what opens the connection. */
+  #headSinceMs(nowMs: number): number {
+    if (this.#phase !== "open") return this.#openedMs;
+    if (this.#block !== undefined) return this.#block.sinceMs;
+    const isHead = this.#unread !== undefined && this.#unread[3] !== frameTypes.data;
+    return isHead ? this.#unreadSinceMs : nowMs;
   }
 
   // --- For its streams.
@@ -177,6 +209,7 @@ export class Http2Session implements StreamHost {
     const length = end - start;
     stream.sendWindow -= length;
     this.sendWindow -= length;
+    this.#sentBytes += length;
     this.#output.data(stream.id, bytes, start, end, isEnd);
     this.#budget.piece(length);
     this.#sendSoon();
@@ -231,10 +264,10 @@ export class Http2Session implements StreamHost {
     this.#isInTurn = true;
     let isMore: boolean;
     do {
-      isMore = this.#held === undefined && this.#sendFrames();
+      isMore = !this.#isHeld && this.#sendFrames();
       this.#output.flush();
-      if (this.#held === undefined && this.#socket.writableLength > heldBytesMax) {
-        this.#held = { sinceMs: performance.now(), bytes: this.#output.heldBytes };
+      if (!this.#isHeld && this.#socket.writableLength > heldBytesMax) {
+        this.#isHeld = true;
         this.#socket.pause();
       }
     } while (isMore);
@@ -256,8 +289,8 @@ export class Http2Session implements StreamHost {
   }
 
   #drained(): void {
-    if (this.#held === undefined) return;
-    this.#held = undefined;
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
     this.#socket.resume();
     this.#send();
   }
@@ -273,7 +306,12 @@ export class Http2Session implements StreamHost {
     if (this.#servedId === undefined || this.#streams.size > 0 || this.#phase === "over") return;
     this.#phase = "over";
     this.#output.flush();
-    this.#socket.end();
+    // The peer may still be reading replies: until then it is only `look` that ends a peer that has stopped.
+    this.#socket.end(() => this.#linger());
+    this.#socket.resume();
+  }
+
+  #linger(): void {
     setTimeout(() => this.#socket.destroy(), lingerMs).unref();
   }
 
@@ -284,7 +322,7 @@ export class Http2Session implements StreamHost {
     this.#end();
     this.#socket.end();
     this.#socket.resume();
-    setTimeout(() => this.#socket.destroy(), lingerMs).unref();
+    this.#linger();
   }
 
   #end(): void {
@@ -292,6 +330,8 @@ export class Http2Session implements StreamHost {
     this.#unread = undefined;
     this.#block = undefined;
     this.#ready.clear();
+    this.#fed.clear();
+    this.#arrived = [];
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     for (const stream of streams) stream.close();
@@ -299,7 +339,12 @@ export class Http2Session implements StreamHost {
 
   // --- Reading.
 
+  /** Gives readers what has come for them, and begins the requests that have. */
   #begin(): void {
+    if (this.#fed.size > 0) {
+      for (const stream of this.#fed) stream.feedReader();
+      this.#fed.clear();
+    }
     const arrived = this.#arrived;
     if (arrived.length === 0) return;
     this.#arrived = [];
@@ -331,7 +376,8 @@ export class Http2Session implements StreamHost {
       at = length;
       this.#phase = "settings";
     }
-    while (bytes.length - at >= frameHeadBytes) {
+    const begin = at;
+    while (bytes.length - at >= frameHeadBytes && !this.#isOver) {
       const length = ((bytes[at] as number) << 16) | bytes.readUInt16BE(at + 1);
       if (length > frameBytesMax) throw sizeError();
       const start = at + frameHeadBytes;
@@ -340,7 +386,13 @@ export class Http2Session implements StreamHost {
       at = start + length;
       this.#frame(bytes[start - 6] as number, bytes[start - 5] as number, id, bytes, start, at);
     }
-    this.#unread = at === bytes.length ? undefined : bytes.subarray(at);
+    if (at > begin || this.#unread === undefined) this.#unreadSinceMs = this.#activeMs;
+    this.#unread = at === bytes.length || this.#isOver ? undefined : bytes.subarray(at);
+  }
+
+  /** Frames may end the connection while others are behind them. */
+  get #isOver(): boolean {
+    return this.#phase === "over";
   }
 
   #frame(
@@ -442,9 +494,17 @@ export class Http2Session implements StreamHost {
     if (length === 0 && !isEnd) this.#spend();
     else this.#budget.piece(length);
     if (length > to - from) this.giveBack(stream, length - (to - from));
-    if (!stream.receive(bytes.subarray(from, to), isEnd)) {
+    if (!stream.receive(bytes.subarray(from, to), isEnd, bytes.length)) {
+      this.giveBack(stream, to - from);
       this.#resetFor(stream, errorCodes.protocol);
-    } else if (isEnd && stream.isReplyEnded) this.#closeStream(stream);
+    } else this.#received(stream);
+  }
+
+  #received(stream: Http2Stream): void {
+    if (stream.isRequestEnded && stream.isReplyEnded) {
+      stream.feedReader();
+      this.#closeStream(stream);
+    } else if (stream.isReaderWaiting) this.#fed.add(stream);
   }
 
   /** Data of a stream that is closed: it was in transit when it was reset here, or should not have been sent. */
@@ -536,6 +596,7 @@ export class Http2Session implements StreamHost {
     }
     this.#lastId = id;
     if (this.#servedId !== undefined) {
+      this.#spend();
       this.#expectLate(id, streamWindowBytes);
       return;
     }
@@ -564,13 +625,17 @@ export class Http2Session implements StreamHost {
   #trailers(id: number, isEnd: boolean, areValid: boolean): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      if (this.#resets.has(id)) return;
+      this.#spend();
+      if (this.#resets.has(id)) {
+        if (isEnd) this.#resets.delete(id);
+        return;
+      }
       throw new ConnectionError(errorCodes.streamClosed, "headers of a closed stream");
     }
     if (stream.isRequestEnded) this.#resetFor(stream, errorCodes.streamClosed);
-    else if (!isEnd || !areValid || !stream.receive(nothing, true)) {
+    else if (!isEnd || !areValid || !stream.receive(nothing, true, 0)) {
       this.#resetFor(stream, errorCodes.protocol);
-    } else if (stream.isReplyEnded) this.#closeStream(stream);
+    } else this.#received(stream);
   }
 
   /** A stream that is not begun. */
@@ -627,6 +692,7 @@ export class Http2Session implements StreamHost {
     }
     if ((end - start) % 6 !== 0) throw sizeError();
     for (let at = start; at < end; at += 6) {
+      this.#spend(); // some cost a look at every stream
       this.#setting(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2));
     }
     this.#output.settingsTaken();

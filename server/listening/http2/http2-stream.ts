@@ -6,6 +6,7 @@
  * - All that its peer has sent is given back to the flow-control windows: when it is read, or when the stream is closed.
  */
 import type { Duplex } from "node:stream";
+import { BodyParts } from "./body-parts.ts";
 import { type ErrorCode, errorCodes, frameBytesMax, windowMax } from "./frames.ts";
 import type { RequestHead } from "./request-head.ts";
 import { type BodyHost, StreamBody } from "./stream-body.ts";
@@ -51,8 +52,8 @@ export class Http2Stream implements BodyHost {
   isReplyEnded: boolean;
   isClosed: boolean;
   readonly #host: StreamHost;
-  /** Of the body, what nobody has read. */
-  #unread: Buffer[];
+  /** Of the body, what nobody has read; undefined: nothing has come. */
+  #unread: BodyParts | undefined;
   #receivedBytes: number;
   #reader: StreamBody | undefined;
   #isReaderHungry: boolean;
@@ -60,6 +61,8 @@ export class Http2Stream implements BodyHost {
   #parts: Part[] | undefined;
   #isHeadSent: boolean;
   #closers: (() => void)[] | undefined;
+  /** The part that waited when it was looked last, how much of it had been sent, and since when that was so. */
+  #stuck: { readonly part: Part; readonly sent: number; readonly sinceMs: number } | undefined;
 
   constructor(
     host: StreamHost,
@@ -79,7 +82,7 @@ export class Http2Stream implements BodyHost {
     this.isRequestEnded = !hasBody;
     this.isReplyEnded = false;
     this.isClosed = false;
-    this.#unread = noParts;
+    this.#unread = undefined;
     this.#receivedBytes = 0;
     this.#reader = undefined;
     this.#isReaderHungry = false;
@@ -87,6 +90,7 @@ export class Http2Stream implements BodyHost {
     this.#parts = undefined;
     this.#isHeadSent = false;
     this.#closers = undefined;
+    this.#stuck = undefined;
   }
 
   // --- For who answers the request.
@@ -102,17 +106,13 @@ export class Http2Stream implements BodyHost {
 
   /** Bytes of the body that have come and that nobody has read. */
   get unreadBytes(): number {
-    let bytes = 0;
-    for (const part of this.#unread) bytes += part.length;
-    return bytes;
+    return this.#unread?.bytes ?? 0;
   }
 
   /** The body, if it has come whole and nobody has begun to read it; it then counts as read. */
   takeWholeBody(): Buffer | undefined {
     if (!this.isRequestEnded || this.#reader !== undefined || this.isClosed) return undefined;
-    const parts = this.#unread;
-    this.#unread = noParts;
-    const body = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+    const body = this.#unread?.takeAll() ?? nothing;
     this.#host.giveBack(this, body.length);
     return body;
   }
@@ -172,12 +172,12 @@ export class Http2Stream implements BodyHost {
   giveBody(): void {
     this.#isReaderHungry = true;
     while (this.#isReaderHungry) {
-      const chunk = this.#unread.shift();
+      const chunk = this.#unread?.take();
       if (chunk === undefined) break;
       this.#isReaderHungry = this.#reader?.push(chunk) ?? false;
       this.#host.giveBack(this, chunk.length);
     }
-    if (this.#unread.length === 0 && this.isRequestEnded) this.#reader?.push(null);
+    if (this.unreadBytes === 0 && this.isRequestEnded) this.#endReader();
   }
 
   sendPart(bytes: Buffer, isEnd: boolean, done: () => void): void {
@@ -195,8 +195,8 @@ export class Http2Stream implements BodyHost {
     return this.#writer !== undefined && this.#writer === this.#reader;
   }
 
-  /** Takes a part of the body. @returns false if it is not as long as was declared */
-  receive(bytes: Buffer, isEnd: boolean): boolean {
+  /** Takes a part of the body, of a chunk of `chunkBytes`. @returns false if it is not as long as was declared */
+  receive(bytes: Buffer, isEnd: boolean, chunkBytes: number): boolean {
     this.#receivedBytes += bytes.length;
     const { length } = this.head;
     if (
@@ -206,12 +206,32 @@ export class Http2Stream implements BodyHost {
       return false;
     }
     if (bytes.length > 0) {
-      if (this.#unread === noParts) this.#unread = [bytes];
-      else this.#unread.push(bytes);
+      this.#unread ??= new BodyParts();
+      this.#unread.add(bytes, isEnd ? 0 : chunkBytes);
     }
     this.isRequestEnded = isEnd;
-    if (this.#isReaderHungry || (isEnd && this.#reader !== undefined)) this.#giveMore();
     return true;
+  }
+
+  /** Is somebody to be told of what has come? */
+  get isReaderWaiting(): boolean {
+    return this.#isReaderHungry || (this.isRequestEnded && this.#reader !== undefined);
+  }
+
+  /** Gives the reader what has come, if it takes it. */
+  feedReader(): void {
+    if (this.isClosed || !this.isReaderWaiting) return;
+    if (this.#isReaderHungry) this.giveBody();
+    else if (this.unreadBytes === 0) this.#endReader();
+  }
+
+  /** Resets the stream if its peer has taken nothing of a reply for `stallMs`, though only this stream's window was in the way. */
+  look(nowMs: number, stallMs: number): void {
+    const part = this.maySend ? undefined : this.#parts?.[0];
+    if (part === undefined) this.#stuck = undefined;
+    else if (this.#stuck?.part !== part || this.#stuck.sent !== part.sent) {
+      this.#stuck = { part, sent: part.sent, sinceMs: nowMs };
+    } else if (nowMs - this.#stuck.sinceMs > stallMs) this.reset(errorCodes.cancel);
   }
 
   /** Does it have something to send that its own window allows? */
@@ -255,7 +275,7 @@ export class Http2Stream implements BodyHost {
     this.isClosed = true;
     this.#parts = undefined;
     const bytes = this.unreadBytes;
-    this.#unread = noParts;
+    this.#unread = undefined;
     if (bytes > 0) this.#host.giveBack(this, bytes);
     if (this.#reader?.readableEnded === false) this.#reader.destroy();
     if (this.#writer?.writableFinished === false) this.#destroyUnlessDone(this.#writer);
@@ -271,9 +291,9 @@ export class Http2Stream implements BodyHost {
     });
   }
 
-  #giveMore(): void {
-    if (this.#isReaderHungry) this.giveBody();
-    else if (this.#unread.length === 0) this.#reader?.push(null);
+  #endReader(): void {
+    this.#isReaderHungry = false;
+    this.#reader?.push(null);
   }
 
   #bodyOf(sides: { readonly readable: boolean; readonly writable: boolean }): StreamBody {
@@ -309,7 +329,7 @@ export class Http2Stream implements BodyHost {
   }
 }
 
-const noParts: Buffer[] = [];
+const nothing = Buffer.alloc(0);
 
 function ignore(): void {
   // Nothing to do.

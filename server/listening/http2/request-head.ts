@@ -53,6 +53,12 @@ export class RequestHead {
 const lengthForm = /^\d{1,15}$/;
 const targetForm = /^(\/[^\0-\x20\x7f]*|\*)$/;
 
+const methodForm = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/;
+
+function isMethod(text: string): boolean {
+  return text === "GET" || text === "POST" || methodForm.test(text);
+}
+
 /** The head that these fields are; undefined: they are no request. Hot. */
 export function requestHead(fields: readonly HeaderField[]): RequestHead | undefined {
   let method: string | undefined;
@@ -78,7 +84,7 @@ export function requestHead(fields: readonly HeaderField[]): RequestHead | undef
         if (value.toLowerCase() !== "trailers") return undefined;
         continue;
       case fieldRoles.method:
-        if (isBehind || method !== undefined || value === "") return undefined;
+        if (isBehind || method !== undefined || !isMethod(value)) return undefined;
         method = value;
         continue;
       case fieldRoles.scheme:
