@@ -77,7 +77,7 @@ export function request(path: string, method = "GET", ...fields: readonly string
     ":path",
     path,
     ":authority",
-    "a",
+    "localhost",
     ...fields,
   );
 }
