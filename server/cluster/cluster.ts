@@ -115,7 +115,6 @@ export interface ClusterService {
 export class Cluster implements ClusterView {
   readonly #options: ClusterOptions;
   readonly #copies: LocalCopies;
-  readonly #patienceMs = standAfterMs + Math.random() * standSpreadMs;
   readonly #nats: Promise<Nats>;
   #natsFound: (nats: Nats) => void = () => undefined;
   #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
@@ -179,7 +178,7 @@ export class Cluster implements ClusterView {
     });
     this.#copies = new LocalCopies({
       tag: options.tag,
-      standAfterMs: this.#patienceMs,
+      standAfterMs: patienceMs,
       databases: () => this.#opened.databases,
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
@@ -225,7 +224,7 @@ export class Cluster implements ClusterView {
         stream: this.#streamOf(sharedValuesId, sharedGeneration, true),
         generation: sharedGeneration,
         tag: this.tag,
-        standAfterMs: this.#patienceMs,
+        standAfterMs: patienceMs(),
         // The first to append to an empty stream begins it.
         isSeed: true,
         watcher: this.#watcherOf(sharedName, sharedValuesId),
@@ -1024,6 +1023,10 @@ export class Cluster implements ClusterView {
       if (!(error instanceof EngineError)) throw error;
     }
   }
+}
+
+function patienceMs(): number {
+  return standAfterMs + Math.random() * standSpreadMs;
 }
 
 /** Does it have the record that its creator gave it? */

@@ -36,7 +36,8 @@ export interface Copy {
 
 export interface LocalCopiesOptions {
   readonly tag: string;
-  readonly standAfterMs: number;
+  /** Drawn for each opening: what a lost node led is led by one node or another then, and not all by the least patient. */
+  readonly standAfterMs: () => number;
   readonly databases: () => Databases;
   readonly values: () => ValueStore;
   /** The stream of a database; `mayMake`: it is made when it is not there. */
@@ -72,7 +73,7 @@ export class LocalCopies {
       stream: stream(copy.id, copy.generation, copy.isSeed),
       generation: copy.generation,
       tag,
-      standAfterMs,
+      standAfterMs: standAfterMs(),
       isSeed: copy.isSeed,
       watcher: watcher(copy),
       fetchContent: (content) => fetchContent(copy.id, content),

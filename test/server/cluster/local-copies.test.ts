@@ -10,7 +10,7 @@ function copiesOf(values: Map<string, string>): LocalCopies {
   };
   return new LocalCopies({
     tag: "A",
-    standAfterMs: 3000,
+    standAfterMs: () => 3000,
     databases: unused,
     values: () => ({
       get: (key) => values.get(key),

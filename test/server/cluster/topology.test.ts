@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
-import { isHeard, nodesOf, ownState, placesFor } from "../../../server/cluster/topology.ts";
+import {
+  isHeard,
+  nodesOf,
+  ownState,
+  placesFor,
+  placesForNew,
+} from "../../../server/cluster/topology.ts";
 import type { ServerServices } from "../../../server/routing/services.ts";
 import { FakeCluster, fakeMember } from "../../support/fake-cluster.ts";
 
@@ -78,4 +84,15 @@ test("new databases go to nodes that are heard, with the fewest copies, this one
   cluster.nodes.push(fakeMember("D"));
   cluster.hear("D");
   expect(placesFor(cluster, 1)).toEqual(["D"]);
+});
+
+test("a new database is led by the one of its nodes that leads the fewest, this one among equals", () => {
+  const cluster = clusterOf();
+  expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
+  cluster.register("one", ["A", "B", "C"]);
+  expect(placesForNew(cluster, 3)).toEqual(["B", "C", "A"]);
+  cluster.register("two", ["B", "A", "C"], { leaderTag: "B" });
+  expect(placesForNew(cluster, 3)).toEqual(["C", "A", "B"]);
+  cluster.hear("C", {}, 60_000);
+  expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
 });
