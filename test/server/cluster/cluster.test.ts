@@ -189,7 +189,10 @@ test("a write and a query come to any node, and are done by the one that leads",
       method: "POST",
       body: JSON.stringify({ Query: `from Users where Name = "${tag}" and In${tag} = null` }),
     });
-    expect(reply).toMatchObject({ status: 200, json: { NodeTag: tag } });
+    // By its own copy, or by the leader when that does not show the write soon.
+    expect(reply).toMatchObject({ status: 200, json: { NodeTag: expect.any(String) } });
+    const { NodeTag } = reply.json as { NodeTag: string };
+    expect([tag, await nodes.leaderOf("anywhere")]).toContain(NodeTag);
   }
 });
 

@@ -86,13 +86,15 @@ test("new databases go to nodes that are heard, with the fewest copies, this one
   expect(placesFor(cluster, 1)).toEqual(["D"]);
 });
 
-test("a new database is led by the one of its nodes that leads the fewest, this one among equals", () => {
+test("a new database is led by this node if it has a copy, else by the one of its nodes that leads the fewest", () => {
   const cluster = clusterOf();
   expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
-  cluster.register("one", ["A", "B", "C"]);
-  expect(placesForNew(cluster, 3)).toEqual(["B", "C", "A"]);
-  cluster.register("two", ["B", "A", "C"], { leaderTag: "B" });
-  expect(placesForNew(cluster, 3)).toEqual(["C", "A", "B"]);
-  cluster.hear("C", {}, 60_000);
-  expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
+  cluster.register("one", ["A", "B"]);
+  expect(placesForNew(cluster, 3)).toEqual(["A", "C", "B"]);
+  expect(placesForNew(cluster, 2)).toEqual(["A", "C"]);
+  cluster.register("two", ["A"], { leaderTag: "C" });
+  cluster.register("three", ["A"], { leaderTag: "C" });
+  // C has the fewest copies, and leads more than B.
+  expect(placesFor(cluster, 2)).toEqual(["C", "B"]);
+  expect(placesForNew(cluster, 2)).toEqual(["B", "C"]);
 });
