@@ -495,7 +495,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/limits.test.ts": [
     "server/http/body.ts",
     "server/http/reply-room.ts",
-    "server/listening/session-watch.ts",
+    "server/listening/http2/frame-budget.ts",
   ],
   "test/server/listening/http-server.test.ts": ["server/listening/listening.ts"],
   "test/server/listening/http1-connection.test.ts": ["server/listening/whole-exchange.ts"],

@@ -12,7 +12,6 @@
  */
 import { EventEmitter, once } from "node:events";
 import * as http from "node:http";
-import * as http2 from "node:http2";
 import * as net from "node:net";
 import type { Duplex } from "node:stream";
 import * as tls from "node:tls";
@@ -27,30 +26,22 @@ import { tlsPolicy } from "../security/tls-policy.ts";
 import { Http1Connection, type Http1Host } from "./http1-connection.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import { errorCodes } from "./http2/frames.ts";
+import { type Http2Host, Http2Session, preface } from "./http2/http2-session.ts";
+import type { Http2Stream } from "./http2/http2-stream.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { listenOn, prepareSocket, setCertificate, unrefAll } from "./listening.ts";
-import { SessionWatch } from "./session-watch.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
 const sweepMs = 500;
-/** The HTTP/2 connection preface. */
-const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-/** Flow-control window in bytes: per stream, and per connection. */
-const streamWindowBytes = 1024 * 1024;
-const connectionWindowBytes = 8 * 1024 * 1024;
-/** Milliseconds that an idle session has to end by itself after it was asked to close. */
-const farewellMs = 1_000;
 
 /** Milliseconds that a client has to read why its request was refused. */
 const lingerMs = 1_000;
 
 /** First bytes of a new connection above which it waits for a turn of its own. */
 const firstBytesMax = 4 * 1024;
-/** Headers of one request: Node's own limit for HTTP/2. */
+/** Headers of one request. */
 const headerCountMax = 128;
-
-/** Memory of one session in MB, as Node counts it: windows and queued replies. */
-const sessionMegabytesMax = 64;
 
 /** Certificates of which it is remembered when they were used last, besides those with open connections. */
 const usedCertificatesMax = 1_000;
@@ -61,13 +52,12 @@ export class HttpServer {
   private readonly webSockets: WebSocketAcceptor;
   private readonly bodyLimits: BodyLimits;
   private readonly http1: http.Server;
-  private readonly http2: http2.Http2Server;
   private readonly listeners: net.Server[] = [];
   private readonly sockets = new Set<net.Socket>();
   /** Those that node:http does not serve. */
   private readonly http1Connections = new Set<Http1Connection>();
   private readonly http1Host: Http1Host;
-  private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
+  private readonly sessions = new Map<Http2Session, Connection>();
   private readonly connections = new WeakMap<Duplex, Connection>();
   /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
   private readonly afterHead = new WeakSet<Duplex>();
@@ -77,7 +67,6 @@ export class HttpServer {
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
   private readonly stopping = { isStopping: false };
-  private entering: Connection | undefined = undefined;
   private readonly idle = new EventEmitter();
 
   constructor(services: ServerServices, dispatcher: Dispatcher, webSockets: WebSocketAcceptor) {
@@ -98,13 +87,13 @@ export class HttpServer {
     processMemory.limitUse("bodies", limits.heldBodyBytesMax);
     this.http1Host = this.makeHttp1Host();
     this.http1 = this.makeHttp1();
-    this.http2 = this.makeHttp2();
     this.forgetChanges = services.certificates.onChange((thumbprint) =>
       this.reconsider(thumbprint),
     );
     this.sweep = setInterval(() => {
       this.reconsiderDates();
-      for (const watch of this.sessions.values()) watch.look();
+      const nowMs = performance.now();
+      for (const [session, { open }] of this.sessions) session.look(nowMs, open.size > 0);
       this.endIdle(false);
     }, sweepMs).unref();
   }
@@ -249,15 +238,12 @@ export class HttpServer {
     for (const http1 of this.http1Connections) http1.endIdle(nowMs, isOver);
   }
 
-  /**
-   * Starts an HTTP/2 session. `onSession` runs meanwhile and cannot see the socket, so `entering` passes the
-   * connection.
-   */
-  private enterHttp2(connection: Connection, socket: Duplex): void {
-    this.entering = connection;
-    this.http2.once("session", (session) => endReadsWith(session, socket));
-    this.http2.emit("connection", socket);
-    this.entering = undefined;
+  private enterHttp2(connection: Connection, socket: net.Socket, seen?: Buffer): void {
+    const session = new Http2Session(socket, this.http2HostOf(connection));
+    this.sessions.set(session, connection);
+    socket.once("close", () => this.sessions.delete(session));
+    if (this.stopping.isStopping) session.close();
+    if (seen !== undefined) session.feed(seen);
   }
 
   /** Peeks at the first bytes, puts them back, and hands the socket to the protocol they belong to. */
@@ -279,8 +265,7 @@ export class HttpServer {
           this.enterHttp1(connection, socket, seen);
           return;
         }
-        socket.unshift(seen);
-        this.enterHttp2(connection, socket);
+        this.enterHttp2(connection, socket, seen);
       };
       // This many bytes are several requests or a large one: such connections are read one per turn.
       if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);
@@ -466,64 +451,30 @@ export class HttpServer {
     else socket.destroy();
   }
 
-  private makeHttp2(): http2.Http2Server {
+  private http2HostOf(connection: Connection): Http2Host {
     const { limits } = this.services.config;
-    const server = http2.createServer({
-      maxSessionMemory: sessionMegabytesMax,
-      maxSessionRejectedStreams: 1000,
-      settings: {
-        enableConnectProtocol: true,
-        initialWindowSize: streamWindowBytes,
-        maxConcurrentStreams: limits.streamsPerConnectionMax,
-        maxHeaderListSize: limits.headerBytesMax,
+    return {
+      limits: {
+        headerBytesMax: limits.headerBytesMax,
+        headerCountMax,
+        streamCountMax: limits.streamsPerConnectionMax,
+        headersMs: limits.headersMs,
+        keepAliveMs: limits.keepAliveMs,
+        stallMs: limits.stallMs,
       },
-    });
-    server.on("session", (session) => this.onSession(session));
-    server.on("sessionError", () => undefined); // the session is destroyed; nothing else to do
-    return server;
+      accept: (stream) => this.onStream(connection, stream),
+    };
   }
 
-  private onSession(session: http2.ServerHttp2Session): void {
-    const connection = this.entering;
-    if (connection === undefined) {
-      session.destroy();
-      return;
-    }
-    const watch = new SessionWatch(session, connection);
-    this.sessions.set(session, watch);
-    session.once("close", () => {
-      this.sessions.delete(session);
-    });
-    session.setLocalWindowSize(connectionWindowBytes);
-    session.setTimeout(this.services.config.limits.keepAliveMs, () => {
-      if (connection.open.size > 0) return;
-      session.close();
-      // A session with unfinished headers does not close by itself.
-      setTimeout(() => {
-        if (connection.open.size === 0) session.destroy();
-      }, farewellMs).unref();
-    });
-    if (this.stopping.isStopping) session.close();
-    session.on("stream", (stream, headers) => {
-      watch.add(stream);
-      this.onStream(connection, stream, headers);
-    });
-  }
-
-  private onStream(
-    connection: Connection,
-    stream: http2.ServerHttp2Stream,
-    headers: http2.IncomingHttpHeaders,
-  ): void {
-    stream.on("error", ignore); // resets by the client arrive here
-    const exchange = new Http2Exchange(connection, stream, headers, this.bodyLimits);
-    if (headers[":method"] !== "CONNECT" || headers[":protocol"] !== "websocket") {
+  private onStream(connection: Connection, stream: Http2Stream): void {
+    const exchange = new Http2Exchange(connection, stream, this.bodyLimits);
+    if (stream.head.protocol !== "websocket") {
       this.dispatcher.accept(exchange);
       return;
     }
     this.webSockets.acceptHttp2(exchange, stream).catch((error: unknown) => {
       this.dispatcher.report(error);
-      stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+      stream.reset(errorCodes.internal);
     });
   }
 }
@@ -570,30 +521,12 @@ function hasOneHost(request: http.IncomingMessage): boolean {
   );
 }
 
-function ignore(): void {
-  // Nothing to do.
-}
-
 /** Replies and ends the connection. Input is discarded for `lingerMs`: unread bytes would lose the reply. */
 function refuse(socket: Duplex, reply: string): void {
   socket.removeAllListeners("data");
   socket.on("data", () => undefined);
   socket.end(reply);
   setTimeout(() => socket.destroy(), lingerMs).unref();
-}
-
-/**
- * In the next tick Node passes the session what the socket had read before, chunk by chunk, and continues after a chunk
- * has ended the session: then it throws outside any handler (`setupHandle` in lib/internal/http2/core.js, Node 20 to
- * 26). Reads therefore return null once the session is destroyed.
- */
-function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
-  const read = socket.read;
-  socket.read = (size?: number) =>
-    session.destroyed ? null : (read.call(socket, size) as unknown);
-  setImmediate(() => {
-    socket.read = read;
-  });
 }
 
 /**

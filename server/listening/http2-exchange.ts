@@ -1,74 +1,71 @@
-/**
- * An exchange over one HTTP/2 stream, on node:http2's stream interface: a reply is one respond() and one end().
- */
-import {
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-  type ServerHttp2Stream,
-} from "node:http2";
+/** An exchange over a stream of HTTP/2. A reply of known length is composed with its head. */
 import type { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "../http/body.ts";
 import type { Connection } from "../http/connection.ts";
 import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
-import { interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import { errorCodes } from "./http2/frames.ts";
+import type { Http2Stream } from "./http2/http2-stream.ts";
+
+/** Bytes of a request's body that need no accounting: those that a BodyRoom leaves uncounted. */
+const freeBodyBytes = 16 * 1024;
 
 export class Http2Exchange extends Exchange {
-  private readonly http2Stream: ServerHttp2Stream;
-  private readonly headerFields: IncomingHttpHeaders;
+  private readonly http2: Http2Stream;
 
-  constructor(
-    connection: Connection,
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    limits: BodyLimits,
-  ) {
-    super(connection, pseudo(headers, ":method"), pseudo(headers, ":path"), limits);
-    this.http2Stream = stream;
-    this.headerFields = headers;
+  constructor(connection: Connection, stream: Http2Stream, limits: BodyLimits) {
+    super(connection, stream.head.method, stream.head.target, limits);
+    this.http2 = stream;
   }
 
   override header(name: string): string | undefined {
-    const value = this.headerFields[name];
-    return typeof value === "string" || value === undefined ? value : value.join(", ");
+    return this.http2.head.get(name);
   }
 
-  override *headers(): Iterable<readonly [string, string]> {
-    for (const name of Object.keys(this.headerFields)) {
-      if (!name.startsWith(":")) yield [name, this.header(name) ?? ""];
-    }
+  override headers(): Iterable<readonly [string, string]> {
+    return this.http2.head.entries();
   }
 
   override get authority(): string {
-    return pseudo(this.headerFields, ":authority") || (this.header("host") ?? "");
+    return this.http2.head.authority || (this.header("host") ?? "");
   }
 
   override get hasBody(): boolean {
-    return !this.http2Stream.endAfterHeaders;
+    return this.http2.hasBody;
   }
 
   override get isClosed(): boolean {
-    return this.http2Stream.destroyed || this.http2Stream.closed;
+    return this.http2.isClosed;
   }
 
   override whenClosed(onClose: () => void): void {
-    if (this.http2Stream.destroyed) onClose();
-    else this.http2Stream.once("close", onClose);
+    this.http2.whenClosed(onClose);
+  }
+
+  override body(): Promise<Buffer> {
+    return Promise.resolve(this.bodyAtOnce());
+  }
+
+  override bodyAtOnce(): Buffer | Promise<Buffer> {
+    const length = this.http2.unreadBytes;
+    const isFree = length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
+    const isPlain = isFree && this.header("content-encoding") === undefined;
+    const body = !isPlain || this.isBodyCollected ? undefined : this.http2.takeWholeBody();
+    if (body === undefined) return super.body();
+    this.takeUnread();
+    return this.isRepeatable ? this.keepNow(body) : body;
+  }
+
+  override get isReplyTaken(): boolean {
+    return this.http2.isReplyTaken;
   }
 
   protected override rawBody(): Readable {
-    return this.http2Stream;
+    return this.http2.body();
   }
 
   protected override destroy(): void {
-    const stream = this.http2Stream;
-    if (!stream.headersSent) {
-      stream.close(constants.NGHTTP2_CANCEL);
-      return;
-    }
-    // `close` may end the stream, and half a reply would look complete: an error resets it (NGHTTP2_INTERNAL_ERROR).
-    stream.on("error", () => undefined);
-    stream.destroy(new Error("The reply was cut off."));
+    this.http2.reset(this.http2.isHeadSent ? errorCodes.internal : errorCodes.cancel);
   }
 
   protected override send(
@@ -77,18 +74,13 @@ export class Http2Exchange extends Exchange {
     contentType: string | undefined,
     body: Buffer | undefined,
   ): void {
-    const stream = this.http2Stream;
-    if (stream.destroyed || stream.closed) return;
-    const out = replyHead(status, headers, contentType, this.requestTime);
-    if (!isBodyless(status)) out["content-length"] ??= body === undefined ? 0 : body.length;
-    if (body === undefined || body.length === 0 || this.method === "HEAD") {
-      stream.respond(out, { endStream: true });
-    } else {
-      stream.respond(out);
-      if (body.length <= unwatchedBytesMax) stream.end(body);
-      else void this.sendSlowly(body, stream);
-    }
-    if (this.hasBody && !stream.readableEnded) this.refuseBody();
+    const { http2 } = this;
+    if (http2.isClosed) return;
+    const length = isBodyless(status) ? undefined : (body?.length ?? 0);
+    const fields = this.fields(headers, contentType, length);
+    if (body === undefined || this.method === "HEAD") http2.respond(status, fields, undefined);
+    else if (body.length <= unwatchedBytesMax) http2.respond(status, fields, body);
+    else void this.sendSlowly(body, http2.open(status, fields));
   }
 
   protected override open(
@@ -96,42 +88,35 @@ export class Http2Exchange extends Exchange {
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
   ): Writable {
-    const stream = this.http2Stream;
-    if (!stream.destroyed && !stream.closed) {
-      stream.respond(replyHead(status, headers, contentType, this.requestTime));
+    return this.http2.open(status, this.fields(headers, contentType, undefined));
+  }
+
+  /** The head of a reply but its status: names and values in turn. `length`: undefined when it is not known. */
+  private fields(
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    length: number | undefined,
+  ): string[] {
+    const fields = [
+      "raven-server-version",
+      interfaceVersion,
+      "service-server-version",
+      interfaceVersion,
+      "date",
+      dateText(),
+    ];
+    if (contentType !== undefined) fields.push("content-type", contentType);
+    let hasLength = length === undefined;
+    for (const name in headers) {
+      const value = headers[name] as string | number | readonly string[];
+      if (name === "content-length") hasLength = true;
+      if (typeof value === "string") fields.push(name, value);
+      else if (typeof value === "number") fields.push(name, String(value));
+      else for (const one of value) fields.push(name, one);
     }
-    return stream;
+    const { requestTime } = this;
+    if (requestTime !== undefined) fields.push("request-time", requestTime);
+    if (!hasLength) fields.push("content-length", String(length));
+    return fields;
   }
-
-  /** Signals that the rest of the body is not wanted, once the reply is sent (RFC 9113, 8.1). */
-  private refuseBody(): void {
-    const stream = this.http2Stream;
-    const close = () => stream.close(constants.NGHTTP2_NO_ERROR);
-    if (stream.writableFinished) close();
-    else stream.once("finish", close);
-  }
-}
-
-function replyHead(
-  status: number,
-  headers: ReplyHeaders | undefined,
-  contentType: string | undefined,
-  requestTime: string | undefined,
-): OutgoingHttpHeaders {
-  const out: OutgoingHttpHeaders = {
-    ":status": status,
-    "raven-server-version": interfaceVersion,
-    "service-server-version": interfaceVersion,
-  };
-  if (contentType !== undefined) out["content-type"] = contentType;
-  if (headers !== undefined) {
-    for (const name in headers) out[name] = headers[name] as string;
-  }
-  if (requestTime !== undefined) out["request-time"] = requestTime;
-  return out;
-}
-
-function pseudo(headers: IncomingHttpHeaders, name: string): string {
-  const value = headers[name];
-  return typeof value === "string" ? value : "";
 }

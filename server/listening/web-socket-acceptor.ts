@@ -7,7 +7,6 @@
  *   its rights.
  */
 import type { IncomingMessage } from "node:http";
-import type { ServerHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { PeerSocket } from "../cluster/peer-link.ts";
@@ -17,6 +16,7 @@ import { interfaceVersion } from "../http/response.ts";
 import type { Admitted, Dispatcher } from "../routing/dispatcher.ts";
 import type { WebSocketRoute } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
+import type { Http2Stream } from "./http2/http2-stream.ts";
 
 /** Bytes of one message from a client. */
 const messageBytesMax = 64 * 1024;
@@ -25,11 +25,12 @@ const pingIntervalMs = 30_000;
 /** Milliseconds that clients have to answer the close frame of a stopping server. */
 const farewellMs = 500;
 
-const openHead = {
-  ":status": 200,
-  "raven-server-version": interfaceVersion,
-  "service-server-version": interfaceVersion,
-};
+const openFields = [
+  "raven-server-version",
+  interfaceVersion,
+  "service-server-version",
+  interfaceVersion,
+];
 
 /** The head by which another node has opened a web socket. */
 function switchingHead({ rawHeaders }: PeerSocket): string {
@@ -115,19 +116,21 @@ export class WebSocketAcceptor {
   }
 
   /** Handles an extended CONNECT. */
-  async acceptHttp2(exchange: Exchange, stream: ServerHttp2Stream): Promise<void> {
+  async acceptHttp2(exchange: Exchange, stream: Http2Stream): Promise<void> {
     const admitted = await this.admit(exchange);
     if (admitted === undefined) return;
     if (admitted.elsewhere !== undefined) {
-      this.join(stream, admitted.elsewhere, exchange, () => stream.respond(openHead));
+      const open = () => stream.sendHead(200, openFields);
+      this.join(stream.tunnel(), admitted.elsewhere, exchange, open);
       return;
     }
     const { WebSocket } = await import("ws");
-    if (stream.destroyed || stream.closed) {
+    if (stream.isClosed) {
       exchange.connection.open.delete(exchange);
       return;
     }
-    stream.respond(openHead);
+    const tunnel = stream.tunnel();
+    stream.sendHead(200, openFields);
     // Without an address it is the server side of an existing connection.
     const webSocket = new (
       WebSocket as unknown as new (
@@ -136,7 +139,7 @@ export class WebSocketAcceptor {
         options: { readonly autoPong: boolean },
       ) => WebSocket
     )(null, undefined, { autoPong: true });
-    (webSocket as unknown as Attachable).setSocket(stream, Buffer.alloc(0), {
+    (webSocket as unknown as Attachable).setSocket(tunnel, Buffer.alloc(0), {
       allowSynchronousEvents: true,
       maxPayload: messageBytesMax,
       skipUTF8Validation: false,

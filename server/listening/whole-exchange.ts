@@ -8,7 +8,7 @@ import { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "../http/body.ts";
 import type { Connection } from "../http/connection.ts";
 import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
-import { interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.ts";
 import { titleCase } from "./http1-exchange.ts";
 import type { WholeRequest } from "./whole-request.ts";
 
@@ -242,17 +242,4 @@ class StreamedBody extends Writable {
 /** As node:http tells clients how long an idle connection stays open. */
 function keepAliveText(ms: number): string {
   return `timeout=${Math.floor(ms / 1000)}`;
-}
-
-let dateSecond = 0;
-let dateOfSecond = "";
-
-/** The time for the header Date, made once a second. */
-function dateText(): string {
-  const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) {
-    dateSecond = second;
-    dateOfSecond = new Date(second * 1000).toUTCString();
-  }
-  return dateOfSecond;
 }

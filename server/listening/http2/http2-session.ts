@@ -1,0 +1,712 @@
+/**
+ * A connection of HTTP/2, the server's side (RFC 9113): reads frames, keeps the streams, and sends replies under the
+ * peer's flow control, a frame of each stream in turn.
+ *
+ * Invariants:
+ * - What one read of the system has brought is taken in one go: requests that came together begin together, and what
+ *   they answer at once leaves with one write.
+ * - A peer that does not read is not read from: no more is held for it than its streams may have open.
+ * - A peer that breaks the protocol loses a stream or the connection, as the RFC demands, and disturbs nobody else.
+ */
+import type { Socket } from "node:net";
+import { FrameBudget } from "./frame-budget.ts";
+import { FrameOutput } from "./frame-output.ts";
+import {
+  ConnectionError,
+  type ErrorCode,
+  errorCodes,
+  firstWindowBytes,
+  flags,
+  frameBytesMax,
+  frameHeadBytes,
+  frameTypes,
+  settings,
+  windowMax,
+} from "./frames.ts";
+import { HeaderDecoder, type HeaderLimits } from "./header-decoder.ts";
+import { HeaderEncoder } from "./header-encoder.ts";
+import { Http2Stream, type StreamHost } from "./http2-stream.ts";
+import { areTrailers, requestHead } from "./request-head.ts";
+
+/** The first bytes of every connection of HTTP/2. */
+export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+/** Flow-control windows for bodies of requests, in bytes: of a stream, and of the connection. */
+const streamWindowBytes = 1024 * 1024;
+const connectionWindowBytes = 8 * 1024 * 1024;
+/** Bytes on their way to a peer at which bodies wait, and nothing is read of it. */
+const heldBytesMax = 256 * 1024;
+/** Encoded headers that are still decoded, as a multiple of what a request may have: shorter than what they stand for. */
+const blockShare = 4;
+/** Milliseconds that an idle connection has to end by itself after it was asked to close. */
+const farewellMs = 1_000;
+/** Milliseconds that a peer has to read a reply before the rest of its request is refused. */
+const replyReadMs = 250;
+/** Milliseconds that a peer has to read why its connection was ended. */
+const lingerMs = 1_000;
+
+export interface Http2Limits extends HeaderLimits {
+  /** Streams open at the same time. */
+  readonly streamCountMax: number;
+  /** Milliseconds: of a head that is not complete, of a connection without requests, of a peer that reads nothing. */
+  readonly headersMs: number;
+  readonly keepAliveMs: number;
+  readonly stallMs: number;
+}
+
+/** Who answers the requests of a connection. */
+export interface Http2Host {
+  readonly limits: Http2Limits;
+  /** A request has come, its body perhaps not. */
+  accept(stream: Http2Stream): void;
+}
+
+/** A header block that is not complete. */
+interface OpenBlock {
+  readonly id: number;
+  readonly isEnd: boolean;
+  readonly isMalformed: boolean;
+  readonly parts: Buffer[];
+  length: number;
+  readonly sinceMs: number;
+}
+
+/** A stream that was ended here before its peer ended it. */
+interface EndedStream {
+  /** Bytes that the peer may still send. */
+  left: number;
+  /** Was the peer told by a reset? Not at once where the reply was whole: some clients then throw it away. */
+  isReset: boolean;
+  readonly sinceMs: number;
+}
+
+export class Http2Session implements StreamHost {
+  sendWindow = firstWindowBytes;
+  readonly #socket: Socket;
+  readonly #host: Http2Host;
+  readonly #output: FrameOutput;
+  readonly #encoder = new HeaderEncoder();
+  readonly #decoder: HeaderDecoder;
+  readonly #budget = new FrameBudget();
+  readonly #streams = new Map<number, Http2Stream>();
+  /** Streams that were ended here, and whose peer may not have learned it, by number. */
+  readonly #ended = new Map<number, EndedStream>();
+  /** Streams that have something to send, in the order of their turns. */
+  readonly #ready = new Set<Http2Stream>();
+  /** Requests that came with what is being read. */
+  #arrived: Http2Stream[] = [];
+  #block: OpenBlock | undefined;
+  #unread: Buffer | undefined;
+  #phase: "preface" | "settings" | "open" | "over" = "preface";
+  /** The highest number of a stream that the peer has opened. */
+  #lastId = 0;
+  /** The highest that is served, once the peer was told; undefined: it was not. */
+  #servedId: number | undefined;
+  /** Is something going on that ends with sending? */
+  #isInTurn = false;
+  /** What the peer takes of each new stream. */
+  #peerWindow = firstWindowBytes;
+  #receiveWindow = connectionWindowBytes;
+  /** Bytes that were read of bodies and not told to the peer. */
+  #readBytes = 0;
+  #activeMs = performance.now();
+  /** Since when nothing has left that should have, and how much that was; undefined: nothing waits. */
+  #held: { sinceMs: number; bytes: number } | undefined;
+
+  constructor(socket: Socket, host: Http2Host) {
+    this.#socket = socket;
+    this.#host = host;
+    this.#output = new FrameOutput(socket);
+    this.#decoder = new HeaderDecoder(host.limits);
+    socket.on("data", (chunk: Buffer) => this.feed(chunk));
+    socket.on("drain", () => this.#drained());
+    socket.on("close", () => this.#end());
+    this.#output.settings([
+      [settings.maxConcurrentStreams, host.limits.streamCountMax],
+      [settings.initialWindowSize, streamWindowBytes],
+      [settings.maxHeaderListSize, host.limits.headerBytesMax],
+      [settings.enableConnectProtocol, 1],
+    ]);
+    this.#output.window(0, connectionWindowBytes - firstWindowBytes);
+    this.#sendSoon();
+  }
+
+  get isHeld(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Takes bytes that the socket has read. Hot. */
+  feed(chunk: Buffer): void {
+    if (this.#phase === "over") return;
+    this.#activeMs = performance.now();
+    this.#isInTurn = true;
+    try {
+      this.#readFrames(this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]));
+      this.#begin();
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) throw error;
+      this.#fail(error);
+    } finally {
+      this.#isInTurn = false;
+      this.#send();
+    }
+  }
+
+  /** Takes no new requests, and ends the connection once those in progress are answered. */
+  close(): void {
+    if (this.#servedId !== undefined || this.#phase === "over") return;
+    this.#servedId = this.#lastId;
+    this.#output.goAway(this.#servedId, errorCodes.none, "");
+    this.#sendSoon();
+    this.#endIfDone();
+  }
+
+  /** Ends what has taken too long. To be called twice a second. `isWorking`: requests are in progress. */
+  look(nowMs: number, isWorking: boolean): void {
+    this.#budget.look();
+    for (const [id, ended] of this.#ended) {
+      if (nowMs - ended.sinceMs > replyReadMs) this.#tellEnd(id, ended);
+    }
+    const { headersMs, keepAliveMs, stallMs } = this.#host.limits;
+    const idleMs = nowMs - this.#activeMs;
+    const headMs = this.#phase === "open" ? nowMs - (this.#block?.sinceMs ?? nowMs) : idleMs;
+    const waits = this.#held;
+    if (waits !== undefined && this.#output.heldBytes < waits.bytes) {
+      this.#held = { sinceMs: nowMs, bytes: this.#output.heldBytes };
+    } else if (waits !== undefined && nowMs - waits.sinceMs > stallMs) this.#socket.destroy();
+    if (headMs > headersMs) this.#socket.destroy();
+    if (isWorking || idleMs <= keepAliveMs) return;
+    this.close();
+    if (idleMs > keepAliveMs + farewellMs) this.#socket.destroy();
+  }
+
+  // --- For its streams.
+
+  sendHead(stream: Http2Stream, status: number, fields: readonly string[], isEnd: boolean): void {
+    this.#output.head(stream.id, this.#encoder, status, fields, isEnd);
+    this.#sendSoon();
+  }
+
+  sendData(stream: Http2Stream, bytes: Buffer, start: number, end: number, isEnd: boolean): void {
+    const length = end - start;
+    stream.sendWindow -= length;
+    this.sendWindow -= length;
+    this.#output.data(stream.id, bytes, start, end, isEnd);
+    this.#budget.piece(length);
+    this.#sendSoon();
+  }
+
+  awaitTurn(stream: Http2Stream): void {
+    this.#ready.add(stream);
+    this.#sendSoon();
+  }
+
+  giveBack(stream: Http2Stream, bytes: number): void {
+    this.#giveBack(bytes);
+    stream.readBytes += bytes;
+    if (stream.isRequestEnded || stream.isClosed) return;
+    if (stream.readBytes >= streamWindowBytes / 2) {
+      this.#output.window(stream.id, stream.readBytes);
+      stream.receiveWindow += stream.readBytes;
+      stream.readBytes = 0;
+      this.#sendSoon();
+    }
+  }
+
+  replyEnded(stream: Http2Stream): void {
+    if (stream.isRequestEnded) this.#closeStream(stream);
+    else if (stream.isTunnel) stream.isReplyEnded = true;
+    else {
+      this.#expectLate(stream.id, stream.receiveWindow, false);
+      this.#closeStream(stream);
+    }
+  }
+
+  resetBy(stream: Http2Stream, code: ErrorCode): void {
+    this.#output.reset(stream.id, code);
+    this.#expectLate(stream.id, stream.receiveWindow, true);
+    this.#closeStream(stream);
+    this.#sendSoon();
+  }
+
+  // --- Sending.
+
+  /** Sends what was composed when this turn is over. */
+  #sendSoon(): void {
+    if (this.#isInTurn) return;
+    this.#isInTurn = true;
+    process.nextTick(() => {
+      this.#isInTurn = false;
+      this.#send();
+    });
+  }
+
+  /** Sends what was composed, and of what waits as much as the peer takes. */
+  #send(): void {
+    if (this.#phase === "over") return;
+    this.#isInTurn = true;
+    let isMore: boolean;
+    do {
+      isMore = this.#held === undefined && this.#sendFrames();
+      this.#output.flush();
+      if (this.#held === undefined && this.#socket.writableLength > heldBytesMax) {
+        this.#held = { sinceMs: performance.now(), bytes: this.#output.heldBytes };
+        this.#socket.pause();
+      }
+    } while (isMore);
+    this.#isInTurn = false;
+  }
+
+  /** Composes a frame of each stream that may send, in turn. @returns whether there is more than is sent at once */
+  #sendFrames(): boolean {
+    // Those that are added meanwhile come at its end.
+    for (const stream of this.#ready) {
+      if (this.#output.heldBytes > heldBytesMax) return true;
+      if (this.sendWindow <= 0 && !stream.hasOnlyItsEnd) continue;
+      this.#ready.delete(stream);
+      if (!stream.maySend) continue;
+      stream.sendSome();
+      if (stream.maySend) this.#ready.add(stream);
+    }
+    return false;
+  }
+
+  #drained(): void {
+    if (this.#held === undefined) return;
+    this.#held = undefined;
+    this.#socket.resume();
+    this.#send();
+  }
+
+  #closeStream(stream: Http2Stream): void {
+    this.#streams.delete(stream.id);
+    this.#ready.delete(stream);
+    stream.close();
+    this.#endIfDone();
+  }
+
+  #endIfDone(): void {
+    if (this.#servedId === undefined || this.#streams.size > 0 || this.#phase === "over") return;
+    this.#phase = "over";
+    this.#output.flush();
+    this.#socket.end();
+    setTimeout(() => this.#socket.destroy(), lingerMs).unref();
+  }
+
+  /** Ends the connection because of the peer. */
+  #fail(error: ConnectionError): void {
+    this.#output.goAway(this.#servedId ?? this.#lastId, error.code, error.message);
+    this.#output.flush();
+    this.#end();
+    this.#socket.end();
+    this.#socket.resume();
+    setTimeout(() => this.#socket.destroy(), lingerMs).unref();
+  }
+
+  #end(): void {
+    this.#phase = "over";
+    this.#unread = undefined;
+    this.#block = undefined;
+    this.#ready.clear();
+    const streams = [...this.#streams.values()];
+    this.#streams.clear();
+    for (const stream of streams) stream.close();
+  }
+
+  // --- Reading.
+
+  #begin(): void {
+    const arrived = this.#arrived;
+    if (arrived.length === 0) return;
+    this.#arrived = [];
+    const late: Http2Stream[] = [];
+    for (const stream of arrived) {
+      if (stream.isRequestEnded) this.#accept(stream);
+      else late.push(stream);
+    }
+    // A body that came in a packet of its own has been read by then, and is taken at once.
+    if (late.length === 0) return;
+    setImmediate(() => {
+      for (const stream of late) this.#accept(stream);
+    });
+  }
+
+  #accept(stream: Http2Stream): void {
+    if (!stream.isClosed) this.#host.accept(stream);
+  }
+
+  #readFrames(bytes: Buffer): void {
+    let at = 0;
+    if (this.#phase === "preface") {
+      const length = Math.min(bytes.length, preface.length);
+      if (bytes.compare(preface, 0, length, 0, length) !== 0) throw protocolError("no preface");
+      if (length < preface.length) {
+        this.#unread = bytes;
+        return;
+      }
+      at = length;
+      this.#phase = "settings";
+    }
+    while (bytes.length - at >= frameHeadBytes) {
+      const length = ((bytes[at] as number) << 16) | bytes.readUInt16BE(at + 1);
+      if (length > frameBytesMax) throw sizeError();
+      const start = at + frameHeadBytes;
+      if (bytes.length - start < length) break;
+      const id = bytes.readUInt32BE(at + 5) & windowMax;
+      at = start + length;
+      this.#frame(bytes[start - 6] as number, bytes[start - 5] as number, id, bytes, start, at);
+    }
+    this.#unread = at === bytes.length ? undefined : bytes.subarray(at);
+  }
+
+  #frame(
+    type: number,
+    flagBits: number,
+    id: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    if (this.#phase !== "open") this.#openWith(type, flagBits);
+    if (this.#block !== undefined && (type !== frameTypes.continuation || this.#block.id !== id)) {
+      throw protocolError("a header block was not continued");
+    }
+    switch (type) {
+      case frameTypes.data:
+        this.#data(flagBits, id, bytes, start, end);
+        break;
+      case frameTypes.headers:
+        this.#headers(flagBits, id, bytes, start, end);
+        break;
+      case frameTypes.continuation:
+        this.#continuation(flagBits, bytes, start, end);
+        break;
+      case frameTypes.windowUpdate:
+        this.#windowUpdate(id, bytes, start, end);
+        break;
+      case frameTypes.reset:
+        this.#reset(id, start, end);
+        break;
+      case frameTypes.settings:
+        this.#settings(flagBits, id, bytes, start, end);
+        break;
+      case frameTypes.ping:
+        this.#spend();
+        if (id !== 0) throw protocolError("a ping of a stream");
+        if (end - start !== 8) throw sizeError();
+        if ((flagBits & flags.ack) === 0) this.#output.pong(bytes.subarray(start, end));
+        break;
+      case frameTypes.goAway:
+        if (id !== 0) throw protocolError("a farewell of a stream");
+        if (end - start < 8) throw sizeError();
+        this.close();
+        break;
+      case frameTypes.priority:
+        this.#spend();
+        if (id === 0) throw protocolError("a priority without a stream");
+        if (end - start !== 5) throw sizeError();
+        if ((bytes.readUInt32BE(start) & windowMax) === id) throw protocolError(dependsOnItself);
+        break;
+      case frameTypes.pushPromise:
+        throw protocolError("a client pushes nothing");
+      default:
+        this.#spend(); // what is not known is ignored
+    }
+  }
+
+  /** The first frame tells the peer's settings. */
+  #openWith(type: number, flagBits: number): void {
+    if (type !== frameTypes.settings || (flagBits & flags.ack) !== 0) {
+      throw protocolError("settings come first");
+    }
+    this.#phase = "open";
+  }
+
+  #spend(): void {
+    if (!this.#budget.spend()) throw calmError("too many frames without use");
+  }
+
+  #data(flagBits: number, id: number, bytes: Buffer, start: number, end: number): void {
+    const length = end - start;
+    const isEnd = (flagBits & flags.endStream) !== 0;
+    if (id === 0) throw protocolError("data without a stream");
+    this.#receiveWindow -= length;
+    if (this.#receiveWindow < 0) throw flowError();
+    let from = start;
+    let to = end;
+    if ((flagBits & flags.padded) !== 0) {
+      from++;
+      to -= paddingOf(bytes, start, end);
+      if (to < from) throw protocolError(paddedOver);
+    }
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#lateData(id, length, isEnd);
+      return;
+    }
+    if (stream.isRequestEnded) {
+      this.giveBack(stream, length);
+      this.#resetFor(stream, errorCodes.streamClosed);
+      return;
+    }
+    stream.receiveWindow -= length;
+    if (stream.receiveWindow < 0) {
+      this.giveBack(stream, length);
+      this.#resetFor(stream, errorCodes.flowControl);
+      return;
+    }
+    if (length === 0 && !isEnd) this.#spend();
+    else this.#budget.piece(length);
+    if (length > to - from) this.giveBack(stream, length - (to - from));
+    if (!stream.receive(bytes.subarray(from, to), isEnd)) {
+      this.#resetFor(stream, errorCodes.protocol);
+    } else if (isEnd && stream.isReplyEnded) this.#closeStream(stream);
+  }
+
+  /** Data of a stream that is closed: it was in transit when it was reset here, or should not have been sent. */
+  #lateData(id: number, length: number, isEnd: boolean): void {
+    if (id > this.#lastId || id % 2 === 0)
+      throw protocolError("data of a stream that was not opened");
+    const ended = this.#ended.get(id);
+    if (ended === undefined || ended.left < length) {
+      throw new ConnectionError(errorCodes.streamClosed, "data of a closed stream");
+    }
+    ended.left -= length;
+    if (isEnd) this.#ended.delete(id);
+    this.#spend();
+    this.#budget.piece(length);
+    this.#giveBack(length);
+  }
+
+  /** The peer may send `bytes` on a stream before it learns that the stream has ended. */
+  #expectLate(id: number, bytes: number, isReset: boolean): void {
+    this.#ended.set(id, { left: bytes, isReset, sinceMs: performance.now() });
+    if (this.#ended.size <= 2 * this.#host.limits.streamCountMax) return;
+    for (const [oldest, ended] of this.#ended) {
+      this.#tellEnd(oldest, ended);
+      this.#ended.delete(oldest);
+      break;
+    }
+  }
+
+  /** The rest of the request is not wanted (RFC 9113, 8.1). */
+  #tellEnd(id: number, ended: EndedStream): void {
+    if (ended.isReset) return;
+    ended.isReset = true;
+    this.#output.reset(id, errorCodes.none);
+    this.#sendSoon();
+  }
+
+  #giveBack(bytes: number): void {
+    this.#readBytes += bytes;
+    if (this.#readBytes < connectionWindowBytes / 2) return;
+    this.#output.window(0, this.#readBytes);
+    this.#receiveWindow += this.#readBytes;
+    this.#readBytes = 0;
+    this.#sendSoon();
+  }
+
+  #headers(flagBits: number, id: number, bytes: Buffer, start: number, end: number): void {
+    if (id % 2 === 0) throw protocolError("the number of a stream that no client opens");
+    let from = start;
+    let to = end;
+    let isMalformed = false;
+    if ((flagBits & flags.padded) !== 0) {
+      from++;
+      to -= paddingOf(bytes, start, end);
+    }
+    if ((flagBits & flags.priority) !== 0) {
+      if (to - from < 5) throw sizeError();
+      isMalformed = (bytes.readUInt32BE(from) & windowMax) === id;
+      from += 5;
+    }
+    if (to < from) throw protocolError(paddedOver);
+    const isEnd = (flagBits & flags.endStream) !== 0;
+    if ((flagBits & flags.endHeaders) !== 0) {
+      this.#head(id, isEnd, isMalformed, bytes, from, to);
+      return;
+    }
+    const part = bytes.subarray(from, to);
+    const sinceMs = performance.now();
+    this.#block = { id, isEnd, isMalformed, parts: [part], length: part.length, sinceMs };
+  }
+
+  #continuation(flagBits: number, bytes: Buffer, start: number, end: number): void {
+    const block = this.#block;
+    if (block === undefined) throw protocolError("a continuation of nothing");
+    block.length += end - start;
+    if (block.length > blockShare * this.#host.limits.headerBytesMax) {
+      throw calmError("headers over the limit");
+    }
+    if (end === start) this.#spend();
+    else block.parts.push(bytes.subarray(start, end));
+    if ((flagBits & flags.endHeaders) === 0) return;
+    this.#block = undefined;
+    const whole = Buffer.concat(block.parts);
+    this.#head(block.id, block.isEnd, block.isMalformed, whole, 0, whole.length);
+  }
+
+  /** A header block is complete: of a request, or behind its body. */
+  #head(
+    id: number,
+    isEnd: boolean,
+    isMalformed: boolean,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    const fields = this.#decoder.decode(bytes, start, end);
+    if (id <= this.#lastId) {
+      this.#trailers(id, isEnd, fields !== undefined && !isMalformed && areTrailers(fields));
+      return;
+    }
+    this.#lastId = id;
+    if (this.#servedId !== undefined) {
+      this.#expectLate(id, streamWindowBytes, true);
+      return;
+    }
+    const { limits } = this.#host;
+    if (this.#streams.size >= limits.streamCountMax) {
+      this.#refuse(id, errorCodes.refused);
+      return;
+    }
+    if (fields === undefined) {
+      this.#refuse(id, errorCodes.enhanceYourCalm);
+      return;
+    }
+    const head = isMalformed ? undefined : requestHead(fields);
+    const isShort = isEnd && head?.length !== undefined && head.length > 0;
+    if (head === undefined || isShort) {
+      this.#refuse(id, errorCodes.protocol);
+      return;
+    }
+    this.#budget.request();
+    const window = streamWindowBytes;
+    const stream = new Http2Stream(this, id, head, !isEnd, this.#peerWindow, window);
+    this.#streams.set(id, stream);
+    this.#arrived.push(stream);
+  }
+
+  #trailers(id: number, isEnd: boolean, areValid: boolean): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      if (this.#ended.has(id)) {
+        if (isEnd) this.#ended.delete(id);
+        return;
+      }
+      throw new ConnectionError(errorCodes.streamClosed, "headers of a closed stream");
+    }
+    if (stream.isRequestEnded) this.#resetFor(stream, errorCodes.streamClosed);
+    else if (!isEnd || !areValid || !stream.receive(nothing, true)) {
+      this.#resetFor(stream, errorCodes.protocol);
+    } else if (stream.isReplyEnded) this.#closeStream(stream);
+  }
+
+  /** A stream that is not begun. */
+  #refuse(id: number, code: ErrorCode): void {
+    if (!this.#budget.spendReset()) throw calmError("too many streams refused");
+    this.#expectLate(id, streamWindowBytes, true);
+    this.#output.reset(id, code);
+  }
+
+  /** Resets a stream because of what the peer did. */
+  #resetFor(stream: Http2Stream, code: ErrorCode): void {
+    if (!this.#budget.spendReset()) throw calmError("too many streams reset");
+    this.resetBy(stream, code);
+  }
+
+  #reset(id: number, start: number, end: number): void {
+    if (end - start !== 4) throw sizeError();
+    if (id === 0 || id > this.#lastId)
+      throw protocolError("the reset of a stream that was not opened");
+    this.#ended.delete(id);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#spend();
+      return;
+    }
+    if (!this.#budget.spendReset()) throw calmError("too many streams reset");
+    this.#closeStream(stream);
+  }
+
+  #windowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
+    if (end - start !== 4) throw sizeError();
+    this.#spend();
+    const more = bytes.readUInt32BE(start) & windowMax;
+    if (id === 0) {
+      if (more === 0) throw protocolError(nothingMore);
+      this.sendWindow += more;
+      if (this.sendWindow > windowMax) throw flowError();
+      return;
+    }
+    if (id > this.#lastId) throw protocolError("a window of a stream that was not opened");
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    if (more === 0) this.#resetFor(stream, errorCodes.protocol);
+    else if (!stream.widen(more)) this.#resetFor(stream, errorCodes.flowControl);
+    else if (stream.maySend) this.#ready.add(stream);
+  }
+
+  #settings(flagBits: number, id: number, bytes: Buffer, start: number, end: number): void {
+    this.#spend();
+    if (id !== 0) throw protocolError("settings of a stream");
+    if ((flagBits & flags.ack) !== 0) {
+      if (end > start) throw sizeError();
+      return;
+    }
+    if ((end - start) % 6 !== 0) throw sizeError();
+    for (let at = start; at < end; at += 6) {
+      this.#setting(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2));
+    }
+    this.#output.settingsTaken();
+  }
+
+  #setting(number: number, value: number): void {
+    switch (number) {
+      case settings.headerTableSize:
+        this.#encoder.resize(value);
+        break;
+      case settings.enablePush:
+        if (value > 1) throw protocolError("a setting that is neither on nor off");
+        break;
+      case settings.initialWindowSize:
+        if (value > windowMax) throw flowError();
+        for (const stream of this.#streams.values()) {
+          if (!stream.widen(value - this.#peerWindow)) throw flowError();
+          if (stream.maySend) this.#ready.add(stream);
+        }
+        this.#peerWindow = value;
+        break;
+      case settings.maxFrameSize:
+        if (value < frameBytesMax || value >= 2 ** 24) throw protocolError("a size of no frame");
+        break;
+      default: // the others do not concern what is sent here
+    }
+  }
+}
+
+const nothing = Buffer.alloc(0);
+const dependsOnItself = "a stream that depends on itself";
+const paddedOver = "more padding than there is room for";
+const nothingMore = "a window that grows by nothing";
+
+function paddingOf(bytes: Buffer, start: number, end: number): number {
+  if (start === end) throw sizeError();
+  return bytes[start] as number;
+}
+
+function protocolError(message: string): ConnectionError {
+  return new ConnectionError(errorCodes.protocol, message);
+}
+
+function sizeError(): ConnectionError {
+  return new ConnectionError(errorCodes.frameSize, "a frame of a size that it may not have");
+}
+
+function flowError(): ConnectionError {
+  return new ConnectionError(errorCodes.flowControl, "more than a window allows");
+}
+
+function calmError(message: string): ConnectionError {
+  return new ConnectionError(errorCodes.enhanceYourCalm, message);
+}
