@@ -26,6 +26,16 @@ export class Replication {
     return this.#replication.mark;
   }
 
+  /** The last message of the stream that readers of this copy see; 0: none of the present generation. */
+  get visible(): number {
+    return this.#replication.visible;
+  }
+
+  /** Resolves when `visible` is at least `sequence`; false: it was not for `ms`, or this copy has stopped. */
+  whenVisible(sequence: number, ms: number): Promise<boolean> {
+    return this.#replication.whenVisible(sequence, ms);
+  }
+
   /** Contents of attachments that are missing on this node, as far as it knows: they are being fetched. */
   get missingContents(): number {
     return this.#replication.missingContents;

@@ -127,6 +127,8 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   /** Resolves when the groups that were delivered so far are durable. */
   #groupsDurable: Promise<void> = Promise.resolve();
   #tickedMs = 0;
+  /** Looks of those who wait until more is visible. */
+  readonly #waiting = new Set<() => void>();
   #contents: IncomingContents | null = null;
   #missing: MissingContents | null = null;
 
@@ -212,6 +214,32 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     return this.#database?.state.keyspaces.replication.get(replicationMarkKey) ?? null;
   }
 
+  /** The last message of the stream that readers here see; 0: none of the present generation. */
+  get visible(): number {
+    const { mark } = this;
+    return mark?.generation === this.#options.generation ? mark.sequence : 0;
+  }
+
+  /** Resolves when `visible` is at least `sequence`; false: it was not for `ms`, or this part has ended. */
+  whenVisible(sequence: number, ms: number): Promise<boolean> {
+    if (this.visible >= sequence) return Promise.resolve(true);
+    if (this.#isClosed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const look = () => {
+        const isSo = this.visible >= sequence;
+        if (!isSo && !this.#isClosed) return;
+        end(isSo);
+      };
+      const end = (isSo: boolean) => {
+        timer.cancel();
+        this.#waiting.delete(look);
+        resolve(isSo);
+      };
+      const timer = this.#environment.clock.setTimer(ms, () => end(false));
+      this.#waiting.add(look);
+    });
+  }
+
   /** Contents of attachments that are missing on this node, as far as it knows. */
   get missingContents(): number {
     return this.#missing?.count ?? 0;
@@ -283,6 +311,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#missing?.close();
     for (const one of this.#proposals.values()) one.reject(this.#unknown());
     this.#proposals.clear();
+    for (const look of [...this.#waiting]) look();
   }
 
   #tickLater(): void {
@@ -316,6 +345,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     assert(mark !== undefined, "a mark of the log is one that it was given");
     this.#marks.delete(record);
     this.#present?.durable(mark.sequence);
+    for (const look of [...this.#waiting]) look();
   }
 
   #recordOf(mark: Mark): Buffer {

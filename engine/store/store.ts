@@ -214,7 +214,8 @@ export abstract class Store implements LogListener {
    * from its beginning when it needs a record that is not in memory: it must affect nothing but its transaction.
    *
    * @returns what `change` returned, once its writes are durable and visible.
-   * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
+   * @throws what `change` throws (then nothing happened), when what it has seen is durable; EngineError disk-full,
+   * database-stopped
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
@@ -241,15 +242,17 @@ export abstract class Store implements LogListener {
       // Not in a function of its own: without an `await` between this check and the attempt, each waiter sees a
       // transaction that an earlier waiter began.
       while (this.#mustWait) await this.#mayWriteSoon();
+      let attempt: { readonly written: Promise<Result> };
       try {
-        const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
-        options?.whenAppended?.();
-        return await written;
+        attempt = await this.#attemptInTurns(work, isDeletion, fetched);
       } catch (error) {
-        if (!(error instanceof RecordNotResident)) throw error;
+        if (!(error instanceof RecordNotResident)) return await this.#refused(error);
         const { document, position, length } = error;
         fetched.set(position, await this.#readRecord(document, position, length));
+        continue;
       }
+      options?.whenAppended?.();
+      return await attempt.written;
     }
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
@@ -362,8 +365,14 @@ export abstract class Store implements LogListener {
     } catch (error) {
       return error instanceof RecordNotResident
         ? this.#writeSlowly(change, isDeletion, fetched, error)
-        : Promise.reject(error);
+        : this.#refused(error);
     }
+  }
+
+  /** What a transaction was refused for may be staged only, which a crash can still undo: it is told when that is durable. */
+  #refused(error: unknown): Promise<never> {
+    if (!(error instanceof EngineError) || this.#pending.length === 0) return Promise.reject(error);
+    return this.#log.flush().then(() => Promise.reject(error));
   }
 
   /** `write` that must first wait for another transaction, for memory, or for the `missing` record to be read. */
@@ -382,12 +391,15 @@ export abstract class Store implements LogListener {
       }
       this.assertServing();
       while (this.#mustWait) await this.#mayWriteSoon();
+      let written: Promise<Result>;
       try {
-        return await this.#attempt(change, isDeletion, fetched);
+        written = this.#attempt(change, isDeletion, fetched);
       } catch (error) {
-        if (!(error instanceof RecordNotResident)) throw error;
+        if (!(error instanceof RecordNotResident)) return await this.#refused(error);
         needed = error;
+        continue;
       }
+      return await written;
     }
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }

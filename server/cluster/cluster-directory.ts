@@ -11,7 +11,7 @@ import {
 } from "../../engine/engine.ts";
 import { type Cluster, hasRecord } from "./cluster.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
-import { copiesDefault } from "./topology.ts";
+import { copiesDefault, placesFor } from "./topology.ts";
 
 export class ClusterDirectory {
   readonly #cluster: Cluster;
@@ -88,8 +88,8 @@ export class ClusterDirectory {
 
   #membersOfNew(): readonly string[] {
     const { tag } = this.#cluster;
-    const others = this.#cluster.members().flatMap((one) => (one.tag === tag ? [] : one.tag));
-    return [tag, ...others].slice(0, copiesDefault);
+    const others = placesFor(this.#cluster, this.#cluster.members().length);
+    return [tag, ...others.filter((one) => one !== tag)].slice(0, copiesDefault);
   }
 
   async delete(name: string): Promise<boolean> {

@@ -68,10 +68,14 @@ export interface ReplicaState {
   readonly applied: number;
   /** Grows with each change of the leader or the members: the `Etag` of the topology for clients. */
   readonly topologyEtag: number;
+  /** The last message of the stream that readers of this node's copy see; 0: none. */
+  readonly visible: number;
   /**
-   * Had this node's copy all that there was, once since it was made, and since it last was closed or stopped? Until then,
-   * reads here could see what was long ago, or before what another node has answered in its place.
+   * What a copy must show for a read of this node's clients: what they may have been answered by another copy. 0: any may
+   * answer; infinite: it is not known yet, and the leader has it.
    */
+  readonly mustShow: number;
+  /** Had this node's copy all that there was, once since it was made? Until then, reads here could see what was long ago. */
   readonly isComplete: boolean;
   /** Why this node's copy does not go on, for the operator; null: it does. */
   readonly trouble: string | null;
@@ -113,6 +117,10 @@ export interface ClusterView {
   /** Databases that the cluster has registered, by name in any case; undefined: it has none of that name. */
   find(name: string): ReplicaState | undefined;
   databases(): readonly ReplicaState[];
+  /** Notes that a client of this node was answered by a copy that shows so much, as `placeOfReply` tells it. */
+  answered(place: string): void;
+  /** Resolves when this node's copy shows the message `sequence` of the stream; false: it did not for `ms`. */
+  whenVisible(name: string, sequence: number, ms: number): Promise<boolean>;
   /**
    * Changes values of the cluster; when it resolves, that is done, and visible on this node and on all others that are
    * heard and not slow: who then asks another one finds the new database there, and no deleted certificate.

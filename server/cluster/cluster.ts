@@ -59,6 +59,7 @@ import {
   sharedValuesId,
 } from "./registry.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
+import { ShownPlaces } from "./shown-places.ts";
 import { Sightings } from "./sightings.ts";
 import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
@@ -114,7 +115,6 @@ export interface ClusterService {
 export class Cluster implements ClusterView {
   readonly #options: ClusterOptions;
   readonly #copies: LocalCopies;
-  readonly #patienceMs = standAfterMs + Math.random() * standSpreadMs;
   readonly #nats: Promise<Nats>;
   #natsFound: (nats: Nats) => void = () => undefined;
   #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
@@ -124,6 +124,7 @@ export class Cluster implements ClusterView {
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
   readonly #sightings = new Sightings();
+  readonly #shown = new ShownPlaces();
   readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
     change: (changes) => this.changeHere(changes),
@@ -177,7 +178,7 @@ export class Cluster implements ClusterView {
     });
     this.#copies = new LocalCopies({
       tag: options.tag,
-      standAfterMs: this.#patienceMs,
+      standAfterMs: patienceMs,
       databases: () => this.#opened.databases,
       values: () => this.#opened.values,
       stream: (id, generation, mayMake) => this.#streamOf(id, generation, mayMake),
@@ -223,7 +224,7 @@ export class Cluster implements ClusterView {
         stream: this.#streamOf(sharedValuesId, sharedGeneration, true),
         generation: sharedGeneration,
         tag: this.tag,
-        standAfterMs: this.#patienceMs,
+        standAfterMs: patienceMs(),
         // The first to append to an empty stream begins it.
         isSeed: true,
         watcher: this.#watcherOf(sharedName, sharedValuesId),
@@ -359,6 +360,15 @@ export class Cluster implements ClusterView {
     for (const [key, value] of this.#opened.shared.entries(prefix)) {
       yield [key, JSON.stringify(value)];
     }
+  }
+
+  answered(place: string): void {
+    this.#shown.told(place);
+  }
+
+  whenVisible(name: string, sequence: number, ms: number): Promise<boolean> {
+    const replication = this.#copies.opened(name)?.replication;
+    return replication?.whenVisible(sequence, ms) ?? Promise.resolve(false);
   }
 
   onChange(listener: () => void): () => void {
@@ -626,7 +636,6 @@ export class Cluster implements ClusterView {
     const own = replication?.heartbeat;
     const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
     const role = hasCopy ? (own?.role ?? "stopped") : null;
-    if (role === "stopped") this.#copies.interrupted(registered.id);
     return {
       registered,
       role,
@@ -637,25 +646,24 @@ export class Cluster implements ClusterView {
           : this.#sightings.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
-      isComplete: hasCopy && this.#isComplete(registered, role),
+      visible: replication?.visible ?? 0,
+      mustShow: this.#mustShow(registered, role),
+      isComplete: hasCopy && (role === "leader" || this.#copies.isComplete(registered.id)),
       trouble: this.#copies.trouble(name),
     };
   }
 
   /**
-   * A copy that is not current answers all the same when it leads, or when no node has led for long. Not as soon as none
-   * does: the one that did has answered in its place, and had more.
+   * The leader shows everything. When no node has led for long, any copy answers. Not as soon as none does: the one that
+   * did has answered in its place, and had more.
    */
-  #isComplete(registered: ClusterDatabase, role: ReplicaRoleName | null): boolean {
-    const { id } = registered;
-    if (role === "leader") return true;
-    if (!this.#copies.isComplete(id)) return false;
-    if (this.#copies.isCurrent(id)) return true;
-    const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(id));
-    if (performance.now() - ledMs >= leaderlessMs) return true;
-    if (!this.#hasAll(registered)) return false;
-    this.#copies.caughtUp(id);
-    return true;
+  #mustShow(registered: ClusterDatabase, role: ReplicaRoleName | null): number {
+    if (role === "leader") {
+      this.#copies.led(registered.id);
+      return 0;
+    }
+    const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(registered.id));
+    return performance.now() - ledMs >= leaderlessMs ? 0 : this.#shown.of(registered);
   }
 
   /** @throws EngineError database-missing */
@@ -779,6 +787,10 @@ export class Cluster implements ClusterView {
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
         this.#repairs.need({ name, id });
+        // The other node's files may show less.
+        const registered = this.#registeredOf(id);
+        const visible = this.#replicationOf(id)?.visible ?? 0;
+        if (registered !== undefined) this.#shown.shown(registered, visible);
         this.#changed();
       },
       blocked: (reason) => {
@@ -899,11 +911,18 @@ export class Cluster implements ClusterView {
     if (status.isWaiting) this.#beat();
     const shared = status.databases.get(sharedValuesId);
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
-    for (const { id, name, members } of this.#known.databases.values()) {
+    for (const registered of this.#known.databases.values()) {
+      const { id, name, members } = registered;
       const sighting = status.databases.get(id);
       if (sighting === undefined || !members.includes(tag)) continue;
-      if (sighting.role === "leader") this.#copies.led(id);
-      this.#copies.opened(name)?.replication?.heard(heartbeatOf(tag, sighting));
+      const replication = this.#copies.opened(name)?.replication;
+      if (sighting.role === "leader") {
+        this.#copies.led(id);
+        const { epoch, mark = 0 } = sighting;
+        const newest = Math.max(this.#sightings.epochOf(id), replication?.heartbeat.epoch ?? 0);
+        if (epoch >= newest) this.#shown.heard(registered, mark);
+      }
+      replication?.heard(heartbeatOf(tag, sighting));
     }
   }
 
@@ -959,6 +978,7 @@ export class Cluster implements ClusterView {
       const registry = this.#known;
       this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
+      this.#shown.keep(registry.databases.values());
       for (const registered of registry.databases.values()) {
         await this.#begin(registered);
         const { id, name } = registered;
@@ -1003,6 +1023,10 @@ export class Cluster implements ClusterView {
       if (!(error instanceof EngineError)) throw error;
     }
   }
+}
+
+function patienceMs(): number {
+  return standAfterMs + Math.random() * standSpreadMs;
 }
 
 /** Does it have the record that its creator gave it? */

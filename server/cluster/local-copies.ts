@@ -36,7 +36,8 @@ export interface Copy {
 
 export interface LocalCopiesOptions {
   readonly tag: string;
-  readonly standAfterMs: number;
+  /** Drawn for each opening: what a lost node led is led by one node or another then, and not all by the least patient. */
+  readonly standAfterMs: () => number;
   readonly databases: () => Databases;
   readonly values: () => ValueStore;
   /** The stream of a database; `mayMake`: it is made when it is not there. */
@@ -50,9 +51,7 @@ export class LocalCopies {
   readonly #options: LocalCopiesOptions;
   /** Ids of databases whose copies had all that there was, once. */
   readonly #complete = new Set<string>();
-  /** Ids of those that have had all since they were opened. Others lack what was answered elsewhere in their place. */
-  readonly #current = new Set<string>();
-  /** When another node was last heard to lead them, by ids; by the clock that never jumps. */
+  /** When a node was last known to lead them, by ids; by the clock that never jumps. */
   readonly #led = new Map<string, number>();
   /** Why copies could not be made or removed, by names in lower case. */
   readonly #failures = new Map<string, string>();
@@ -74,7 +73,7 @@ export class LocalCopies {
       stream: stream(copy.id, copy.generation, copy.isSeed),
       generation: copy.generation,
       tag,
-      standAfterMs,
+      standAfterMs: standAfterMs(),
       isSeed: copy.isSeed,
       watcher: watcher(copy),
       fetchContent: (content) => fetchContent(copy.id, content),
@@ -97,29 +96,14 @@ export class LocalCopies {
     if (copy === null) return;
     if (!copy.isComplete) await this.#note({ ...copy, isComplete: true });
     this.#complete.add(copy.id);
-    this.caughtUp(copy.id);
   }
 
-  /** Has the copy had all that there was since it was opened? */
-  isCurrent(id: string): boolean {
-    return this.#current.has(id);
-  }
-
-  caughtUp(id: string): void {
-    this.#current.add(id);
-  }
-
-  /** The copy does not answer now, so others do in its place. It is current when it has caught up again. */
-  interrupted(id: string): void {
-    this.#current.delete(id);
-  }
-
-  /** Notes that another node says that it leads the database. */
+  /** Notes that a node leads the database. */
   led(id: string): void {
     this.#led.set(id, performance.now());
   }
 
-  /** When that was said last; -infinity: never. */
+  /** When that was noted last; -infinity: never. */
   ledMs(id: string): number {
     return this.#led.get(id) ?? Number.NEGATIVE_INFINITY;
   }
@@ -221,7 +205,6 @@ export class LocalCopies {
 
   async #remove({ name, id }: Copy): Promise<void> {
     this.#complete.delete(id);
-    this.#current.delete(id);
     this.#led.delete(id);
     await this.#options.databases().delete(name);
     await this.#options.values().delete(keyOf(name));

@@ -132,6 +132,23 @@ export function placesFor(cluster: ClusterView, count: number): string[] {
     .slice(0, count);
 }
 
+/**
+ * Nodes for a new database, as by `placesFor`. The first of them is to create it, and leads it then: this one if it has a
+ * copy, so that whoever asks finds it there at once; otherwise, of those that are heard, the one that leads the fewest.
+ */
+export function placesForNew(cluster: ClusterView, count: number): string[] {
+  const places = placesFor(cluster, count);
+  if (places.includes(cluster.tag)) {
+    return [cluster.tag, ...places.filter((tag) => tag !== cluster.tag)];
+  }
+  const led = new Map<string, number>();
+  for (const { leaderTag } of cluster.databases()) {
+    if (leaderTag !== null) led.set(leaderTag, (led.get(leaderTag) ?? 0) + 1);
+  }
+  const rank = (tag: string) => [isHeard(cluster, tag) ? 0 : 1, led.get(tag) ?? 0];
+  return places.sort((one, other) => compared(rank(one), rank(other)));
+}
+
 function compared(one: readonly number[], other: readonly number[]): number {
   for (const [position, value] of one.entries()) {
     const difference = value - (other[position] ?? 0);

@@ -8,7 +8,14 @@
 import { type Database, EngineError } from "../../engine/engine.ts";
 import type { ClusterDatabase, ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import { databaseKey } from "../cluster/registry.ts";
-import { copiesDefault, isHeard, lossBy, memberOf, placesFor } from "../cluster/topology.ts";
+import {
+  copiesDefault,
+  isHeard,
+  lossBy,
+  memberOf,
+  placesFor,
+  placesForNew,
+} from "../cluster/topology.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { databaseMissing, RequestError } from "../http/request-error.ts";
@@ -22,17 +29,24 @@ export function namesFor(exchange: Exchange, { cluster, databases }: ServerServi
   return names.filter((name) => cluster?.find(name)?.role !== null);
 }
 
+/** Of a new database. */
+export interface NewNodes {
+  readonly members: readonly string[];
+  /** The first of these that answers is to create it, and then leads it. */
+  readonly creators: readonly string[];
+}
+
 /**
  * The nodes that a new database will be on: those that its record names, or so many as are asked for.
  *
  * @throws EngineError invalid-argument, RequestError
  */
-export function membersOfNew(cluster: ClusterView, exchange: Exchange, sent: JsonObject): string[] {
+export function membersOfNew(cluster: ClusterView, exchange: Exchange, sent: JsonObject): NewNodes {
   const topology = objectOf(sent["Topology"]);
   const named = tagsIn(topology["Members"]);
   if (named.length > 0) {
     checkMembers(cluster, String(sent["DatabaseName"]), named);
-    return named;
+    return { members: named, creators: named.includes(cluster.tag) ? [cluster.tag] : named };
   }
   const inRecord = topology["ReplicationFactor"];
   const factor = exchange.query.int(
@@ -42,7 +56,8 @@ export function membersOfNew(cluster: ClusterView, exchange: Exchange, sent: Jso
   if (factor < 1) {
     throw new EngineError("invalid-argument", "Replication factor must be greater than 0.");
   }
-  return placesFor(cluster, factor);
+  const members = placesForNew(cluster, factor);
+  return { members, creators: members };
 }
 
 function checkMembers(cluster: ClusterView, name: string, named: readonly string[]): void {
@@ -76,19 +91,24 @@ function objectOf(value: unknown): JsonObject {
   return typeof value === "object" && value !== null ? (value as JsonObject) : {};
 }
 
-/** Lets the first of `members` that answers create the database. @throws EngineError node-unreachable */
+/**
+ * Lets the first of `creators` that answers create the database. @returns false: that is this node
+ *
+ * @throws EngineError node-unreachable
+ */
 export async function createElsewhere(
   exchange: Exchange,
   server: ServerServices,
   sent: JsonObject,
-  members: readonly string[],
-): Promise<void> {
+  { members, creators }: NewNodes,
+): Promise<boolean> {
   const topology = { ...objectOf(sent["Topology"]), Members: members };
   let failure: unknown;
-  for (const tag of members) {
+  for (const tag of creators) {
+    if (tag === server.cluster?.tag) return false;
     try {
       await passOn(exchange, server, tag, { ...sent, Topology: topology });
-      return;
+      return true;
     } catch (error) {
       if (!wasNotSent(error)) throw error;
       failure = error;

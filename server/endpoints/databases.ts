@@ -314,17 +314,14 @@ async function createDatabase(
   sent: JsonObject,
 ): Promise<Made | null> {
   const { cluster } = server;
-  const members = cluster === undefined ? [] : membersOfNew(cluster, exchange, sent);
-  if (cluster !== undefined && !members.includes(cluster.tag)) {
-    await createElsewhere(exchange, server, sent, members);
-    return null;
-  }
+  const nodes = cluster === undefined ? null : membersOfNew(cluster, exchange, sent);
+  if (nodes !== null && (await createElsewhere(exchange, server, sent, nodes))) return null;
   const index = await server.commandIndex.next();
   const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
   const database =
-    cluster === undefined
+    cluster === undefined || nodes === null
       ? await server.databases.create(name, kept)
-      : await cluster.createDatabase(name, kept, members);
+      : await cluster.createDatabase(name, kept, nodes.members);
   return { database, index };
 }
 

@@ -61,6 +61,8 @@ export abstract class Exchange {
   databaseName: string | undefined;
   /** Set by the pipeline: headers added to those of the reply. */
   notices: ReplyHeaders | undefined;
+  /** Set by the pipeline: more of them, as of the moment of the reply. */
+  lateNotices: (() => ReplyHeaders) | undefined;
   /** Set by the pipeline: the reply reports its duration. */
   isTimed: boolean;
   /** Set by the pipeline: the position of the route in its table; -1: none was matched, or the caller is unknown. */
@@ -99,6 +101,7 @@ export abstract class Exchange {
     this.requirement = undefined;
     this.databaseName = undefined;
     this.notices = undefined;
+    this.lateNotices = undefined;
     this.isTimed = false;
     this.routeNumber = -1;
     this.status = 0;
@@ -424,7 +427,9 @@ export abstract class Exchange {
   }
 
   private withNotices(headers: ReplyHeaders | undefined): ReplyHeaders | undefined {
-    return this.notices === undefined ? headers : { ...this.notices, ...headers };
+    const late = this.lateNotices?.();
+    if (this.notices === undefined && late === undefined) return headers;
+    return { ...this.notices, ...headers, ...late };
   }
 
   private takeBody(): Readable {

@@ -4,6 +4,7 @@
  *   x-jackdaw-forwarded   the tag of the node that passes it on
  *   x-jackdaw-caller      the thumbprint of its caller's certificate; none: it is the node's own
  *   x-jackdaw-address     the address of its caller
+ *   x-jackdaw-least       the message of the stream that the copy must show which answers
  *
  * Invariants:
  * - In a secured cluster only a node is believed. Its caller has the rights that he has here, at this moment.
@@ -15,6 +16,7 @@ import type { CertificateStore } from "../security/certificate-store.ts";
 export const forwardedHeader = "x-jackdaw-forwarded";
 export const callerHeader = "x-jackdaw-caller";
 export const addressHeader = "x-jackdaw-address";
+export const leastHeader = "x-jackdaw-least";
 
 /** Characters of a tag or an address that are kept for the logs. */
 const shownMax = 64;

@@ -13,6 +13,7 @@ import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
 import type { PeerSocket } from "../cluster/peer-link.ts";
+import { placeOfReply } from "../cluster/shown-places.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -31,7 +32,7 @@ import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts"
 import { Arrivals } from "./arrivals.ts";
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
-import { PassingOn } from "./passing-on.ts";
+import { PassingOn, placeHeader } from "./passing-on.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
@@ -219,6 +220,7 @@ export class Dispatcher {
     route: DatabaseRoute,
   ): Promise<void> | void {
     this.addNotices(exchange, database);
+    if (exchange.origin !== undefined) this.tellPlace(exchange, database.name);
     const running = route.handle(exchange, { server: this.services, route, database });
     if (running === undefined) return;
     const guest = database.enter(route.isLong === true);
@@ -236,6 +238,16 @@ export class Dispatcher {
     if (topology !== undefined && topology < this.topologyEtag(database)) {
       exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
     }
+  }
+
+  /** The node that has passed the request on learns how much it was shown. */
+  private tellPlace(exchange: Exchange, name: string): void {
+    const { cluster } = this.services;
+    exchange.lateNotices = () => {
+      const state = cluster?.find(name);
+      if (state === undefined) return {};
+      return { [placeHeader]: placeOfReply(state.registered, state.visible) };
+    };
   }
 
   private topologyEtag(database: Database): number {

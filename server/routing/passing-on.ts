@@ -8,6 +8,8 @@
  * - A request that another node may have taken is not sent again, unless it only reads.
  * - Nothing of the body is read before it is known where it goes.
  * - Rights are looked up where a request comes to, and again where it runs.
+ * - A copy answers a read when it shows all that clients of the same node were shown before; it is waited for a little,
+ *   then the leader answers.
  */
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
@@ -18,12 +20,14 @@ import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import { noContentType, type ReplyHeaders } from "../http/response.ts";
 import { hasPermission } from "../security/access.ts";
-import { addressHeader, callerHeader, forwardedHeader } from "./arrivals.ts";
+import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./arrivals.ts";
 import { type Need, needOf, type Place, placeOf } from "./placement.ts";
 import type { Route } from "./route.ts";
 
 /** In a reply: the node has done nothing, since it is not the one that the request needs. */
 export const misplacedHeader = "x-jackdaw-misplaced";
+/** In a reply: how much the copy shows that has answered. */
+export const placeHeader = "x-jackdaw-place";
 
 /** Milliseconds that a request waits until somebody leads its database. */
 const leaderWaitMs = 5_000;
@@ -69,14 +73,16 @@ interface Found {
   readonly place: Place;
 }
 
-/** A request that is passed on, over all its tries. */
+/** A request over all its tries. */
 interface Passing {
   readonly exchange: Exchange;
-  readonly need: Need;
+  need: Need;
   readonly cluster: ClusterView;
   readonly deadlineMs: number;
   /** Where it was sent to without being done. */
   readonly failed: Set<string>;
+  /** Was it tried here, without being done? */
+  hasFailedHere: boolean;
 }
 
 type Run = () => Promise<void> | void;
@@ -115,8 +121,10 @@ export class PassingOn {
     const run = () => here(need.copies === "confirmed");
     const place = placeOf(need, state, cluster);
     if (place === "here" && state.role === "leader" && need.copies !== "confirmed") return run();
-    if (place !== "here" && exchange.origin !== undefined) throw misplaced(state);
-    return this.#runFrom(cluster, exchange, need, place, run);
+    const deadlineMs = this.#now() + leaderWaitMs;
+    const failed = new Set<string>();
+    const passing = { exchange, need, cluster, deadlineMs, failed, hasFailedHere: false };
+    return this.#runFrom(passing, { place, state }, run);
   }
 
   /**
@@ -156,45 +164,24 @@ export class PassingOn {
     return "refused";
   }
 
-  async #runFrom(
-    cluster: ClusterView,
-    exchange: Exchange,
-    need: Need,
-    place: Place,
-    here: Run,
-  ): Promise<void> {
-    const deadlineMs = this.#now() + leaderWaitMs;
-    if (place === "here") {
-      exchange.isRepeatable = true;
-      try {
-        await here();
-        return;
-      } catch (error) {
-        // What a copy cannot do, such as making an index for a query, and what has a new leader by now.
-        if (!isNotLeading(error) || !canRepeat(exchange)) throw error;
-      }
-      if (exchange.origin !== undefined) throw misplaced(cluster.find(need.database));
-    }
-    const onLeader = place === "here" && need.copies !== "confirmed" ? "leader" : need.copies;
-    const passing: Passing = {
-      exchange,
-      need: { ...need, copies: onLeader },
-      cluster,
-      deadlineMs,
-      failed: new Set(),
-    };
-    await this.#pass(passing, here);
-  }
-
-  async #pass(passing: Passing, here: Run): Promise<void> {
+  async #runFrom(passing: Passing, first: Found, here: Run): Promise<void> {
     const { exchange, cluster, deadlineMs, failed } = passing;
+    let found = first;
     let error: unknown;
     for (;;) {
-      const { place, state } = this.#place(passing);
-      if (place === "here") {
-        await here();
-        return;
+      const { state } = found;
+      let { place } = found;
+      if (place === "here" && !showsEnough(passing, state) && !(await soonShows(passing, state))) {
+        const { leaderTag } = state;
+        const isElsewhere = leaderTag !== null && leaderTag !== cluster.tag;
+        place = isElsewhere ? { tag: leaderTag } : "nowhere";
       }
+      if (place === "here") {
+        if (await runHere(passing, here)) return;
+        found = this.#place(passing);
+        continue;
+      }
+      if (exchange.origin !== undefined) throw misplaced(state);
       if (place !== "nowhere") {
         const outcome = await this.#try(place.tag, passing, state);
         if (outcome.isDone) return;
@@ -204,6 +191,7 @@ export class PassingOn {
       if (exchange.aborted) return;
       if (this.#now() >= deadlineMs) throw error ?? noLeader(state);
       await this.#changed(cluster, Math.min(retryMs, deadlineMs - this.#now()));
+      found = this.#place(passing);
     }
   }
 
@@ -263,7 +251,7 @@ export class PassingOn {
       const reply = await peers.send(tag, {
         method: exchange.method,
         target: exchange.target,
-        headers: headersFor(exchange, cluster.tag),
+        headers: { ...headersFor(exchange, cluster.tag), ...leastOf(passing, state) },
         ...(body === undefined ? {} : { body: body.content }),
         signal: given.signal,
         headMs: Number.POSITIVE_INFINITY,
@@ -274,6 +262,8 @@ export class PassingOn {
         return { isDone: false, error: noLeader(state) };
       }
       exchange.passedTo = tag;
+      const shown = reply.headers[placeHeader];
+      if (typeof shown === "string") cluster.answered(shown);
       await sendBack(exchange, reply);
       return { isDone: true };
     } catch (error) {
@@ -291,6 +281,47 @@ export class PassingOn {
       exchange.signal.removeEventListener("abort", onClosed);
     }
   }
+}
+
+/** Does the copy here show what it must? Of what is asked of this node, whatever it has, nothing is expected. */
+function showsEnough(passing: Passing, state: ReplicaState): boolean {
+  if (passing.need.copies !== "any" || state.role === "leader") return true;
+  return state.visible >= leastHere(passing, state);
+}
+
+/** Waits for it a little. */
+function soonShows(passing: Passing, state: ReplicaState): Promise<boolean> {
+  const { need, cluster } = passing;
+  const least = leastHere(passing, state);
+  if (!Number.isFinite(least)) return Promise.resolve(false);
+  return cluster.whenVisible(need.database, least, retryMs);
+}
+
+/** What the node must have been shown that the client has come to. */
+function leastHere({ exchange }: Passing, { mustShow }: ReplicaState): number {
+  return exchange.origin === undefined ? mustShow : Number(exchange.header(leastHeader) ?? 0);
+}
+
+/** What another node must show, which may not lead. */
+function leastOf({ need }: Passing, { mustShow }: ReplicaState): Record<string, string> {
+  const isTold = need.copies === "any" && mustShow > 0 && Number.isFinite(mustShow);
+  return isTold ? { [leastHeader]: String(mustShow) } : {};
+}
+
+/** @returns false: nothing was done, and the leader can do it. @throws else */
+async function runHere(passing: Passing, here: Run): Promise<boolean> {
+  const { exchange, need } = passing;
+  exchange.isRepeatable = true;
+  try {
+    await here();
+    return true;
+  } catch (error) {
+    // What a copy cannot do, such as making an index for a query, and what has a new leader by now.
+    if (!isNotLeading(error) || !canRepeat(exchange) || passing.hasFailedHere) throw error;
+  }
+  passing.hasFailedHere = true;
+  if (need.copies !== "confirmed") passing.need = { ...need, copies: "leader" };
+  return false;
 }
 
 /** The body of a request to another node. */

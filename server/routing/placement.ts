@@ -61,8 +61,10 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
   const isSound = role !== "stopped" && state.isComplete;
   if (role !== null && (isSound || need.copies === "here")) return "here";
   const others = members.filter((tag) => tag !== cluster.tag);
-  const other =
-    leaderTag !== null && leaderTag !== cluster.tag ? leaderTag : heardLast(others, cluster);
+  const isLedElsewhere = leaderTag !== null && leaderTag !== cluster.tag;
+  // Until it is known what others must show, only the leader surely does.
+  const isAny = Number.isFinite(state.mustShow);
+  const other = isLedElsewhere ? leaderTag : isAny ? heardLast(others, cluster) : undefined;
   if (other !== undefined) return { tag: other };
   return role === null ? "nowhere" : "here";
 }

@@ -399,6 +399,28 @@ describe("HTTP/2", () => {
     for (const socket of sockets) socket.destroy();
   });
 
+  test("a reply before the end of its request is whole before the rest is refused", async () => {
+    const socket = net.connect(server.port, "127.0.0.1");
+    const types: number[] = [];
+    let unread = Buffer.alloc(0);
+    socket.on("data", (chunk) => {
+      unread = Buffer.concat([unread, chunk]);
+      while (unread.length >= 9 && unread.length >= 9 + unread.readUIntBE(0, 3)) {
+        if (unread.readUInt32BE(5) === 1) types.push(unread[3] ?? -1);
+        unread = unread.subarray(9 + unread.readUIntBE(0, 3));
+      }
+    });
+    socket.write(Buffer.concat([opening, frame(1, 0x04, 1, headerBlock("/test/nothing"))]));
+    await expect.poll(() => types.includes(0)).toBe(true);
+    await sleep(100);
+    // Data that comes meanwhile is taken.
+    socket.write(frame(0, 0, 1, Buffer.alloc(1000)));
+    await sleep(20);
+    expect(types).toEqual([1, 0]);
+    await expect.poll(() => types, { timeout: 3000 }).toEqual([1, 0, 3]);
+    socket.destroy();
+  });
+
   test("headers over the limit end the stream, not the connection", async () => {
     const session = server.session(undefined);
     expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);

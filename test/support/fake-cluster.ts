@@ -105,6 +105,8 @@ export class FakeCluster implements ClusterView, PeerLink {
       leaderTag: isMember ? this.tag : (members[0] ?? null),
       applied: isMember ? 5 : 0,
       topologyEtag: this.index,
+      visible: 1,
+      mustShow: 0,
       isComplete: true,
       trouble: null,
       ...more,
@@ -185,6 +187,12 @@ export class FakeCluster implements ClusterView, PeerLink {
     for (const key of [...this.kept.keys()].sort()) {
       if (key.startsWith(prefix)) yield [key, this.kept.get(key) as string];
     }
+  }
+
+  answered(): void {}
+
+  whenVisible(): Promise<boolean> {
+    return Promise.resolve(true);
   }
 
   onChange(listener: () => void): () => void {

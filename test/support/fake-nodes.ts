@@ -2,6 +2,7 @@
  * A cluster in the memory of a test: what several servers of one process see of it. Nothing is replicated: each server has
  * the databases that the test gives it. Fields may be set at any time; `changed` tells the servers.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { EngineError } from "../../engine/base/errors.ts";
 import type {
   ClusterMember,
@@ -12,6 +13,7 @@ import type {
 } from "../../server/cluster/cluster-view.ts";
 import { followNodes } from "../../server/cluster/node-certificates.ts";
 import { Peers } from "../../server/cluster/peers.ts";
+import { ShownPlaces } from "../../server/cluster/shown-places.ts";
 import type { TestServer } from "./start-test-server.ts";
 
 /** A database of the cluster. */
@@ -23,7 +25,12 @@ export interface FakeDatabase {
   /** Roles other than those that follow from `leader`. */
   roles: Readonly<Record<string, ReplicaRoleName | null>>;
   topologyEtag: number;
+  /** What each node's copy shows; 1 where nothing is said. */
+  visible: Readonly<Record<string, number>>;
 }
+
+/** All databases have this id. */
+const databaseId = "0".repeat(32);
 
 export class FakeNodes {
   readonly members = new Map<string, ClusterMember>();
@@ -32,13 +39,15 @@ export class FakeNodes {
   readonly values = new Map<string, string>();
   readonly #listeners = new Set<() => void>();
   readonly #peers: Peers[] = [];
+  /** What clients of each node were shown. */
+  readonly #shown = new Map<string, ShownPlaces>();
 
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 
   addDatabase(name: string, members: readonly string[], leader: string | null): FakeDatabase {
-    const database = { name, members, leader, roles: {}, topologyEtag: 1 };
+    const database = { name, members, leader, roles: {}, topologyEtag: 1, visible: {} };
     this.databases.set(name.toLowerCase(), database);
     this.changed();
     return database;
@@ -68,13 +77,16 @@ export class FakeNodes {
   viewOf(tag: string): ClusterView {
     const refuse = (what: string) => () =>
       Promise.reject(new EngineError("not-supported", `${what} is not in this test`));
+    const shown = this.#shown.get(tag) ?? new ShownPlaces();
+    this.#shown.set(tag, shown);
+    shown.heard({ id: databaseId, generation: 1 }, 0);
     const stateOf = (database: FakeDatabase): ReplicaState => {
       const usual = database.leader === tag ? "leader" : "follower";
       const role = database.members.includes(tag) ? usual : null;
       return {
         registered: {
           name: database.name,
-          id: "0".repeat(32),
+          id: databaseId,
           generation: 1,
           members: database.members,
           originTag: database.members[0] ?? tag,
@@ -87,6 +99,8 @@ export class FakeNodes {
         leaderTag: database.leader,
         applied: 1,
         topologyEtag: database.topologyEtag,
+        visible: database.visible[tag] ?? 1,
+        mustShow: shown.of({ id: databaseId, generation: 1 }),
         isComplete: true,
         trouble: null,
       };
@@ -105,6 +119,13 @@ export class FakeNodes {
         return database === undefined ? undefined : stateOf(database);
       },
       databases: () => [...this.databases.values()].map(stateOf),
+      answered: (place) => shown.told(place),
+      whenVisible: async (name, sequence, ms) => {
+        const database = this.databases.get(name.toLowerCase());
+        const isVisible = () => (database?.visible[tag] ?? 1) >= sequence;
+        for (let waitedMs = 0; waitedMs < ms && !isVisible(); waitedMs += 10) await pause(10);
+        return isVisible();
+      },
       change: (changes) => {
         for (const { key, value } of changes) {
           if (value === null) this.values.delete(key);

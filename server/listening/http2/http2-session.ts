@@ -40,6 +40,8 @@ const heldBytesMax = 256 * 1024;
 const blockShare = 4;
 /** Milliseconds that an idle connection has to end by itself after it was asked to close. */
 const farewellMs = 1_000;
+/** Milliseconds that a peer has to read a reply before the rest of its request is refused. */
+const replyReadMs = 250;
 /** Milliseconds that a peer has to read why its connection was ended. */
 const lingerMs = 1_000;
 
@@ -71,6 +73,15 @@ interface OpenBlock {
   readonly sinceMs: number;
 }
 
+/** A stream that was ended here before its peer ended it. */
+interface EndedStream {
+  /** Bytes that the peer may still send. */
+  left: number;
+  /** Was the peer told by a reset? Not at once where the reply was whole: some clients then throw it away. */
+  isReset: boolean;
+  readonly sinceMs: number;
+}
+
 export class Http2Session implements StreamHost {
   sendWindow = firstWindowBytes;
   readonly #socket: Socket;
@@ -80,8 +91,8 @@ export class Http2Session implements StreamHost {
   readonly #decoder: HeaderDecoder;
   readonly #budget = new FrameBudget();
   readonly #streams = new Map<number, Http2Stream>();
-  /** Streams that were reset here, with the bytes of each that may still be in transit. */
-  readonly #resets = new Map<number, number>();
+  /** Streams that were ended here, and whose peer may not have learned it, by number. */
+  readonly #ended = new Map<number, EndedStream>();
   /** Streams that have something to send, in the order of their turns. */
   readonly #ready = new Set<Http2Stream>();
   /** Requests that came with what is being read. */
@@ -182,6 +193,9 @@ export class Http2Session implements StreamHost {
     } else if (nowMs - this.#sent.ms > stallMs) this.#socket.destroy();
     if (this.#phase === "over") return;
     if (nowMs - this.#headSinceMs(nowMs) > headersMs) this.#socket.destroy();
+    for (const [id, ended] of this.#ended) {
+      if (nowMs - ended.sinceMs > replyReadMs) this.#tellEnd(id, ended);
+    }
     for (const stream of this.#streams.values()) stream.look(nowMs, stallMs);
     if (isWorking || this.#streams.size > 0 || this.#output.heldBytes > 0) this.#activeMs = nowMs;
     const idleMs = nowMs - this.#activeMs;
@@ -234,14 +248,16 @@ export class Http2Session implements StreamHost {
 
   replyEnded(stream: Http2Stream): void {
     if (stream.isRequestEnded) this.#closeStream(stream);
-    // The rest of the request is not wanted (RFC 9113, 8.1).
-    else if (!stream.isTunnel) this.resetBy(stream, errorCodes.none);
-    else stream.isReplyEnded = true;
+    else if (stream.isTunnel) stream.isReplyEnded = true;
+    else {
+      this.#expectLate(stream.id, stream.receiveWindow, false);
+      this.#closeStream(stream);
+    }
   }
 
   resetBy(stream: Http2Stream, code: ErrorCode): void {
     this.#output.reset(stream.id, code);
-    this.#expectLate(stream.id, stream.receiveWindow);
+    this.#expectLate(stream.id, stream.receiveWindow, true);
     this.#closeStream(stream);
     this.#sendSoon();
   }
@@ -511,24 +527,34 @@ export class Http2Session implements StreamHost {
   #lateData(id: number, length: number, isEnd: boolean): void {
     if (id > this.#lastId || id % 2 === 0)
       throw protocolError("data of a stream that was not opened");
-    const left = this.#resets.get(id);
-    if (left === undefined || left < length) {
+    const ended = this.#ended.get(id);
+    if (ended === undefined || ended.left < length) {
       throw new ConnectionError(errorCodes.streamClosed, "data of a closed stream");
     }
-    if (isEnd) this.#resets.delete(id);
-    else this.#resets.set(id, left - length);
+    ended.left -= length;
+    if (isEnd) this.#ended.delete(id);
     this.#spend();
     this.#budget.piece(length);
     this.#giveBack(length);
   }
 
-  /** The peer may have sent `bytes` on a stream before it learns that the stream is closed. */
-  #expectLate(id: number, bytes: number): void {
-    this.#resets.set(id, bytes);
-    for (const oldest of this.#resets.keys()) {
-      if (this.#resets.size <= 2 * this.#host.limits.streamCountMax) break;
-      this.#resets.delete(oldest);
+  /** The peer may send `bytes` on a stream before it learns that the stream has ended. */
+  #expectLate(id: number, bytes: number, isReset: boolean): void {
+    this.#ended.set(id, { left: bytes, isReset, sinceMs: performance.now() });
+    if (this.#ended.size <= 2 * this.#host.limits.streamCountMax) return;
+    for (const [oldest, ended] of this.#ended) {
+      this.#tellEnd(oldest, ended);
+      this.#ended.delete(oldest);
+      break;
     }
+  }
+
+  /** The rest of the request is not wanted (RFC 9113, 8.1). */
+  #tellEnd(id: number, ended: EndedStream): void {
+    if (ended.isReset) return;
+    ended.isReset = true;
+    this.#output.reset(id, errorCodes.none);
+    this.#sendSoon();
   }
 
   #giveBack(bytes: number): void {
@@ -597,7 +623,7 @@ export class Http2Session implements StreamHost {
     this.#lastId = id;
     if (this.#servedId !== undefined) {
       this.#spend();
-      this.#expectLate(id, streamWindowBytes);
+      this.#expectLate(id, streamWindowBytes, true);
       return;
     }
     const { limits } = this.#host;
@@ -626,8 +652,8 @@ export class Http2Session implements StreamHost {
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#spend();
-      if (this.#resets.has(id)) {
-        if (isEnd) this.#resets.delete(id);
+      if (this.#ended.has(id)) {
+        if (isEnd) this.#ended.delete(id);
         return;
       }
       throw new ConnectionError(errorCodes.streamClosed, "headers of a closed stream");
@@ -641,7 +667,7 @@ export class Http2Session implements StreamHost {
   /** A stream that is not begun. */
   #refuse(id: number, code: ErrorCode): void {
     if (!this.#budget.spendReset()) throw calmError("too many streams refused");
-    this.#expectLate(id, streamWindowBytes);
+    this.#expectLate(id, streamWindowBytes, true);
     this.#output.reset(id, code);
   }
 
@@ -655,7 +681,7 @@ export class Http2Session implements StreamHost {
     if (end - start !== 4) throw sizeError();
     if (id === 0 || id > this.#lastId)
       throw protocolError("the reset of a stream that was not opened");
-    this.#resets.delete(id);
+    this.#ended.delete(id);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#spend();

@@ -44,6 +44,29 @@ describe("a transaction", () => {
     expect(ids(database, ["a", "b", "c"])).toEqual(["a", "c"]);
   });
 
+  test("that is refused for what is not durable yet is told so when that is", async () => {
+    const database = await openTestDatabase();
+    const order: string[] = [];
+    const note = (what: string) => () => void order.push(what);
+    const refuse = (transaction: { find(id: string): number }) => {
+      if (transaction.find("a") >= 0) throw new EngineError("concurrency", "it is there");
+    };
+    await Promise.all([
+      database.write((transaction) => putText(transaction, "a", "{}")).then(note("written")),
+      database.write(refuse).catch(note("refused")),
+    ]);
+    await Promise.all([
+      database.write((transaction) => putText(transaction, "b", "{}")).then(note("written")),
+      database
+        .writeInTurns(function* write(transaction) {
+          yield;
+          refuse(transaction);
+        })
+        .catch(note("refused")),
+    ]);
+    expect(order).toEqual(["written", "refused", "written", "refused"]);
+  });
+
   test("in turns is one transaction: readers see none of it, and no other begins", async () => {
     const database = await openTestDatabase();
     const order: string[] = [];

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
-import { isHeard, nodesOf, ownState, placesFor } from "../../../server/cluster/topology.ts";
+import {
+  isHeard,
+  nodesOf,
+  ownState,
+  placesFor,
+  placesForNew,
+} from "../../../server/cluster/topology.ts";
 import type { ServerServices } from "../../../server/routing/services.ts";
 import { FakeCluster, fakeMember } from "../../support/fake-cluster.ts";
 
@@ -78,4 +84,17 @@ test("new databases go to nodes that are heard, with the fewest copies, this one
   cluster.nodes.push(fakeMember("D"));
   cluster.hear("D");
   expect(placesFor(cluster, 1)).toEqual(["D"]);
+});
+
+test("a new database is led by this node if it has a copy, else by the one of its nodes that leads the fewest", () => {
+  const cluster = clusterOf();
+  expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
+  cluster.register("one", ["A", "B"]);
+  expect(placesForNew(cluster, 3)).toEqual(["A", "C", "B"]);
+  expect(placesForNew(cluster, 2)).toEqual(["A", "C"]);
+  cluster.register("two", ["A"], { leaderTag: "C" });
+  cluster.register("three", ["A"], { leaderTag: "C" });
+  // C has the fewest copies, and leads more than B.
+  expect(placesFor(cluster, 2)).toEqual(["C", "B"]);
+  expect(placesForNew(cluster, 2)).toEqual(["B", "C"]);
 });

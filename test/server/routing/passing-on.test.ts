@@ -246,6 +246,44 @@ describe("a read", () => {
     expect((await server("a").request(docs("r/4"), {}, writer)).status).toBe(200);
   });
 
+  test("is not answered here by a copy that shows less than another one has", async () => {
+    await put("b", "r/6");
+    db.visible = { A: 4, B: 5, C: 5 };
+    const ask = async (headers = {}) =>
+      (await server("a").request(docs("r/6"), { headers }, writer)).status;
+    expect(await ask()).toBe(404);
+    expect(await ask({ "x-ravendb-request-node": "B" })).toBe(200);
+    // The one here has 200 ms, then the leader answers.
+    expect(await ask()).toBe(200);
+    const waiting = ask();
+    db.visible = { ...db.visible, A: 5 };
+    expect(await waiting).toBe(404);
+    // Of what no node shows any more, the next leader is waited for.
+    db.visible = { A: 4, B: 5, C: 4 };
+    db.leader = null;
+    cluster.changed();
+    const late = ask();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    db.leader = "B";
+    cluster.changed();
+    expect(await late).toBe(200);
+  });
+
+  test("is answered by a copy elsewhere that shows what another one has", async () => {
+    db.members = ["B", "C"];
+    await put("b", "r/7");
+    db.visible = { B: 5, C: 4 };
+    const ask = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
+    expect(await ask()).toBe(200);
+    db.leader = null;
+    cluster.sightings.set("C", { ageMs: 1, version: "", databases: new Map() });
+    cluster.changed();
+    // C is asked first, and has less.
+    expect(await ask()).toBe(200);
+    db.visible = { B: 5, C: 5 };
+    expect(await ask()).toBe(404);
+  });
+
   test("is compressed by the node that makes it, for who sent it", async () => {
     db.members = ["B"];
     const body = JSON.stringify({ long: "x".repeat(20_000) });

@@ -180,6 +180,18 @@ describe("the place", () => {
     expect(all()).toBe("nowhere nowhere nowhere nowhere");
   });
 
+  test("is the leader alone until it is known what a copy must show", () => {
+    const placeUnknown = () => {
+      const state = { ...(view.find("shop") as ReplicaState), mustShow: Number.POSITIVE_INFINITY };
+      const found = placeOf({ database: "shop", copies: "any", wanted: undefined }, state, view);
+      return typeof found === "string" ? found : found.tag;
+    };
+    given("BC", null);
+    expect(placeUnknown()).toBe("nowhere");
+    given("BC", "C");
+    expect(placeUnknown()).toBe("C");
+  });
+
   test("is another node for a read while the copy here is opened again, not for what is of this node", () => {
     given("ABC", "B", { A: "stopped" });
     expect(all()).toBe("B here B B");
