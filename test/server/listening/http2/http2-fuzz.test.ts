@@ -104,7 +104,7 @@ function sequenceOf(random: SeededRandom): Buffer[] {
   const queues = Array.from({ length: 1 + random.below(6) }, (_, n) =>
     requestFrames(random, 2 * n + 1),
   );
-  const frames = [opening];
+  const frames: Buffer[] = [opening];
   // Heads must come in the order of their numbers, and blocks in one piece.
   let begun = 0;
   while (queues.some(({ length }) => length > 0)) {
@@ -121,7 +121,7 @@ function sequenceOf(random: SeededRandom): Buffer[] {
 }
 
 function mutated(random: SeededRandom, frames: readonly Buffer[]): Buffer[] {
-  const result = frames.map((one) => Buffer.from(one));
+  const result: Buffer[] = frames.map((one) => Buffer.from(one));
   for (let left = random.below(4); left > 0; left--) {
     const at = random.below(result.length);
     const one = result[at] as Buffer;
