@@ -34,7 +34,7 @@ import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
 import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
-import type { QueryParameters } from "../rql/query-parameters.ts";
+import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
@@ -51,6 +51,11 @@ import { searchEngineOf } from "./search-engine-setting.ts";
 
 /** The index that an answer comes from, as the answer tells of it. */
 export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
+
+/** A query with its values, whose answer somebody keeps. */
+export interface KeptQuery {
+  readonly query: AnalyzedQuery;
+}
 
 /** The options of a query besides its text. */
 export interface QueryOptions {
@@ -70,8 +75,6 @@ export interface QueryOptions {
   readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
-  /** Whether the caller has the answer with this etag from this index (null: from none): as `unlessEtag`. */
-  readonly isKnown?: ((etag: number, index: AnsweringIndex | null) => boolean) | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   readonly taker?: QueryTaker | undefined;
@@ -285,6 +288,45 @@ export class DatabaseQueries {
     } finally {
       rows.close();
     }
+  }
+
+  /**
+   * A query that was answered, for `isUnchanged`; null: its answer is not the same the next time, although nothing changes.
+   * @param options short: its parameters are read at once. @throws as `prepare`
+   */
+  kept(text: string, options: QueryOptions): KeptQuery | null {
+    const { parametersText } = options;
+    const parameters = parametersText == null ? null : parseQueryParameters(parametersText);
+    const query = withCallsAsScript(this.compile(text, "read", parameters, options));
+    return query.moments.length > 0 || isRandomOrder(query.orderBy) ? null : { query };
+  }
+
+  /**
+   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one: as far as
+   * that is known without running it. It counts as asked. Hot.
+   */
+  isUnchanged(
+    { query }: KeptQuery,
+    etag: number,
+    isSame: (index: AnsweringIndex) => boolean,
+  ): boolean {
+    const isRestoring = query.access.kind !== "collection" && this.administration.restored !== null;
+    const index = isRestoring ? undefined : this.answeringIndex(query);
+    if (index === undefined || this.fingerprintOf(query, index) !== etag) return false;
+    if (index !== null && !isSame(index)) return false;
+    index?.wasQueried();
+    this.#compiler.askedAgain(query.text);
+    return true;
+  }
+
+  /** The index that answers a query now; null: it needs none; undefined: there is none that is up to date. */
+  answeringIndex({ access }: AnalyzedQuery): OpenIndex | null | undefined {
+    if (access.kind === "collection") return null;
+    const index =
+      access.kind === "automatic-index"
+        ? this.indexes.automatic(access.definition)
+        : this.indexes.byName(access.name);
+    return index?.isStale === true ? undefined : index;
   }
 
   /** A hash of the state that the query reads; changes when that state does. */
@@ -507,14 +549,9 @@ class EtagMarker implements IndexProvider {
    * to throw and catch what stops a query costs ten microseconds.
    */
   isAnswered(): boolean {
-    const { unlessEtag, isKnown } = this.#options;
-    if (unlessEtag === undefined && isKnown === undefined) return false;
-    const { access, orderBy } = this.#query;
-    const { indexes } = this.#queries;
-    let index: OpenIndex | null | undefined = null;
-    if (access.kind === "automatic-index") index = indexes.automatic(access.definition);
-    else if (access.kind === "index") index = indexes.byName(access.name);
-    if (index === undefined || index?.isStale === true || isRandomOrder(orderBy)) return false;
+    if (this.#options.unlessEtag === undefined || isRandomOrder(this.#query.orderBy)) return false;
+    const index = this.#queries.answeringIndex(this.#query);
+    if (index === undefined) return false;
     if (index !== null) this.#running.indexName = index.name;
     return this.#has(this.#queries.fingerprintOf(this.#query, index), index);
   }
@@ -533,8 +570,7 @@ class EtagMarker implements IndexProvider {
 
   /** Whether the caller has the answer to this state of what the query reads. */
   #has(fingerprint: number, index: OpenIndex | null): boolean {
-    const { unlessEtag, isKnown } = this.#options;
-    const isHad = unlessEtag === fingerprint || isKnown?.(fingerprint, index) === true;
+    const isHad = this.#options.unlessEtag === fingerprint;
     if (isHad) index?.wasQueried();
     return isHad;
   }

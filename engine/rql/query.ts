@@ -107,6 +107,12 @@ export class QueryCompiler {
     return analyzed;
   }
 
+  /** A read was answered without its analysis, because nothing has changed. */
+  askedAgain(text: string): void {
+    const known = this.#reads.get(text);
+    if (known !== undefined) known.queriedMicros = this.#nowMicros();
+  }
+
   /** The texts of queries that are kept, the least recently asked first. Patches are not among them. */
   *known(): Generator<KnownQueryInfo> {
     for (const [text, known] of this.#reads.entries()) {
