@@ -29,6 +29,7 @@ import {
   type QueryRequest,
 } from "../rql/execute.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
+import { executePlain } from "../rql/execute-plain.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";
@@ -101,6 +102,8 @@ export class DatabaseQueries {
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
+  /** What plain queries read, which end before another begins. */
+  readonly #plainRows: QueryRows;
   /** Makes the etags of stale answers unique. */
   #staleCount = 0;
 
@@ -114,6 +117,7 @@ export class DatabaseQueries {
     this.#database = database;
     this.#clock = clock;
     this.#compiler = new QueryCompiler(() => clock.nowMicros());
+    this.#plainRows = new QueryRows(database, clock);
     this.administration = new IndexAdministration(database, clock, place, options);
   }
 
@@ -167,7 +171,42 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | null | Promise<QueryOutcome | null> {
-    return runSteps(this.#query(text, options, sink));
+    const outcome = this.#plainly(text, options, sink);
+    return outcome === null ? runSteps(this.#query(text, options, sink)) : outcome;
+  }
+
+  /**
+   * Runs a query at once, if it is plain (execute-plain.ts). It is not entered among the running ones: nobody could see it
+   * there. @returns null: it is not plain, and nothing was done
+   */
+  #plainly(
+    text: string,
+    options: QueryOptions,
+    sink: RowSink,
+  ): QueryOutcome | Promise<QueryOutcome> | null {
+    const { parametersText = null, start, pageSize } = options;
+    if (!isPlainRequest(options)) return null;
+    const startMs = this.#clock.monotonicMs();
+    const budget = new WorkBudget(options.signal);
+    const rows = this.#plainRows;
+    try {
+      const query = this.#compiler.compilePlain(text, parametersText, budget, { start, pageSize });
+      if (query === null) return null;
+      const isRestoring =
+        query.access.kind !== "collection" && this.administration.restored !== null;
+      const index = isRestoring ? undefined : this.answeringIndex(query);
+      if (index === undefined) return null;
+      if (index !== null && (index.outputs !== null || this.#tellsScores(index))) return null;
+      const resultEtag = this.fingerprintOf(query, index);
+      return executePlain(query, { source: rows, index, resultEtag, startMs }, budget, sink);
+    } finally {
+      rows.close();
+      budget.close();
+    }
+  }
+
+  #tellsScores(index: OpenIndex): boolean {
+    return searchEngineOf(this.#database.settings, index) === "Lucene";
   }
 
   *#query(text: string, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
@@ -252,7 +291,6 @@ export class DatabaseQueries {
   }
 
   #requestOf(options: QueryOptions, signal: Abortable): QueryRequest {
-    const { settings } = this.#database;
     return {
       waitForNonStale: options.waitForNonStale === true,
       waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
@@ -265,7 +303,7 @@ export class DatabaseQueries {
       trace: options.trace,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
-        return index !== undefined && searchEngineOf(settings, index) === "Lucene";
+        return index !== undefined && this.#tellsScores(index);
       },
     };
   }
@@ -499,6 +537,18 @@ export class DatabaseQueries {
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
     while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
   }
+}
+
+/** Whether the options of a query ask for nothing but a page of its rows. */
+function isPlainRequest(options: QueryOptions): boolean {
+  return (
+    options.unlessEtag === undefined &&
+    options.metadataOnly !== true &&
+    options.projectionBehavior === undefined &&
+    options.isStream !== true &&
+    options.trace === undefined &&
+    options.onEtag === undefined
+  );
 }
 
 /**
