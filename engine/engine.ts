@@ -235,7 +235,12 @@ export {
 } from "./keyspaces/time-series.ts";
 export type { DiskWrite, DiskWriteKind } from "./log/disk-writes.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
-export type { AnsweringIndex, IndexExplanation, QueryOptions } from "./querying/query-host.ts";
+export type {
+  AnsweringIndex,
+  IndexExplanation,
+  KeptQuery,
+  QueryOptions,
+} from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
 export type {
   AppendOutcome,

@@ -1,7 +1,12 @@
 /** Queries of one database: run, explained, and as the entries of their index. */
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TextPieces } from "../documents/document-pieces.ts";
-import type { IndexExplanation, QueryOptions } from "../querying/query-host.ts";
+import type {
+  AnsweringIndex,
+  IndexExplanation,
+  KeptQuery,
+  QueryOptions,
+} from "../querying/query-host.ts";
 import type { RunningQueryInfo } from "../querying/running-queries.ts";
 import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
 import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
@@ -90,6 +95,22 @@ export class Queries {
   async prepare(text: string, options: QueryOptions): Promise<PreparedQuery> {
     const query = await this.#database.queries.prepare(text, "read", options);
     return new PreparedQuery(this.#database, query);
+  }
+
+  /** A query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as `prepare` */
+  kept(text: string, options: QueryOptions): KeptQuery | null {
+    return this.#database.queries.kept(text, options);
+  }
+
+  /**
+   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False where
+   * only running it tells. True counts as a query.
+   */
+  isUnchanged(query: KeptQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
+    this.#database.assertServing();
+    if (!this.#database.queries.isUnchanged(query, etag, isSame)) return false;
+    this.#database.servedCount++;
+    return true;
   }
 
   /** The queries that run now, the newest first. */

@@ -12,7 +12,7 @@ export class TurnQueue {
   readonly #nowMs: () => number;
   readonly #waiters: (() => void)[] = [];
   /** Start of the first work in this turn; negative: there was none yet. */
-  #startMs = -1;
+  #startMs = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
   constructor(nowMs: () => number = () => performance.now()) {

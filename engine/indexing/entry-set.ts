@@ -59,12 +59,13 @@ export class EntrySet {
 export class EntrySetBuilder {
   readonly #wordCount: number;
   readonly #sparseMax: number;
-  #list: Uint32Array = new Uint32Array(16);
+  #list: Uint32Array;
   #count = 0;
   #words: Uint32Array | null = null;
 
-  /** `size`: entry numbers are below it. */
-  constructor(size: number) {
+  /** `size`: entry numbers are below it. `expected`: about how many there will be, if that is known. */
+  constructor(size: number, expected = 16) {
+    this.#list = new Uint32Array(Math.max(1, expected));
     this.#wordCount = (size + 31) >>> 5;
     this.#sparseMax = Math.max(16, Math.floor(size / sparseFactor));
   }

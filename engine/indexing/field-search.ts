@@ -123,6 +123,23 @@ export class FieldSearch {
     return this.#entriesOf(this.#termsOf(text));
   }
 
+  /** As `equalsText`, where at most some thousand entries have it; null: they may be more. Hot. */
+  equalsTextAtOnce(text: string): EntrySet | null {
+    return this.#fewOf(this.#termsOfText(text));
+  }
+
+  /** As `equalsTerm`, as far as `equalsTextAtOnce`. */
+  equalsTermAtOnce(text: string): EntrySet | null {
+    return this.#fewOf(this.#termsOf(text));
+  }
+
+  /** As `equalsLong`, as far as `equalsTextAtOnce`. */
+  equalsLongAtOnce(value: bigint): EntrySet | null {
+    const { dictionary } = this.#column;
+    if (dictionary.hasInexact) return null;
+    return this.#fewOf([dictionary.findText(numberKind, value.toString())]);
+  }
+
   /** Numbers whose whole part is this integer, given as digits. */
   equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
@@ -601,6 +618,18 @@ export class FieldSearch {
       const rest = this.#addTerm(builder, term);
       if (rest !== null) yield* rest;
     }
+    return builder.finish();
+  }
+
+  /** Entries with one of the terms; null: they have many, or must be unpacked. */
+  #fewOf(terms: readonly number[]): EntrySet | null {
+    if (this.#packed !== null) return null;
+    const { counts } = this.#column;
+    let values = 0;
+    for (const term of terms) values += term < 0 ? 0 : (counts[term] ?? 0);
+    if (values >= valueStride) return null;
+    const builder = new EntrySetBuilder(this.#view.size, values);
+    for (const term of terms) if (term >= 0) this.#addStride(builder, this.#firstOf(term));
     return builder.finish();
   }
 

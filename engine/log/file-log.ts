@@ -152,7 +152,7 @@ export class FileLog implements CommitLog {
   #compaction: Promise<unknown> | null = null;
   #compactionTimer: Timer | null = null;
   /** Monotonic time at which that is due. */
-  #compactionDueMs = 0;
+  #compactionDueMs = Number.NEGATIVE_INFINITY;
   #compactionHolds = 0;
   /** How much writers are throttled while compaction is running, see `paceOf`. */
   #brake = 0;

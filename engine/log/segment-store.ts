@@ -269,7 +269,8 @@ export class SegmentStore {
     const number = Math.floor(position / positionSegmentFactor);
     const segment = this.#byNumber.get(number);
     if (segment === undefined) return false;
-    const start = position - number * positionSegmentFactor;
+    // An integer of 31 bits, and no double: the fields that it is kept in are of one kind then.
+    const start = (position - number * positionSegmentFactor) | 0;
     const { image } = segment;
     if (image === null) {
       const isFound = this.cache.place(segment, start, length, target, isWalk);

@@ -51,10 +51,17 @@ export interface SegmentIdentity {
   readonly size: number;
 }
 
+/**
+ * What a field has first that V8 is to hold as a double from the beginning. One that has had small integers only makes all
+ * objects of its class change when it first gets a double, which throws away the compiled code of all who use them: of patches,
+ * in the middle of the first of them.
+ */
+const notSmall = Number.NaN;
+
 export class Segment {
   readonly number: number;
   readonly kind: SegmentKind;
-  readonly salt: number;
+  readonly salt: number = notSmall;
   /** Bytes of the file, and of the image. */
   readonly size: number;
   /** The bytes while they are in memory, in an ArrayBuffer of their own, from offset 0. */
@@ -71,19 +78,22 @@ export class Segment {
   end = segmentHeaderBytes;
   /** Bytes of all records in durable frames. */
   payloadBytes = 0;
-  /** Those of records that are no longer needed. */
-  deadBytes = 0;
+  /**
+   * Those of records that are no longer needed. This and the other numbers that begin as `notSmall` may come from arithmetic
+   * in doubles, or have more than 31 bits.
+   */
+  deadBytes = notSmall;
   /** Those of records replaced since the log was opened: no deletions, which may still be needed. */
-  replacedBytes = 0;
+  replacedBytes = notSmall;
   /** In a compacted segment: dead bytes when it was created (deletions that must be kept). */
   deadBytesAtBirth = 0;
   /** In a compacted segment: the first frame of the segments that it replaces. 0 in a log segment. */
-  firstNumber = 0;
+  firstNumber = notSmall;
   /** Number of the last durable frame; in a compacted segment, of the last frame of the segments that it replaces. */
-  lastNumber = 0;
-  lastCrc = 0;
+  lastNumber = notSmall;
+  lastCrc = notSmall;
   /** No record in it was superseded by a frame up to this number. 0 for log segments. */
-  cleanThrough = 0;
+  cleanThrough = notSmall;
   /** No frame will be added, and all are durable and reported. */
   sealed = false;
   /** A scrub or compaction found damage: it is not compacted. */
@@ -118,6 +128,12 @@ export class Segment {
     this.kind = identity.kind;
     this.salt = identity.salt;
     this.size = identity.size;
+    this.deadBytes = 0;
+    this.replacedBytes = 0;
+    this.firstNumber = 0;
+    this.lastNumber = 0;
+    this.lastCrc = 0;
+    this.cleanThrough = 0;
   }
 }
 

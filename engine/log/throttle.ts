@@ -20,7 +20,7 @@ export class Throttle {
   /** Length of the present slice. */
   #presentSliceMs: number;
   #sliceStartMs: number;
-  #owedMs = 0;
+  #owedMs = Number.NaN;
   #hurried = false;
   #timer: Timer | null = null;
   #goOn: (() => void) | null = null;
@@ -35,6 +35,7 @@ export class Throttle {
     sliceMs = backgroundSliceMs,
     isAwaited = false,
   ) {
+    this.#owedMs = 0;
     this.#isAwaited = isAwaited;
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;

@@ -29,12 +29,13 @@ import {
   type QueryRequest,
 } from "../rql/execute.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
+import { executePlain } from "../rql/execute-plain.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
 import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
-import type { QueryParameters } from "../rql/query-parameters.ts";
+import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
@@ -51,6 +52,11 @@ import { searchEngineOf } from "./search-engine-setting.ts";
 
 /** The index that an answer comes from, as the answer tells of it. */
 export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
+
+/** A query with its values, whose answer somebody keeps. */
+export interface KeptQuery {
+  readonly query: AnalyzedQuery;
+}
 
 /** The options of a query besides its text. */
 export interface QueryOptions {
@@ -70,8 +76,6 @@ export interface QueryOptions {
   readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
-  /** Whether the caller has the answer with this etag from this index (null: from none): as `unlessEtag`. */
-  readonly isKnown?: ((etag: number, index: AnsweringIndex | null) => boolean) | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   readonly taker?: QueryTaker | undefined;
@@ -98,6 +102,8 @@ export class DatabaseQueries {
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
+  /** What plain queries read, which end before another begins. */
+  readonly #plainRows: QueryRows;
   /** Makes the etags of stale answers unique. */
   #staleCount = 0;
 
@@ -111,6 +117,7 @@ export class DatabaseQueries {
     this.#database = database;
     this.#clock = clock;
     this.#compiler = new QueryCompiler(() => clock.nowMicros());
+    this.#plainRows = new QueryRows(database, clock);
     this.administration = new IndexAdministration(database, clock, place, options);
   }
 
@@ -164,7 +171,42 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | null | Promise<QueryOutcome | null> {
-    return runSteps(this.#query(text, options, sink));
+    const outcome = this.#plainly(text, options, sink);
+    return outcome === null ? runSteps(this.#query(text, options, sink)) : outcome;
+  }
+
+  /**
+   * Runs a query at once, if it is plain (execute-plain.ts). It is not entered among the running ones: nobody could see it
+   * there. @returns null: it is not plain, and nothing was done
+   */
+  #plainly(
+    text: string,
+    options: QueryOptions,
+    sink: RowSink,
+  ): QueryOutcome | Promise<QueryOutcome> | null {
+    const { parametersText = null, start, pageSize } = options;
+    if (!isPlainRequest(options)) return null;
+    const startMs = this.#clock.monotonicMs();
+    const budget = new WorkBudget(options.signal);
+    const rows = this.#plainRows;
+    try {
+      const query = this.#compiler.compilePlain(text, parametersText, budget, { start, pageSize });
+      if (query === null) return null;
+      const isRestoring =
+        query.access.kind !== "collection" && this.administration.restored !== null;
+      const index = isRestoring ? undefined : this.answeringIndex(query);
+      if (index === undefined) return null;
+      if (index !== null && (index.outputs !== null || this.#tellsScores(index))) return null;
+      const resultEtag = this.fingerprintOf(query, index);
+      return executePlain(query, { source: rows, index, resultEtag, startMs }, budget, sink);
+    } finally {
+      rows.close();
+      budget.close();
+    }
+  }
+
+  #tellsScores(index: OpenIndex): boolean {
+    return searchEngineOf(this.#database.settings, index) === "Lucene";
   }
 
   *#query(text: string, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
@@ -249,7 +291,6 @@ export class DatabaseQueries {
   }
 
   #requestOf(options: QueryOptions, signal: Abortable): QueryRequest {
-    const { settings } = this.#database;
     return {
       waitForNonStale: options.waitForNonStale === true,
       waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
@@ -262,7 +303,7 @@ export class DatabaseQueries {
       trace: options.trace,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
-        return index !== undefined && searchEngineOf(settings, index) === "Lucene";
+        return index !== undefined && this.#tellsScores(index);
       },
     };
   }
@@ -285,6 +326,45 @@ export class DatabaseQueries {
     } finally {
       rows.close();
     }
+  }
+
+  /**
+   * A query that was answered, for `isUnchanged`; null: its answer is not the same the next time, although nothing changes.
+   * @param options short: its parameters are read at once. @throws as `prepare`
+   */
+  kept(text: string, options: QueryOptions): KeptQuery | null {
+    const { parametersText } = options;
+    const parameters = parametersText == null ? null : parseQueryParameters(parametersText);
+    const query = withCallsAsScript(this.compile(text, "read", parameters, options));
+    return query.moments.length > 0 || isRandomOrder(query.orderBy) ? null : { query };
+  }
+
+  /**
+   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one: as far as
+   * that is known without running it. It counts as asked. Hot.
+   */
+  isUnchanged(
+    { query }: KeptQuery,
+    etag: number,
+    isSame: (index: AnsweringIndex) => boolean,
+  ): boolean {
+    const isRestoring = query.access.kind !== "collection" && this.administration.restored !== null;
+    const index = isRestoring ? undefined : this.answeringIndex(query);
+    if (index === undefined || this.fingerprintOf(query, index) !== etag) return false;
+    if (index !== null && !isSame(index)) return false;
+    index?.wasQueried();
+    this.#compiler.askedAgain(query.text);
+    return true;
+  }
+
+  /** The index that answers a query now; null: it needs none; undefined: there is none that is up to date. */
+  answeringIndex({ access }: AnalyzedQuery): OpenIndex | null | undefined {
+    if (access.kind === "collection") return null;
+    const index =
+      access.kind === "automatic-index"
+        ? this.indexes.automatic(access.definition)
+        : this.indexes.byName(access.name);
+    return index?.isStale === true ? undefined : index;
   }
 
   /** A hash of the state that the query reads; changes when that state does. */
@@ -459,6 +539,18 @@ export class DatabaseQueries {
   }
 }
 
+/** Whether the options of a query ask for nothing but a page of its rows. */
+function isPlainRequest(options: QueryOptions): boolean {
+  return (
+    options.unlessEtag === undefined &&
+    options.metadataOnly !== true &&
+    options.projectionBehavior === undefined &&
+    options.isStream !== true &&
+    options.trace === undefined &&
+    options.onEtag === undefined
+  );
+}
+
 /**
  * Provides indexes, and computes the reply's etag each time: the last time is right before the entry lookup, in the
  * same turn.
@@ -507,14 +599,9 @@ class EtagMarker implements IndexProvider {
    * to throw and catch what stops a query costs ten microseconds.
    */
   isAnswered(): boolean {
-    const { unlessEtag, isKnown } = this.#options;
-    if (unlessEtag === undefined && isKnown === undefined) return false;
-    const { access, orderBy } = this.#query;
-    const { indexes } = this.#queries;
-    let index: OpenIndex | null | undefined = null;
-    if (access.kind === "automatic-index") index = indexes.automatic(access.definition);
-    else if (access.kind === "index") index = indexes.byName(access.name);
-    if (index === undefined || index?.isStale === true || isRandomOrder(orderBy)) return false;
+    if (this.#options.unlessEtag === undefined || isRandomOrder(this.#query.orderBy)) return false;
+    const index = this.#queries.answeringIndex(this.#query);
+    if (index === undefined) return false;
     if (index !== null) this.#running.indexName = index.name;
     return this.#has(this.#queries.fingerprintOf(this.#query, index), index);
   }
@@ -533,8 +620,7 @@ class EtagMarker implements IndexProvider {
 
   /** Whether the caller has the answer to this state of what the query reads. */
   #has(fingerprint: number, index: OpenIndex | null): boolean {
-    const { unlessEtag, isKnown } = this.#options;
-    const isHad = unlessEtag === fingerprint || isKnown?.(fingerprint, index) === true;
+    const isHad = this.#options.unlessEtag === fingerprint;
     if (isHad) index?.wasQueried();
     return isHad;
   }

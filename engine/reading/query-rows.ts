@@ -23,7 +23,8 @@ import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
 import { policiesOf } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
-import type { RowCursor, RowSource, StoredRow, StoredSeries } from "../rql/row-source.ts";
+import type { PlainSource } from "../rql/execute-plain.ts";
+import type { RowCursor, StoredRow, StoredSeries } from "../rql/row-source.ts";
 import { seriesParts } from "../rql/time-series/series-parts.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
@@ -112,7 +113,7 @@ export function newRow(): StoredRow {
 
 const noNumbers: NumberCursor = { fill: () => 0 };
 
-export class QueryRows implements RowSource {
+export class QueryRows implements PlainSource {
   readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
@@ -130,6 +131,7 @@ export class QueryRows implements RowSource {
   /** Releases what the walks used. No cursor may be used afterward. */
   close(): void {
     this.#records.close();
+    if (this.#views.length === 0) return;
     for (const view of this.#views) view.release();
     this.#views.length = 0;
   }
@@ -196,6 +198,21 @@ export class QueryRows implements RowSource {
     row.docNum = docNum;
     row.etag = etag;
     return true;
+  }
+
+  readAtOnce(docNum: number, row: StoredRow): boolean {
+    const { documents } = this.#state;
+    const etag = documents.etagOf(docNum);
+    if (etag === 0) return false;
+    const position = documents.positionOf(docNum);
+    if (!this.#records.tryPlace(position, documents.lengthOf(docNum), row)) return false;
+    row.docNum = docNum;
+    row.etag = etag;
+    return true;
+  }
+
+  lengthOf(docNum: number): number {
+    return this.#state.documents.lengthOf(docNum);
   }
 
   pending(): Promise<void> | null {

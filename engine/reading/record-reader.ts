@@ -324,6 +324,7 @@ export class RecordReader implements RecordSource {
   /** As `rest`; the rows that it placed must not be used any more. */
   close(): void {
     this.rest();
+    if (this.#rows.size === 0) return;
     for (const row of this.#rows) {
       row.block?.release();
       row.block = null;

@@ -13,6 +13,7 @@ import {
   type MeantFieldCondition,
   meaningOf,
 } from "./meaning-of.ts";
+import { findEqualAtOnce } from "./operator-meanings.ts";
 
 /** Base cost of a condition. */
 const conditionUnits = 32;
@@ -46,6 +47,48 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
   return yield* isId(condition.field)
     ? meaning.findIds(condition, context)
     : meaning.find(condition, context, findEntries);
+}
+
+/**
+ * As `findEntries`, where few entries come into question, and those are known at once: by equality, with other conditions on
+ * what that finds. Null: elsewhere. Hot.
+ */
+export function findAtOnce(condition: Condition, context: WhereContext): EntrySet | null {
+  const { budget } = context.reader;
+  budget.spend(conditionUnits);
+  if (condition.kind === "comparison") {
+    return isId(condition.field) ? null : findEqualAtOnce(condition, context);
+  }
+  if (condition.kind !== "and" || !condition.operands.every(isOfTerms)) return null;
+  let result: EntrySet | null = null;
+  for (const operand of bySelectivity(condition.operands)) {
+    if (result === null) {
+      result = findAtOnce(operand, context);
+      if (result === null) return null;
+    } else if (result.count > 0) {
+      const step: IteratorResult<undefined, EntrySet> = findEntries(
+        operand,
+        withinOf(context, result),
+      ).next();
+      if (step.done !== true) return null;
+      result = intersection(result, step.value);
+    }
+    spendOnSets(context);
+  }
+  return result;
+}
+
+/** Whether what a condition finds is told by the terms of a field and by values of its own. */
+function isOfTerms(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "comparison":
+      return !isId(condition.field) && condition.value.type !== "compare-exchange";
+    case "between":
+    case "in":
+      return !isId(condition.field);
+    default:
+      return false;
+  }
 }
 
 function* findAll(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {

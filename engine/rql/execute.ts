@@ -20,7 +20,7 @@ import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { giveText, type JsonText, takeText } from "../json/json-text.ts";
-import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
+import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
   compileFilter,
@@ -256,7 +256,7 @@ class Execution {
     return {
       isSummary: false,
       totalResults,
-      cappedMaxResults: this.#capped(totalResults),
+      cappedMaxResults: cappedResults(query.paging, totalResults, this.#index !== null),
       scannedResults: this.#scannedCount,
       skippedResults: this.#skippedCount,
       // Rounded up: no query reports 0 ms.
@@ -1146,15 +1146,19 @@ class Execution {
     if (orderBy.length === 1 && (where === null || isOfKey)) return total;
     return Math.min(total, paging.skip + paging.take);
   }
+}
 
-  #capped(total: number): number | null {
-    const { inText } = this.#query.paging;
-    if (inText === null) return null;
-    const take = inText.take ?? Number.MAX_SAFE_INTEGER;
-    if (total < 0) return Math.min(take, Number.MAX_SAFE_INTEGER);
-    const rest = Math.min(take, total - inText.skip);
-    return this.#index === null ? rest : Math.max(0, rest);
-  }
+/** The total as the paging of the text caps it; null: the text does not page. */
+export function cappedResults(
+  { inText }: AnalyzedPaging,
+  total: number,
+  isOfIndex: boolean,
+): number | null {
+  if (inText === null) return null;
+  const take = inText.take ?? Number.MAX_SAFE_INTEGER;
+  if (total < 0) return Math.min(take, Number.MAX_SAFE_INTEGER);
+  const rest = Math.min(take, total - inText.skip);
+  return isOfIndex ? Math.max(0, rest) : rest;
 }
 
 /** The columns that are series queries; null: none is, or a script makes the rows. */

@@ -109,6 +109,21 @@ function* findComparison(condition: ComparisonCondition, context: WhereContext):
   }
 }
 
+/** The entries of `field = value` where they are few; null: they may be many, or are found by more than their terms. */
+export function findEqualAtOnce(
+  { field, operator, value, isExact }: ComparisonCondition,
+  context: WhereContext,
+): EntrySet | null {
+  if (operator !== "=" || value.type === "null" || value.type === "double") return null;
+  if (value.type === "compare-exchange") return null;
+  const found = fieldOf(field, formOf(isExact), context);
+  if (found === undefined) return EntrySet.empty;
+  if (value.type === "long") return found.equalsLongAtOnce(value.value);
+  return value.type === "string"
+    ? found.equalsTextAtOnce(value.value)
+    : found.equalsTermAtOnce(String(value.value));
+}
+
 function comparedValue(value: ComparisonCondition["value"], context: WhereContext): Scalar {
   if (value.type !== "compare-exchange") return value;
   const text = context.compareExchangeOf(value.key);

@@ -57,6 +57,14 @@ export function parseQueryParameters(json: string): QueryParameters {
   return finish(readQueryParameters(json, new FreeBudget()));
 }
 
+/** As `readQueryParameters` of a few scalars; null: they are more than that. @throws json-invalid. Hot. */
+export function flatParameters(json: string): QueryParameters | null {
+  const flat = json.length <= flatLengthMax ? new ParameterReader(json, unlimited).flat() : null;
+  return flat === null ? null : new ReadParameters(flat);
+}
+
+const unlimited = new FreeBudget();
+
 /** Parses the JSON text of an object. @throws json-invalid, json-not-object, too-large, work-limit, memory-full */
 export function* readQueryParameters(json: string, budget: WorkBudget): Work<QueryParameters> {
   const flat = json.length <= flatLengthMax ? new ParameterReader(json, budget).flat() : null;

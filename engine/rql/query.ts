@@ -9,8 +9,9 @@ import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
 import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
+import { mayBePlain } from "./execute-plain.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
-import { type QueryParameters, readQueryParameters } from "./query-parameters.ts";
+import { flatParameters, type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 import { isRebindable, rebind } from "./rebind.ts";
 
 /** Base cost of a query, and cost of parsing and analyzing a character. */
@@ -44,6 +45,8 @@ interface KnownText {
   indexName: string | null;
   /** The last analysis of a read, without its parameters. */
   analyzed: AnalyzedQuery | null;
+  /** Whether that is one of which some values make a plain query (execute-plain.ts). */
+  mayBePlain: boolean;
 }
 
 export class QueryCompiler {
@@ -82,8 +85,32 @@ export class QueryCompiler {
     const query = analyzeQuery(text, tree, options);
     known.indexName ??= sourceNameOf(query);
     const isKept = kind === "read" && known.isRebindable && !isLong;
-    if (isKept) known.analyzed = { ...query, parameters: null };
+    if (isKept) {
+      known.analyzed = { ...query, parameters: null };
+      known.mayBePlain = mayBePlain(query);
+    }
     return query;
+  }
+
+  /**
+   * As `compile`, for a read of a known text with few values that may be plain; null: it is another. Costs little enough to
+   * need no pause; it is charged to the budget. Hot. @throws as `compile`
+   */
+  compilePlain(
+    text: string,
+    parametersText: string | null,
+    budget: WorkBudget,
+    paging: RequestPaging,
+  ): AnalyzedQuery | null {
+    const known = this.#reads.get(text);
+    if (known === undefined || !known.mayBePlain || known.analyzed === null) return null;
+    budget.tick(queryUnits + text.length * textUnits);
+    if (budget.isDue) return null;
+    const parameters = parametersText === null ? null : flatParameters(parametersText);
+    if (parametersText !== null && parameters === null) return null;
+    const nowMicros = this.#nowMicros();
+    known.queriedMicros = nowMicros;
+    return rebind(known.analyzed, known.tree, { kind: "read", parameters, nowMicros, paging });
   }
 
   /** As `compile`, as work that pauses between its steps. */
@@ -105,6 +132,12 @@ export class QueryCompiler {
     const analyzed = this.compile(text, kind, parameters, paging, isLong);
     if (isLong) yield;
     return analyzed;
+  }
+
+  /** A read was answered without its analysis, because nothing has changed. */
+  askedAgain(text: string): void {
+    const known = this.#reads.get(text);
+    if (known !== undefined) known.queriedMicros = this.#nowMicros();
   }
 
   /** The texts of queries that are kept, the least recently asked first. Patches are not among them. */
@@ -144,6 +177,7 @@ export class QueryCompiler {
       queriedMicros: nowMicros,
       indexName: null,
       analyzed: null,
+      mayBePlain: false,
     };
     this.#large = isLarge ? { text, isPatch, known } : null;
     if (!isLarge) texts.set(text, known, bytesPerCharacter * text.length);

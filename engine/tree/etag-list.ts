@@ -444,7 +444,7 @@ export class EtagList {
     assert(this.#length === 0, "only an empty list is restored");
     const chunkCount = reader.uint32();
     this.#length = reader.uint32();
-    this.#live = live;
+    this.#live = live >>> 0;
     reader.expect(live <= this.#length && chunkCount <= this.#length, "list length");
     this.#bases = Array.from(reader.float64s(chunkCount));
     this.#counts = Array.from(reader.uint32s(chunkCount));

@@ -122,7 +122,7 @@ export class BytePatch {
   readonly #texts = new ValueTexts();
   /** The segment last read; valid until the next turn of the event loop. */
   #segment: Buffer | null = null;
-  #segmentStart = -1;
+  #segmentStart = Number.NaN;
   readonly #place = newPlace();
   /** The rows of the next documents. */
   readonly #rows: PatchRows = {
@@ -217,7 +217,7 @@ export class BytePatch {
     // The bytes of a staged record may not be there before they are asked for (log/late-copies.ts).
     const isThere = this.#segment !== null && documents.newestEtag(document) <= committedEtag;
     if (this.#segment !== null && isThere && start >= 0 && start < positionSegmentFactor) {
-      this.#record.open(this.#segment, start);
+      this.#record.open(this.#segment, start | 0);
       return true;
     }
     const place = this.#place;

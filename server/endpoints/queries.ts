@@ -5,15 +5,15 @@ import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
 import type { Database, QueryOptions } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
-import {
-  bodyAt,
-  isStillValid,
-  knownAnswer,
-  rememberAnswer,
-  requestKey,
-} from "../replies/known-answers.ts";
+import { bodyAt, rememberAnswer, requestKey, validAnswer } from "../replies/known-answers.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
-import { type QueryRequest, queryOfAddress, queryOfBody } from "../replies/query-request.ts";
+import {
+  parseQueryBody,
+  type QueryRequest,
+  queryBody,
+  queryOfAddress,
+  queryOfBody,
+} from "../replies/query-request.ts";
 import { streamQuery } from "../replies/query-stream.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
@@ -31,7 +31,9 @@ export const queryRoutes: readonly Route[] = [
 
 /** GET queries?query=…: the results of a query in RQL */
 function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> | void {
-  return runSteps(answer(exchange, context, queryOfAddress(exchange)));
+  const key = keyOf(exchange, context, noBody);
+  if (answerKnown(exchange, context, key)) return;
+  return runSteps(answer(exchange, context, queryOfAddress(exchange), key));
 }
 
 /** POST queries, body `{"Query","QueryParameters",…}`: the results of a query in RQL */
@@ -40,8 +42,33 @@ function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> 
 }
 
 function* answerBody(exchange: Exchange, context: DatabaseContext): Steps<void> {
-  yield* answer(exchange, context, yield* awaited(queryOfBody(exchange)));
+  const body = yield* queryBody(exchange);
+  // An empty one is a mistake; with the same address it stands for GET.
+  const key = body.length === 0 ? null : keyOf(exchange, context, body);
+  if (answerKnown(exchange, context, key)) return;
+  yield* answer(exchange, context, yield* parseQueryBody(body), key);
 }
+
+/** What a request is known by when it is repeated. A caller who has an answer himself asks whether it is still valid. */
+function keyOf(exchange: Exchange, { database }: DatabaseContext, body: Buffer): string | null {
+  const asks = exchange.header("if-none-match") !== undefined;
+  return asks ? null : requestKey(database, exchange.query.text, body);
+}
+
+/** Replies with the answer of before, if that is still valid. @returns whether it is */
+function answerKnown(
+  exchange: Exchange,
+  { database }: DatabaseContext,
+  key: string | null,
+): boolean {
+  const known = key === null ? undefined : validAnswer(database, key);
+  if (known === undefined) return false;
+  exchange.queryText = known.query.query.text;
+  exchange.replyJson(200, bodyAt(known, Date.now() * 1000), { etag: String(known.etag) });
+  return true;
+}
+
+const noBody = Buffer.alloc(0);
 
 /** GET streams/queries?query=…&format=…: results of any number, as JSON, JSON lines or CSV */
 async function getStream(exchange: Exchange, context: DatabaseContext): Promise<void> {
@@ -68,6 +95,7 @@ function* answer(
   exchange: Exchange,
   { database, server }: DatabaseContext,
   request: QueryRequest,
+  key: string | null,
 ): Steps<void> {
   const { text, options } = request;
   const { query } = exchange;
@@ -81,12 +109,6 @@ function* answer(
   const tail = query.bool("includeServerSideQuery", false) ? serverSideMember(database, text) : "";
   const diagnostics = query.bool("diagnostics", false) ? ',"Diagnostics":[]' : "";
   const reply = new QueryReply(exchange, database);
-  const sent = sentEtag(exchange);
-  // A caller who has an answer himself asks whether it is still valid.
-  const key = sent === undefined ? requestKey(database, query.text, { text, options }) : null;
-  const known = key === null ? undefined : knownAnswer(key);
-  const isKnown: QueryOptions["isKnown"] =
-    known && ((etag, index) => isStillValid(known, database, etag, index));
   try {
     const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
     // Without a spread, which makes an object of a class of its own each time.
@@ -101,20 +123,16 @@ function* answer(
       projectionBehavior: options.projectionBehavior,
       skipDuplicateChecking: options.skipDuplicateChecking,
       seriesForm,
-      unlessEtag: sent,
-      isKnown,
+      unlessEtag: sentEtag(exchange),
       signal: exchange,
       taker: reply,
     };
     const outcome = yield* awaited(database.queries.run(text, asked, reply));
-    if (outcome === null && known !== undefined) {
-      const body = bodyAt(known, Date.now() * 1000);
-      exchange.replyJson(200, body, { etag: String(known.etag) });
-    } else if (outcome === null) exchange.reply(304, jsonHeaders);
+    if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
       const body = yield* reply.end(outcome, tail + diagnostics);
       server.requests.queried(exchange, database, request, outcome);
-      if (key !== null && body !== null) rememberAnswer(database, key, outcome, body);
+      if (key !== null && body !== null) rememberAnswer(database, key, request, outcome, body);
     }
     reply.release();
   } catch (error) {

@@ -1,23 +1,26 @@
 /**
  * Answers to queries that were asked more than once. Whether one is still valid is told by its etag, which is a hash of
  * the state that the query reads: while that is the same, the same request gets the same bytes, except the time of the query.
+ * So the body of a request that is known is not even parsed.
  *
  * An answer is kept when its request comes a second time, so that requests that are not repeated cost next to nothing: of
  * those only a hash is looked at, and remembered.
  *
  * Invariants:
  * - What a request is known by contains everything that its answer depends on, besides the state: the database and its
- *   settings, the address, the text, the parameters and options.
+ *   settings, the address, the bytes of the body.
  */
 import { RecentCache } from "../../engine/base/recent-cache.ts";
 import { timestampBytes, writeTimestamp } from "../../engine/base/timestamp.ts";
-import type { AnsweringIndex, Database, QueryOutcome } from "../../engine/engine.ts";
+import type { AnsweringIndex, Database, KeptQuery, QueryOutcome } from "../../engine/engine.ts";
 import type { QueryRequest } from "./query-request.ts";
 
 /** Bytes of all answers, and of one. */
 const answersBytesMax = 4 * 1024 * 1024;
 const answerBytesMax = 64 * 1024;
-/** UTF-16 units of a request that may be repeated. */
+/** Bytes of an analyzed query for each character of its request, about: most of it belongs to all with the same text. */
+const analysisBytes = 8;
+/** Length of the address and the body of a request that may be repeated. */
 const requestLengthMax = 2048;
 /** Hashes of requests that came, each in the place that it says itself: a newer one replaces an older one. */
 const seenMask = 0x3fff;
@@ -26,7 +29,8 @@ const seen = new Uint32Array(seenMask + 1);
 const queryTime = '"LastQueryTime":"';
 
 /** An answer, and what it is valid for. */
-interface KnownAnswer {
+export interface KnownAnswer {
+  readonly query: KeptQuery;
   readonly etag: number;
   readonly body: Buffer;
   /** As in `QueryOutcome`. */
@@ -43,30 +47,30 @@ let nextSerial = 1;
 
 /**
  * What a request is known by; null: it probably comes for the first time, or is too long to be remembered. `address`: the
- * query string as sent.
+ * query string as sent. Hot.
  */
-export function requestKey(
-  database: Database,
-  address: string,
-  { text, options }: QueryRequest,
-): string | null {
-  const { parametersText = "", start, pageSize, waitForNonStale, timeoutMs } = options;
-  const length = text.length + address.length + (parametersText?.length ?? 0);
-  if (length > requestLengthMax || !hasCome(database, text, parametersText ?? "")) return null;
-  const { skipDuplicateChecking, projectionBehavior } = options;
-  return (
-    `${serialOf(database)} ${serialOf(database.settings)} ${start} ${pageSize} ${waitForNonStale} ${timeoutMs} ${skipDuplicateChecking} ${projectionBehavior} ` +
-    `${text.length} ${address.length} ${text}${address}${parametersText}`
-  );
+export function requestKey(database: Database, address: string, body: Buffer): string | null {
+  if (body.length + address.length > requestLengthMax) return null;
+  const serial = serialOf(database);
+  if (!hasCome(hashOfBytes(body, hashOf(address, serial)))) return null;
+  return `${serial} ${serialOf(database.settings)} ${address.length} ${address}${body.latin1Slice()}`;
 }
 
-/** Whether a request like this one has come before, as far as is remembered. Hot. */
-function hasCome(database: Database, text: string, parametersText: string): boolean {
-  const hash = hashOf(parametersText, hashOf(text, serialOf(database)));
+/** Whether a request with this hash has come before, as far as is remembered. */
+function hasCome(hash: number): boolean {
   const place = (hash ^ (hash >>> 15)) & seenMask;
   if (seen[place] === hash) return true;
   seen[place] = hash;
   return false;
+}
+
+/** As `hashOf`, of bytes. */
+function hashOfBytes(bytes: Buffer, seed: number): number {
+  let hash = seed ^ 0x811c_9dc5;
+  for (let i = 0; i < bytes.length; i++) {
+    hash = Math.imul(hash ^ (bytes[i] as number), 0x0100_0193); // i < length
+  }
+  return hash >>> 0;
 }
 
 /** FNV-1a of a text's units, 32 bits. */
@@ -86,42 +90,36 @@ function serialOf(one: object): number {
   return serial;
 }
 
-export function knownAnswer(key: string): KnownAnswer | undefined {
-  return answers.get(key);
-}
-
-/** Whether a query that now has this etag, and this index if it uses one, would be answered with the same. */
-export function isStillValid(
-  known: KnownAnswer,
-  { indexes }: Database,
-  etag: number,
-  index: AnsweringIndex | null,
-): boolean {
-  if (known.etag !== etag) return false;
-  if (index === null) return true;
-  const { name, indexedAtMicros } = index;
-  return (
+/** The answer to a request that would get the same one now; undefined: there is none. */
+export function validAnswer(database: Database, key: string): KnownAnswer | undefined {
+  const known = answers.get(key);
+  if (known === undefined) return undefined;
+  const { indexes, queries } = database;
+  const isSame = ({ name, indexedAtMicros }: AnsweringIndex) =>
     known.indexName === name &&
     known.indexTimestamp === indexedAtMicros &&
-    known.definitionEtag === indexes.definitionEtag(name)
-  );
+    known.definitionEtag === indexes.definitionEtag(name);
+  return queries.isUnchanged(known.query, known.etag, isSame) ? known : undefined;
 }
 
 /** Remembers the answer to a request that has come before. */
 export function rememberAnswer(
-  { indexes }: Database,
+  { indexes, queries }: Database,
   key: string,
+  { text, options }: QueryRequest,
   outcome: QueryOutcome,
   body: Buffer,
 ): void {
   const isKept = !outcome.isStale && outcome.timings === null && body.length <= answerBytesMax;
-  if (!isKept) return;
+  const query = isKept ? queries.kept(text, options) : null;
+  if (query === null) return;
   const found = outcome.lastQueryTime === 0 ? -1 : body.lastIndexOf(queryTime);
   const timeAt = found < 0 ? -1 : found + queryTime.length;
   const { resultEtag, indexName, indexTimestamp } = outcome;
   const definitionEtag = indexes.definitionEtag(indexName);
   const kept = Buffer.from(body);
   const answer = {
+    query,
     etag: resultEtag,
     body: kept,
     indexName,
@@ -129,7 +127,7 @@ export function rememberAnswer(
     definitionEtag,
     timeAt,
   };
-  answers.set(key, answer, body.length);
+  answers.set(key, answer, body.length + analysisBytes * key.length);
 }
 
 /** The bytes of a known answer at this time, in microseconds since 1970. */

@@ -41,12 +41,16 @@ export function queryOfBody(exchange: Exchange): QueryRequest | Promise<QueryReq
 }
 
 function* queryInBody(exchange: Exchange): Steps<QueryRequest> {
-  const body = yield* queryBody(exchange);
+  return yield* parseQueryBody(yield* queryBody(exchange));
+}
+
+/** Parses the body of a query. @throws EngineError as `queryOfBody` */
+export function* parseQueryBody(body: Buffer): Steps<QueryRequest> {
   return queryOfObject(yield* awaited(readMinified(body)), 0);
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
-function* queryBody(exchange: Exchange): Steps<Buffer> {
+export function* queryBody(exchange: Exchange): Steps<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
   const body = yield* awaited(exchange.bodyAtOnce());
   refuseLarge(body.length);

@@ -1,0 +1,280 @@
+/**
+ * Runs a query whose work is small, and known to be, in one go: a few documents by id, or by equality on a field of an index,
+ * with further conditions on what that finds. Most queries of programs are of this kind, and to most of them what `execute.ts`
+ * prepares for all others (pauses, waiting, filters, scores, includes) costs several times as much as their work.
+ *
+ * Invariants:
+ * - Rows and outcome are what `executeQuery` makes of the same query. Where that is in doubt nothing was done yet, and the
+ *   result is null.
+ * - Nothing waits: only a sink may, and its rows are then copies.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import type { WorkBudget } from "../base/work-budget.ts";
+import { isLargeDocument } from "../documents/document-pieces.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import { giveText, takeText } from "../json/json-text.ts";
+import type { AnalyzedQuery } from "./analyzed-query.ts";
+import { hasScores } from "./compile-score.ts";
+import { findAtOnce } from "./compile-where.ts";
+import { cappedResults } from "./execute.ts";
+import { hasIncludes } from "./execute-include.ts";
+import { orderEntries, pageEndOf } from "./execute-order.ts";
+import type { WhereContext } from "./functions/rql-function.ts";
+import { refuseUnfit } from "./known-fields.ts";
+import type { QueryOutcome, RowSink } from "./results.ts";
+import { FieldProjector, projectionMetadata, withMetadata } from "./results-projection.ts";
+import type { QueryIndex, RowSource, StoredRow } from "./row-source.ts";
+
+/** Rows of a page, and bytes of their records, up to which it is made at once. */
+const rowsMax = 128;
+const recordBytesMax = 128 * 1024;
+/** Entries that are sorted at once. */
+const sortedMax = 512;
+
+/** The documents as a plain query reads them. */
+export interface PlainSource extends RowSource {
+  /** As `read`, but fetches nothing: false where the record is not in memory, too. */
+  readAtOnce(docNum: number, row: StoredRow): boolean;
+  /** Bytes of the record of a document. */
+  lengthOf(docNum: number): number;
+}
+
+/** What a plain query runs on. */
+export interface PlainHost {
+  readonly source: PlainSource;
+  /** Up to date; null: none is needed. */
+  readonly index: QueryIndex | null;
+  readonly resultEtag: number;
+  readonly startMs: number;
+}
+
+/** Whether a query may be plain, whatever its values: this is asked once for a text. */
+export function mayBePlain(query: AnalyzedQuery): boolean {
+  const { access, source, projection, include, orderBy, load, functions, series } = query;
+  const isFound = access.kind === "collection" ? access.ids?.kind === "ids" : query.where !== null;
+  const isWhole = projection.kind === "document" && projection.key === null;
+  const hasOwnFields =
+    projection.kind === "fields" &&
+    projection.isSeries !== true &&
+    projection.fields.every(({ value }) => {
+      if (value.kind !== "path") return value.kind === "id" || value.kind === "constant";
+      return value.root === null || value.root === source.alias;
+    });
+  const { highlights, hasTimings, explanations } = include;
+  const isBare = highlights.length === 0 && !hasTimings && explanations === null;
+  return (
+    query.kind === "read" &&
+    isFound &&
+    (isWhole || hasOwnFields) &&
+    isBare &&
+    !hasIncludes(include) &&
+    orderBy.every(({ kind }) => kind === "field") &&
+    load.length + functions.length + series.size === 0 &&
+    query.groupBy === null &&
+    query.filter === null &&
+    !query.isDistinct
+  );
+}
+
+/** @returns null: it is not plain, and nothing was done. @throws as `executeQuery` */
+export function executePlain(
+  query: AnalyzedQuery,
+  host: PlainHost,
+  budget: WorkBudget,
+  sink: RowSink,
+): QueryOutcome | Promise<QueryOutcome> | null {
+  const { source, index } = host;
+  if (query.paging.filterTake !== null) return null;
+  const isWhole = query.projection.kind === "document";
+  if (!isWhole && index !== null && index.stored !== null) return null;
+  const found =
+    index === null ? foundById(query, source) : foundByIndex(query, index, source, budget);
+  if (found === null || !placeRows(found.documents, source)) return null;
+  const count = found.documents.length;
+  const waiting = isWhole
+    ? addDocuments(count, source, sink)
+    : addObjects(count, query, host, sink);
+  const outcome = outcomeOf(query, host, found.total);
+  return waiting === null ? outcome : waiting.then(() => outcome);
+}
+
+/** The documents of a page, and how many are found in all. */
+interface FoundDocuments {
+  readonly documents: Uint32Array;
+  readonly total: number;
+}
+
+const none: FoundDocuments = { documents: new Uint32Array(0), total: 0 };
+
+function foundById(query: AnalyzedQuery, source: PlainSource): FoundDocuments | null {
+  const { access, paging } = query;
+  if (access.kind !== "collection" || access.ids?.kind !== "ids") return null;
+  const [id, ...others] = access.ids.ids;
+  if (id === undefined || others.length > 0) return null;
+  const document = source.findDocument(id);
+  const collection = query.source.isAllDocuments ? null : query.source.name;
+  if (document < 0 || !source.isIn(document, collection)) return none;
+  const isShown = paging.skip === 0 && paging.take > 0;
+  return { documents: isShown ? Uint32Array.of(document) : none.documents, total: 1 };
+}
+
+function foundByIndex(
+  query: AnalyzedQuery,
+  index: QueryIndex,
+  source: PlainSource,
+  budget: WorkBudget,
+): FoundDocuments | null {
+  const { where, orderBy, paging } = query;
+  const reader = index.reader(budget);
+  if (where === null || reader.store.hasSeveral || hasScores(query, reader)) return null;
+  refuseUnfit(query, index);
+  const set = findAtOnce(where, contextOf(reader));
+  if (set === null) return null;
+  const end = Math.min(set.count, pageEndOf(query) ?? Number.MAX_SAFE_INTEGER);
+  if (end - paging.skip > rowsMax) return null;
+  let entries = set.first(end);
+  if (orderBy.length > 0) {
+    if (set.count > sortedMax) return null;
+    const order = { reader, source, scores: null, newSeed: noSeed };
+    const sorting = orderEntries(set.toList(), orderBy, order, false, end).next();
+    if (sorting.done !== true) return null;
+    entries = sorting.value;
+  }
+  // Of a document that is gone, and that the index has not heard of yet, the place is another's.
+  for (let i = 0; i < paging.skip && i < end; i++) {
+    if (!source.exists(reader.view.documents[entries[i] as number] as number)) return null;
+  }
+  const documents = new Uint32Array(Math.max(0, end - paging.skip));
+  for (let i = 0; i < documents.length; i++) {
+    documents[i] = reader.view.documents[entries[paging.skip + i] as number] as number; // below `end`
+  }
+  return { documents, total: set.count };
+}
+
+/** No key of a plain query is random. */
+const noSeed = () => "";
+
+/** For conditions that need nothing but terms. */
+function contextOf(reader: IndexReader): WhereContext {
+  return {
+    reader,
+    findDocument: unused,
+    compareExchangeOf: unused,
+    textTest: unused,
+    stopWordsOf: unused,
+  };
+}
+
+function unused(): never {
+  throw new Error("a plain condition asks for nothing but terms");
+}
+
+/** The rows of a page; used again, since a page has ended before the next one begins. */
+const rows: StoredRow[] = [];
+const noBytes = Buffer.alloc(0);
+
+/** Points `rows` at the records of documents. @returns false where one is gone, is large, or must be fetched */
+function placeRows(documents: Uint32Array, source: PlainSource): boolean {
+  let bytes = 0;
+  for (let i = 0; i < documents.length; i++) {
+    const document = documents[i] as number; // i < length
+    bytes += source.lengthOf(document);
+    if (rows.length === i) rows.push({ docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null });
+    const row = rows[i] as StoredRow; // pushed above
+    if (bytes > recordBytesMax || !source.readAtOnce(document, row)) return false;
+    if (isLargeDocument(row.bytes, row.start)) return false;
+  }
+  return true;
+}
+
+function addDocuments(count: number, source: PlainSource, sink: RowSink): Promise<void> | null {
+  let text = takeText();
+  let late: Late | null = null;
+  for (let i = 0; i < count; i++) {
+    text.clear();
+    source.addDocument(rows[i] as StoredRow, noBytes, text); // i < count
+    const isFirstLate = late === null;
+    late = added(text.bytes, sink, late);
+    // The sink has the bytes of the row that it waits with.
+    if (isFirstLate && late !== null) text = takeText();
+  }
+  giveText(text);
+  return late === null ? null : addLate(late, sink);
+}
+
+function addObjects(
+  count: number,
+  query: AnalyzedQuery,
+  { source, index }: PlainHost,
+  sink: RowSink,
+): Promise<void> | null {
+  const projector = new FieldProjector(query, source, null, null, undefined, index?.name ?? null);
+  // Collection queries report a score of 0, for no reason known to clients.
+  const score = index === null ? 0 : null;
+  let late: Late | null = null;
+  for (let i = 0; i < count; i++) {
+    const parts = { row: rows[i] as StoredRow, loaded: noLoaded, score, stored: null }; // i < count
+    const object = withMetadata(projector.project(parts), projectionMetadata(parts, source));
+    late = added(Buffer.from(object), sink, late);
+  }
+  return late === null ? null : addLate(late, sink);
+}
+
+const noLoaded = new Map<string, never>();
+
+/** Rows whose sink has them wait. */
+interface Late {
+  readonly waiting: Promise<void>;
+  readonly rows: Buffer[];
+}
+
+/** Adds a row, or keeps a copy of it for later. */
+function added(row: Buffer, sink: RowSink, late: Late | null): Late | null {
+  if (late !== null) {
+    late.rows.push(Buffer.from(row));
+    return late;
+  }
+  const waiting = sink.add(row);
+  return waiting === null ? null : { waiting, rows: [] };
+}
+
+async function addLate(late: Late, sink: RowSink): Promise<void> {
+  await late.waiting;
+  for (const row of late.rows) await sink.add(row);
+}
+
+/** Without a spread, which makes an object of a class of its own each time. */
+function outcomeOf(
+  query: AnalyzedQuery,
+  { source, index, resultEtag, startMs }: PlainHost,
+  total: number,
+): QueryOutcome {
+  return {
+    isSummary: false,
+    totalResults: total,
+    cappedMaxResults: cappedResults(query.paging, total, index !== null),
+    scannedResults: 0,
+    skippedResults: 0,
+    // Rounded up: no query reports 0 ms.
+    durationMs: Math.ceil(source.monotonicMs() - startMs),
+    includedPaths: null,
+    indexName: index?.name ?? `collection/${query.source.name}`,
+    includes: noIncludes,
+    counterIncludes: null,
+    compareExchangeKeys: null,
+    seriesFields: null,
+    revisionIncludes: null,
+    seriesIncludes: null,
+    highlightings: null,
+    explanations: null,
+    indexTimestamp: index?.indexedAtMicros ?? 0,
+    lastQueryTime: index === null ? 0 : source.nowMicros(),
+    isStale: false,
+    resultEtag,
+    spatial: null,
+    timings: null,
+  };
+}
+
+const noIncludes: QueryOutcome["includes"] = [];
