@@ -159,13 +159,7 @@ export class Http2Session implements StreamHost {
       this.#readFrames(this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]));
       this.#begin();
     } catch (error) {
-      if (error instanceof ConnectionError) this.#fail(error);
-      else {
-        // Nobody else is to notice.
-        this.#end();
-        this.#socket.destroy();
-        this.#host.report(error);
-      }
+      this.#failBy(error);
     } finally {
       this.#isInTurn = false;
       this.#send();
@@ -270,7 +264,11 @@ export class Http2Session implements StreamHost {
     this.#isInTurn = true;
     process.nextTick(() => {
       this.#isInTurn = false;
-      this.#send();
+      try {
+        this.#send();
+      } catch (error) {
+        this.#failBy(error);
+      }
     });
   }
 
@@ -331,6 +329,17 @@ export class Http2Session implements StreamHost {
     setTimeout(() => this.#socket.destroy(), lingerMs).unref();
   }
 
+  /** Something has gone wrong: this connection ends, and nobody else notices. */
+  #failBy(error: unknown): void {
+    if (error instanceof ConnectionError) {
+      this.#fail(error);
+      return;
+    }
+    this.#end();
+    this.#socket.destroy();
+    this.#host.report(error);
+  }
+
   /** Ends the connection because of the peer. */
   #fail(error: ConnectionError): void {
     this.#output.goAway(this.#servedId ?? this.#lastId, error.code, error.message);
@@ -372,7 +381,11 @@ export class Http2Session implements StreamHost {
     // A body that came in a packet of its own has been read by then, and is taken at once.
     if (late.length === 0) return;
     setImmediate(() => {
-      for (const stream of late) this.#accept(stream);
+      try {
+        for (const stream of late) this.#accept(stream);
+      } catch (error) {
+        this.#failBy(error);
+      }
     });
   }
 
