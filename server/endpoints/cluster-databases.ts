@@ -5,6 +5,7 @@
  * - A database is created by a node that will have a copy, and its record is changed by the node that leads it.
  * - Lists have every database of the cluster that the caller may see, whether this node has a copy or not.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, EngineError } from "../../engine/engine.ts";
 import type { ClusterDatabase, ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import { databaseKey } from "../cluster/registry.ts";
@@ -29,6 +30,10 @@ export function namesFor(exchange: Exchange, { cluster, databases }: ServerServi
   return names.filter((name) => cluster?.find(name)?.role !== null);
 }
 
+/** Milliseconds that a request waits until this node knows the members of its cluster, and between two looks. */
+const membersWaitMs = 5_000;
+const membersLookMs = 50;
+
 /** Of a new database. */
 export interface NewNodes {
   readonly members: readonly string[];
@@ -41,7 +46,12 @@ export interface NewNodes {
  *
  * @throws EngineError invalid-argument, RequestError
  */
-export function membersOfNew(cluster: ClusterView, exchange: Exchange, sent: JsonObject): NewNodes {
+export async function membersOfNew(
+  cluster: ClusterView,
+  exchange: Exchange,
+  sent: JsonObject,
+): Promise<NewNodes> {
+  await knowsMembers(cluster);
   const topology = objectOf(sent["Topology"]);
   const named = tagsIn(topology["Members"]);
   if (named.length > 0) {
@@ -58,6 +68,20 @@ export function membersOfNew(cluster: ClusterView, exchange: Exchange, sent: Jso
   }
   const members = placesForNew(cluster, factor);
   return { members, creators: members };
+}
+
+/** A node that has just started learns the members a little later. @throws EngineError node-unreachable */
+async function knowsMembers(cluster: ClusterView): Promise<void> {
+  const deadlineMs = performance.now() + membersWaitMs;
+  while (cluster.members().length === 0) {
+    if (performance.now() >= deadlineMs) {
+      throw new EngineError(
+        "node-unreachable",
+        "This node does not know the members of its cluster yet. Try again.",
+      );
+    }
+    await sleep(membersLookMs);
+  }
 }
 
 function checkMembers(cluster: ClusterView, name: string, named: readonly string[]): void {

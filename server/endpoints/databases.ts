@@ -314,7 +314,7 @@ async function createDatabase(
   sent: JsonObject,
 ): Promise<Made | null> {
   const { cluster } = server;
-  const nodes = cluster === undefined ? null : membersOfNew(cluster, exchange, sent);
+  const nodes = cluster === undefined ? null : await membersOfNew(cluster, exchange, sent);
   if (nodes !== null && (await createElsewhere(exchange, server, sent, nodes))) return null;
   const index = await server.commandIndex.next();
   const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));

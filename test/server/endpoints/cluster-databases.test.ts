@@ -159,6 +159,15 @@ describe("a new database", () => {
     expect(cluster.calls).toEqual([]);
   });
 
+  test("waits for a node that has just started and does not know the members yet", async () => {
+    const nodes = cluster.nodes.splice(0);
+    const created = put("early");
+    setTimeout(() => cluster.nodes.push(...nodes), 200);
+    expect((await created).status).toBe(201);
+    cluster.nodes.splice(0);
+    expect((await put("late")).status).toBe(503);
+  });
+
   test("is not asked for again when a node may have created it", async () => {
     cluster.answer = () => {
       throw new EngineError("node-unreachable", "cut off", { details: { wasSent: true } });
