@@ -70,10 +70,10 @@ describe("a large document", () => {
       const position = database.state.documents.positionOf(document);
       const length = database.state.documents.lengthOf(document);
       const isCollected = () => expect(text.deref() === undefined).toBe(true);
-      await vi.waitFor(isCollected, { timeout: 5_000 });
+      await vi.waitFor(isCollected, { timeout: 20_000 });
       // The image of its segment goes with the empty frame behind it.
       const isGone = () => expect(database.state.log.peek(position, length) === null).toBe(true);
-      await vi.waitFor(isGone, { timeout: 5_000 });
+      await vi.waitFor(isGone, { timeout: 20_000 });
       expect((await database.bodyText(id))?.length).toBe(40 * 1024 * 1024);
     }
     // The comparison of what is stored with what was, at the end of each test, is for smaller documents.
