@@ -7,11 +7,14 @@ import { type ErrorCode, flags, frameBytesMax, frameHeadBytes, frameTypes } from
 import type { HeaderEncoder } from "./header-encoder.ts";
 
 /** Bytes that are composed in one piece of memory. What was written is not used again: the socket may have it yet. */
-const slabBytes = 32 * 1024;
+const slabBytesMax = 32 * 1024;
+/** Bytes of the first of these: a connection that sends little holds no more. Each next one is twice as large. */
+const slabBytesMin = 2 * 1024;
 
 export class FrameOutput {
   readonly #socket: Duplex;
   #slab: Buffer = Buffer.alloc(0);
+  #slabBytes = slabBytesMin;
   /** Where the next byte goes, and the first that was not written. */
   #at = 0;
   #from = 0;
@@ -147,7 +150,8 @@ export class FrameOutput {
   #reserve(bytes: number): void {
     if (this.#slab.length - this.#at >= bytes) return;
     this.flush();
-    this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, bytes));
+    this.#slab = Buffer.allocUnsafeSlow(Math.max(this.#slabBytes, bytes));
+    this.#slabBytes = Math.min(slabBytesMax, 2 * this.#slabBytes);
     this.#at = 0;
     this.#from = 0;
   }
