@@ -90,13 +90,18 @@ export function executePlain(
   if (!isWhole && index !== null && index.stored !== null) return null;
   const found =
     index === null ? foundById(query, source) : foundByIndex(query, index, source, budget);
-  if (found === null || !placeRows(found.documents, source)) return null;
+  if (found === null) return null;
   const count = found.documents.length;
-  const waiting = isWhole
-    ? addDocuments(count, source, sink)
-    : addObjects(count, query, host, sink);
-  const outcome = outcomeOf(query, host, found.total);
-  return waiting === null ? outcome : waiting.then(() => outcome);
+  try {
+    if (!placeRows(found.documents, source)) return null;
+    const waiting = isWhole
+      ? addDocuments(count, source, sink)
+      : addObjects(count, query, host, sink);
+    const outcome = outcomeOf(query, host, found.total);
+    return waiting === null ? outcome : waiting.then(() => outcome);
+  } finally {
+    leaveRows(count);
+  }
 }
 
 /** The documents of a page, and how many are found in all. */
@@ -186,6 +191,12 @@ function placeRows(documents: Uint32Array, source: PlainSource): boolean {
     if (isLargeDocument(row.bytes, row.start)) return false;
   }
   return true;
+}
+
+/** The images of segments that rows point into are not kept by them: they may be given up, or their database closed. */
+function leaveRows(count: number): void {
+  const end = Math.min(count, rows.length);
+  for (let i = 0; i < end; i++) (rows[i] as StoredRow).bytes = noBytes; // i < length
 }
 
 function addDocuments(count: number, source: PlainSource, sink: RowSink): Promise<void> | null {
