@@ -2,14 +2,14 @@
  * Accounts for the process memory of one body while it is collected and processed.
  *
  * Invariants:
- * - All memory held for a body is counted, except `freeBytes`.
+ * - All memory held for a body is counted, except `freeBodyBytes`.
  * - Small bodies find room while large ones wait: they have a reserve of their own.
  */
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { forceRoom, takeRoom, type Waiter } from "./reply-room.ts";
 
 /** Bytes of each body that are not counted. */
-const freeBytes = 16 * 1024;
+export const freeBodyBytes = 16 * 1024;
 /** Bytes up to which a body is small, and the reserve of all small bodies, as a share of the limit for bodies. */
 const smallBytes = 1024 * 1024;
 const smallShare = 1 / 4;
@@ -32,7 +32,7 @@ export class BodyRoom {
 
   /** Bytes that it may hold now. */
   get bytes(): number {
-    return freeBytes + this.#bytes;
+    return freeBodyBytes + this.#bytes;
   }
 
   /** Does another body wait for memory while this one holds some? */

@@ -13,7 +13,7 @@ import { assert } from "../../engine/base/assert.ts";
 import type { DocumentPieces } from "../../engine/engine.ts";
 import type { Identity, Requirement } from "../security/access.ts";
 import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
-import { BodyRoom } from "./body-room.ts";
+import { BodyRoom, freeBodyBytes } from "./body-room.ts";
 import type { Connection } from "./connection.ts";
 import { forceRoom } from "./reply-room.ts";
 import { ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
@@ -215,14 +215,28 @@ export abstract class Exchange {
    * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding, 503 no room
    */
   body(): Promise<Buffer> {
-    if (this.readBody !== undefined) return Promise.resolve(this.readBody);
-    const collected = this.collect(this.header("content-encoding"));
+    return Promise.resolve(this.bodyAtOnce());
+  }
+
+  /** As `body`; the body itself where it has arrived whole, is small, and needs no decoding. */
+  bodyAtOnce(): Buffer | Promise<Buffer> {
+    if (this.readBody !== undefined) return this.readBody;
+    const encoding = this.header("content-encoding");
+    const isPlain = encoding === undefined && this.sentBody === undefined;
+    const bytesMax = Math.min(freeBodyBytes, this.limits.bodyBytesMax);
+    const arrived = isPlain ? this.arrivedBody(bytesMax) : undefined;
+    if (arrived !== undefined) {
+      this.takeUnread();
+      if (this.isRepeatable) this.readBody = arrived;
+      return arrived;
+    }
+    const collected = this.collect(encoding);
     return this.isRepeatable ? this.keep(collected) : collected;
   }
 
-  /** As `body`; the body itself where it has arrived whole and needs no decoding. */
-  bodyAtOnce(): Buffer | Promise<Buffer> {
-    return this.body();
+  /** The whole body, if it is in memory and not longer than `bytesMax`; it then counts as read. */
+  protected arrivedBody(_bytesMax: number): Buffer | undefined {
+    return undefined;
   }
 
   /** Has the reply been taken by the system, so that nothing reads its bytes any more? False: it may be read yet. */
@@ -264,11 +278,7 @@ export abstract class Exchange {
 
   /** Remembers a body that was collected. */
   private async keep(collecting: Promise<Buffer>): Promise<Buffer> {
-    return this.keepNow(await collecting);
-  }
-
-  /** As `keep`, where it is there. */
-  protected keepNow(body: Buffer): Buffer {
+    const body = await collecting;
     this.readBody = body;
     return body;
   }
@@ -438,13 +448,8 @@ export abstract class Exchange {
     return this.rawBody();
   }
 
-  /** Is the body in memory already? */
-  protected get isBodyCollected(): boolean {
-    return this.sentBody !== undefined || this.readBody !== undefined;
-  }
-
   /** Asserts that nothing has read the body. */
-  protected takeUnread(): void {
+  private takeUnread(): void {
     assert(!this.isBodyTaken, "a body is read once");
     this.isBodyTaken = true;
   }

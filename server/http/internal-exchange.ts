@@ -91,8 +91,8 @@ export class InternalExchange extends Exchange {
     return this.wasDestroyed;
   }
 
-  override body(): Promise<Buffer> {
-    return Promise.resolve(this.request.body ?? Buffer.alloc(0));
+  override bodyAtOnce(): Buffer {
+    return this.request.body ?? Buffer.alloc(0);
   }
 
   override get collectedBody(): Buffer {

@@ -7,9 +7,6 @@ import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.
 import { errorCodes } from "./http2/frames.ts";
 import type { Http2Stream } from "./http2/http2-stream.ts";
 
-/** Bytes of a request's body that need no accounting: those that a BodyRoom leaves uncounted. */
-const freeBodyBytes = 16 * 1024;
-
 export class Http2Exchange extends Exchange {
   private readonly http2: Http2Stream;
 
@@ -42,18 +39,8 @@ export class Http2Exchange extends Exchange {
     this.http2.whenClosed(onClose);
   }
 
-  override body(): Promise<Buffer> {
-    return Promise.resolve(this.bodyAtOnce());
-  }
-
-  override bodyAtOnce(): Buffer | Promise<Buffer> {
-    const length = this.http2.unreadBytes;
-    const isFree = length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
-    const isPlain = isFree && this.header("content-encoding") === undefined;
-    const body = !isPlain || this.isBodyCollected ? undefined : this.http2.takeWholeBody();
-    if (body === undefined) return super.body();
-    this.takeUnread();
-    return this.isRepeatable ? this.keepNow(body) : body;
+  protected override arrivedBody(bytesMax: number): Buffer | undefined {
+    return this.http2.unreadBytes <= bytesMax ? this.http2.takeWholeBody() : undefined;
   }
 
   override get isReplyTaken(): boolean {

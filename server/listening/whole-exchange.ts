@@ -12,8 +12,6 @@ import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.
 import { titleCase } from "./http1-exchange.ts";
 import type { WholeRequest } from "./whole-request.ts";
 
-/** Bytes of a request's body that need no accounting: those that a BodyRoom leaves uncounted. */
-const freeBodyBytes = 16 * 1024;
 const standardHeaders =
   `Raven-Server-Version: ${interfaceVersion}\r\n` +
   `Service-Server-Version: ${interfaceVersion}\r\n`;
@@ -73,17 +71,9 @@ export class WholeExchange extends Exchange {
     else this.closers.push(onClose);
   }
 
-  override body(): Promise<Buffer> {
-    return Promise.resolve(this.bodyAtOnce());
-  }
-
-  override bodyAtOnce(): Buffer | Promise<Buffer> {
+  protected override arrivedBody(bytesMax: number): Buffer | undefined {
     const { body } = this.request;
-    const isFree = body.length <= Math.min(freeBodyBytes, this.limits.bodyBytesMax);
-    const isPlain = isFree && this.header("content-encoding") === undefined;
-    if (!isPlain || this.isBodyCollected) return super.body();
-    this.takeUnread();
-    return this.isRepeatable ? this.keepNow(body) : body;
+    return body.length <= bytesMax ? body : undefined;
   }
 
   override get isReplyTaken(): boolean {

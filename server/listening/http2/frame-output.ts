@@ -43,7 +43,7 @@ export class FrameOutput {
     this.#socket.write(piece);
   }
 
-  /** `fields`: names and values in turn; `status`: undefined in trailers. @throws TypeError for what no header can hold */
+  /** `fields`: names and values in turn. @throws TypeError for what no header can hold */
   head(
     id: number,
     encoder: HeaderEncoder,
