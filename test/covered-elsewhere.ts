@@ -146,7 +146,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/bytes-column.ts",
     "engine/indexing/collection-follower.ts",
     "engine/indexing/document-fields.ts",
-    "engine/indexing/entry-store.ts",
     "engine/indexing/entry-view.ts",
     "engine/indexing/index-definition.ts",
     "engine/indexing/index-errors.ts",

@@ -61,6 +61,20 @@ export class BytesColumn implements StoreColumn {
     this.chunk.write(text, this.at);
   }
 
+  repeats(entry: number): boolean {
+    if (this.#pending === 0) return this.#places[entry] === 0;
+    const { chunk, at, length } = this;
+    if (!this.find(entry)) return false;
+    return chunk.compare(this.chunk, this.at, this.at + this.length, at, at + length) === 0;
+  }
+
+  dropPending(): void {
+    if (this.#pending === 0) return;
+    const number = Math.floor(this.#pending / chunkFactor);
+    this.#used[number] = this.#pending - 1 - number * chunkFactor;
+    this.#pending = 0;
+  }
+
   endEntry(): void {
     const entry = this.entryCount++;
     this.#places = grownFloat64(this.#places, entry + 1);

@@ -1,7 +1,7 @@
 /**
- * The entries of one index: the document of each, which are live, and their values in columns. A changed document gets
- * new entries at the end, so entries are in the order of last writes; a removed entry is only marked dead. When many
- * are dead, the live ones are copied to a new store in slices while reads and writes go on.
+ * The entries of one index: the document of each, which are live, and their values in columns. A document whose values
+ * have changed gets new entries at the end; a removed entry is only marked dead. When many are dead, the live ones are
+ * copied to a new store in slices while reads and writes go on.
  *
  * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" here
  * may be anything with a number, such as a group.
@@ -103,6 +103,29 @@ export class EntryStore {
     for (const column of this.columns) column.endEntry();
     for (const extra of this.extras) extra.endEntry();
     return entry;
+  }
+
+  /**
+   * As `remove` and `endEntry`, for a document that has one entry from now on: when it has one with these values, that
+   * stays, which costs a fraction, and as with RavenDB 7.2.7 the document keeps its place among others.
+   * @returns the number of its entry
+   */
+  replaceEntry(document: number): number {
+    const first = this.firstOf(document);
+    if (first >= 0 && this.endOf(first) === first + 1 && this.#repeats(first)) {
+      for (const column of this.columns) column.dropPending();
+      for (const extra of this.extras) extra.dropPending();
+      return first;
+    }
+    this.remove(document);
+    return this.endEntry(document);
+  }
+
+  /** Is what was added since the last entry equal to what `entry` has? */
+  #repeats(entry: number): boolean {
+    for (const column of this.columns) if (!column.repeats(entry)) return false;
+    for (const extra of this.extras) if (!extra.repeats(entry)) return false;
+    return true;
   }
 
   /** The end (exclusive) of the run of entries from `first` on that belong to the same document. */

@@ -66,7 +66,21 @@ export class FieldColumn implements StoreColumn {
     }
     this.terms[value] = term;
     this.entries[value] = this.entryCount;
-    if (term !== gapTerm) this.#link(term, value);
+  }
+
+  repeats(entry: number): boolean {
+    const from = this.starts[this.entryCount] as number;
+    const before = this.starts[entry] as number;
+    const count = this.valueCount - from;
+    if ((this.starts[entry + 1] as number) - before !== count) return false;
+    for (let i = 0; i < count; i++) {
+      if (this.terms[from + i] !== this.terms[before + i]) return false;
+    }
+    return true;
+  }
+
+  dropPending(): void {
+    this.valueCount = this.starts[this.entryCount] as number;
   }
 
   #link(term: number, value: number): void {
@@ -80,7 +94,12 @@ export class FieldColumn implements StoreColumn {
 
   endEntry(): void {
     const entry = this.entryCount++;
-    const count = this.valueCount - (this.starts[entry] as number);
+    const from = this.starts[entry] as number;
+    for (let value = from; value < this.valueCount; value++) {
+      const term = this.terms[value] as number;
+      if (term !== gapTerm) this.#link(term, value);
+    }
+    const count = this.valueCount - from;
     if (count > 1) this.hasSeveral = true;
     else if (count === 0) this.emptyCount++;
     if (entry + 1 >= this.starts.length) this.starts = grownUint32(this.starts, entry + 2);

@@ -41,7 +41,7 @@ import { type VectorReader, vectorReader } from "./vector-terms.ts";
 /** Documents between two checks of the clock. */
 const documentStride = 64;
 
-/** Converts a document to entries: adds values to the store's columns and ends an entry, any number of times. */
+/** Converts a document to its one entry: adds values to the store's columns. */
 export interface DocumentMapper {
   readonly columnNames: readonly string[];
   /** By column. */
@@ -160,9 +160,9 @@ export class MapIndex implements FollowedIndex {
   }
 
   #take(row: StoredRow): null {
-    this.store.remove(row.docNum);
     this.counters.mapAttempts++;
     this.#mapper.map(row, this.store);
+    this.store.replaceEntry(row.docNum);
     return null;
   }
 }
@@ -253,7 +253,6 @@ export class FieldMapper implements DocumentMapper {
       const column = store.columns[fields.length + i] as FieldColumn;
       (this.#made[i] as SpatialReader | VectorReader)(column, bytes, bodyStartOf(bytes, start));
     }
-    store.endEntry(row.docNum);
   }
 
   #meet(shapeId: number): void {

@@ -25,6 +25,12 @@ export class NumberColumn implements StoreColumn {
     this.#pending = number;
   }
 
+  repeats(entry: number): boolean {
+    return this.numbers[entry] === this.#pending;
+  }
+
+  dropPending(): void {}
+
   endEntry(): void {
     const entry = this.entryCount++;
     if (entry >= this.numbers.length) {

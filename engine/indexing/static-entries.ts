@@ -112,9 +112,11 @@ export class StaticEntries implements StoredFields {
     return mode === "exact" ? keywordAnalyzer : lowerKeywordAnalyzer;
   }
 
-  /** Replaces the entries of a document. @throws EngineError too-large when there are too many fields */
+  /** Replaces the entries of a document. @throws EngineError too-large when there are too many fields; `remove` it then */
   set(docNum: number, entries: readonly MappedEntry[]): void {
-    this.remove(docNum);
+    const isOne = entries.length === 1;
+    if (!isOne) this.store.remove(docNum);
+    this.#removeArrays(docNum);
     const resolved = entries.map(({ fields }) => fields.map((field) => this.#fieldOf(field)));
     for (const [at, { fields, text, boosts }] of entries.entries()) {
       const found = resolved[at] as readonly EntryField[];
@@ -132,12 +134,17 @@ export class StaticEntries implements StoredFields {
       if (stored !== null) this.#extra(storedAt).setText(stored);
       if (text !== undefined) this.#extra(textAt).setText(text);
       if (boosts !== null) this.#extra(boostsAt).setText(JSON.stringify([...boosts]));
-      this.store.endEntry(docNum);
+      if (isOne) this.store.replaceEntry(docNum);
+      else this.store.endEntry(docNum);
     }
   }
 
   remove(docNum: number): void {
     this.store.remove(docNum);
+    this.#removeArrays(docNum);
+  }
+
+  #removeArrays(docNum: number): void {
     for (const documents of this.#arrays.values()) documents.delete(docNum);
   }
 

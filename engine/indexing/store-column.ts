@@ -15,6 +15,10 @@ export interface StoreColumn {
   /** Number of appended entries. */
   readonly entryCount: number;
   endEntry(): void;
+  /** Is what was added since the last entry equal to what `entry` has? It is followed by `endEntry` or `dropPending`. */
+  repeats(entry: number): boolean;
+  /** Forgets what was added since the last entry. */
+  dropPending(): void;
   /** A new column of the same kind. */
   empty(): StoreColumn;
   /** Returns a function that copies entries of this column to `target`, a column of the same kind, in call order. */

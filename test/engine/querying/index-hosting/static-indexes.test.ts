@@ -87,6 +87,31 @@ describe("an index that maps", () => {
     expect(staticIndex(database, "I").hasArrays("Home")).toBe(false);
   });
 
+  it("keeps the place of a document in which nothing has changed that it maps", async () => {
+    const database = await withDocuments();
+    await deploy(database, {
+      Name: "I",
+      Maps: ["map('Users', u => ({ Name: u.Name, Tags: u.Tags }))"],
+    });
+    const texts = ["from index 'I' where Name != 'x'", "from Users where Name != 'x'"];
+    const all = ["users/1", "users/2", "Users/3"];
+    for (const text of texts) expect((await settled(database, text)).ids).toEqual(all);
+    await putAll(database, "Users", { "users/1": { ...users["users/1"], Age: 31 } });
+    for (const text of texts) {
+      const { ids, rows } = await settled(database, text);
+      expect(ids).toEqual(all);
+      expect(rows[0]).toMatchObject({ Age: 31 });
+    }
+    // One value and a list of it have the same terms, and are not the same.
+    expect(staticIndex(database, "I").hasArrays("Tags")).toBe(true);
+    await putAll(database, "Users", { "users/1": { Name: "Ann", Tags: ["b"] }, "users/2": {} });
+    await settled(database, texts[0] as string);
+    expect(staticIndex(database, "I").hasArrays("Tags")).toBe(true);
+    await putAll(database, "Users", { "users/1": { Name: "Ann", Tags: "b" } });
+    await settled(database, texts[0] as string);
+    expect(staticIndex(database, "I").hasArrays("Tags")).toBe(false);
+  });
+
   it("puts first what its map boosts, wholly or in one field", async () => {
     const database = await openDatabase();
     await putAll(database, "Users", {
