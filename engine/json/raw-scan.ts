@@ -21,6 +21,8 @@ import {
 } from "./bytes.ts";
 import type { ValueEnds } from "./object-scan.ts";
 
+const noBytes = Buffer.alloc(0);
+
 /** The type of a value, by its first byte, in the terms of RavenDB's parser. */
 export function tokenName(bytes: Uint8Array, at: number): string {
   const byte = bytes[at] as number;
@@ -79,9 +81,88 @@ function rawStringEnd(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
+ * The members of an object, one after another: each in the fields of the scan, so that nothing is allocated for it.
+ * A scan is used again by `begin`. Hot.
+ */
+export class MemberScan {
+  /** Of the member found last: the text of its key, and the span of its value. */
+  key = "";
+  from = 0;
+  to = 0;
+  /** When there are no more members: the position after the object, or -1 when the text ends before it. */
+  endAt = -1;
+  #bytes: Buffer = noBytes;
+  #at = 0;
+  #end = 0;
+  #ends: ValueEnds | undefined;
+  #isFirst = true;
+
+  /**
+   * Begins with the object at `at`; the text ends at `end`.
+   * @param ends known ends of values, which are not scanned again.
+   */
+  begin(bytes: Buffer, at: number, end: number, ends?: ValueEnds): this {
+    this.#bytes = bytes;
+    this.#at = at + 1;
+    this.#end = end;
+    this.#ends = ends;
+    this.#isFirst = true;
+    this.endAt = -1;
+    return this;
+  }
+
+  /** @returns false when there are no more, or the text ends before the next one does. @throws EngineError json-invalid */
+  next(): boolean {
+    const bytes = this.#bytes;
+    const end = this.#end;
+    let at = skipSpace(bytes, this.#at, end);
+    if (at >= end) return false;
+    if (bytes[at] === byteObjectClose) {
+      this.endAt = at + 1;
+      return false;
+    }
+    if (!this.#isFirst) {
+      if (bytes[at] !== byteComma) throw misplaced(bytes, at);
+      at = skipSpace(bytes, at + 1, end);
+    }
+    this.#isFirst = false;
+    if (!this.nextKey(bytes, at, end)) return false;
+    const { from } = this;
+    const to = this.#ends?.get(from) ?? rawValueEnd(bytes, from, end);
+    if (to < 0) return false;
+    this.to = to;
+    this.#at = to;
+    return true;
+  }
+
+  /**
+   * Sets `key` to the one at `at`, and `from` to the start of its value.
+   * @returns false when the text ends before that. @throws EngineError json-invalid
+   */
+  nextKey(bytes: Buffer, at: number, end: number): boolean {
+    if (at >= end) return false;
+    if (bytes[at] !== byteQuote) throw misplaced(bytes, at);
+    const to = rawStringEnd(bytes, at, end);
+    if (to < 0) return false;
+    const colon = skipSpace(bytes, to, end);
+    if (colon >= end) return false;
+    if (bytes[colon] !== byteColon) throw misplaced(bytes, colon);
+    this.from = skipSpace(bytes, colon + 1, end);
+    if (this.from >= end) return false;
+    this.key = rawString(bytes, at, to);
+    return true;
+  }
+
+  /** Keeps no reference to the text. */
+  letGo(): void {
+    this.#bytes = noBytes;
+    this.#ends = undefined;
+  }
+}
+
+/**
  * Calls `member` with each member of the object that begins at `at`: the text of its key and the span of its value.
  * @param ends known ends of values, which are not scanned again.
- * @returns the position after the object.
  * @throws EngineError json-truncated, json-invalid
  */
 export function eachRawMember(
@@ -90,38 +171,10 @@ export function eachRawMember(
   end: number,
   member: (key: string, from: number, to: number) => void,
   ends?: ValueEnds,
-): number {
-  let i = skipSpace(bytes, at + 1, end);
-  if (bytes[i] === byteObjectClose && i < end) return i + 1;
-  for (;;) {
-    const { key, valueFrom } = rawKey(bytes, i, end);
-    const to = ends?.get(valueFrom) ?? rawValueEnd(bytes, valueFrom, end);
-    if (to < 0) throw truncated();
-    member(key, valueFrom, to);
-    i = skipSpace(bytes, to, end);
-    if (i >= end) throw truncated();
-    if (bytes[i] === byteObjectClose) return i + 1;
-    if (bytes[i] !== byteComma) throw misplaced(bytes, i);
-    i = skipSpace(bytes, i + 1, end);
-  }
-}
-
-/** The key at `at` and the start of its value. @throws EngineError json-truncated, json-invalid */
-export function rawKey(
-  bytes: Buffer,
-  at: number,
-  end: number,
-): { readonly key: string; readonly valueFrom: number } {
-  if (at >= end) throw truncated();
-  if (bytes[at] !== byteQuote) throw misplaced(bytes, at);
-  const to = rawStringEnd(bytes, at, end);
-  if (to < 0) throw truncated();
-  const colon = skipSpace(bytes, to, end);
-  if (colon >= end) throw truncated();
-  if (bytes[colon] !== byteColon) throw misplaced(bytes, colon);
-  const valueFrom = skipSpace(bytes, colon + 1, end);
-  if (valueFrom >= end) throw truncated();
-  return { key: rawString(bytes, at, to), valueFrom };
+): void {
+  const scan = new MemberScan().begin(bytes, at, end, ends);
+  while (scan.next()) member(scan.key, scan.from, scan.to);
+  if (scan.endAt < 0) throw truncated();
 }
 
 /** Strings that commands consist of, by length: found in the bytes, they need not be made anew. */

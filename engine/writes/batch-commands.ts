@@ -116,19 +116,19 @@ function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchR
   const row =
     `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
     `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
-  return () => row;
+  return row;
 }
 
 /** `{"Type":"ForceRevisionCreation","Id"}` */
 function forceRevision({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const stored = forceRevisionOf(transaction, requiredText(command, "Id"));
-  if (stored === null) return () => '{"RevisionCreated":false,"Type":"ForceRevisionCreation"}';
+  if (stored === null) return '{"RevisionCreated":false,"Type":"ForceRevisionCreation"}';
   const vector = currentChangeVector(transaction, stored.document);
   const row =
     `{"RevisionCreated":true,"Type":"ForceRevisionCreation","@id":${JSON.stringify(stored.id)}` +
     `,"@change-vector":"${vector}","@last-modified":"${formatTimestamp(stored.lastModified)}"` +
     `,"@flags":"${flagsText(stored.flags)}"}`;
-  return () => row;
+  return row;
 }
 
 /** `{"Type":"DELETE","Id","ChangeVector"?,"IdPrefixed"?}` */
@@ -141,7 +141,7 @@ function remove(run: BatchRun, command: BatchCommand): BatchRow | Work<BatchRow>
     ? deleteDocument(transaction, id, command.text("ChangeVector") ?? undefined)
     : false;
   const rest = isDeleted ? ',"ChangeVector":null' : "";
-  return () => `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
+  return `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
 }
 
 function tooManyUnder(prefix: string): EngineError {
@@ -170,7 +170,7 @@ function* removeAll(run: BatchRun, command: BatchCommand): Work<BatchRow> {
     deleteDocument(transaction, storedIdOf(transaction, document));
   }
   const row = `{"Id":${JSON.stringify(prefix)},"Type":"DELETE","Deleted":${documents.length > 0}}`;
-  return () => row;
+  return row;
 }
 
 /** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
@@ -321,7 +321,7 @@ function trackChanges({ transaction }: BatchRun, command: BatchCommand): BatchRo
       { details: { Id: id, ExpectedChangeVector: expected, ActualChangeVector: actual } },
     );
   }
-  return () => '{"Type":"BatchTrackChanges","Result":1}';
+  return '{"Type":"BatchTrackChanges","Result":1}';
 }
 
 /** @param etag 0 when nothing was changed. */

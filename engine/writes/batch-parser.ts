@@ -24,11 +24,10 @@ import {
 } from "../json/bytes.ts";
 import { scanObject, type ValueEnds } from "../json/object-scan.ts";
 import {
-  eachRawMember,
   isNullText,
+  MemberScan,
   misplaced,
   parsedText,
-  rawKey,
   rawString,
   rawValueEnd,
   truncated,
@@ -45,76 +44,99 @@ export interface TextSpan {
   readonly to: number;
 }
 
-/** A member of a command, and the span of its value. */
-interface CommandMember extends TextSpan {
-  readonly key: string;
-  /** Undefined for `Document`, which is only a span, and for a long value that is not parsed yet. */
-  value: unknown;
-}
+/** The places of a member's parts in the list of a command's members: many small commands are alive at the same time. */
+const keyPart = 0;
+const fromPart = 1;
+const toPart = 2;
+/** Undefined for `Document`, which is only a span, and for a long value that is not parsed yet. */
+const valuePart = 3;
+const memberParts = 4;
+
+const members = new MemberScan();
 
 /** One command; its members are those of its JSON object, the last one of a repeated key. */
 export class BatchCommand {
   /** The text that contains the command; empty after `letGo`. */
   bytes: Buffer;
   readonly type: string;
-  readonly #members: CommandMember[] = [];
-  /** Members with long values that are not parsed yet; null: none. */
-  #rest: CommandMember[] | null = null;
+  readonly #members: unknown[] = [];
+  /** Members with long values that are not parsed yet, by their places; null: none. */
+  #rest: number[] | null = null;
   readonly startAt: number;
   /** Exclusive. */
   readonly endAt: number;
 
-  /** `ends`: see `eachRawMember`. @throws EngineError json-…, invalid-operation without a `Type` */
-  constructor(bytes: Buffer, at: number, end: number, ends?: ValueEnds) {
+  private constructor(bytes: Buffer, at: number, scan: MemberScan) {
     this.bytes = bytes;
     this.startAt = at;
-    this.endAt = eachRawMember(
-      bytes,
-      at,
-      end,
-      (key, from, to) => this.#keep({ key, from, to, value: undefined }),
-      ends,
-    );
-    const type = this.text("Type");
-    if (type === null) {
-      throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
-    }
-    this.type = type;
-    const document = this.#member("Document");
-    // The document of a PUT is checked when it is stored.
-    if (document === undefined || type === "PUT") return;
-    if (document.to - document.from < longValueBytes) {
-      parsedText(bytes, document.from, document.to);
-      return;
-    }
-    this.#rest ??= [];
-    this.#rest.push(document);
+    while (scan.next()) this.#keep(scan.key, scan.from, scan.to);
+    this.endAt = scan.endAt;
+    this.type = scan.endAt < 0 ? "" : (this.text("Type") ?? "");
+    if (scan.endAt < 0 || this.type === "PUT") return; // the document of a PUT is checked when it is stored
+    const document = this.#find("Document");
+    if (document < 0) return;
+    const from = this.#members[document + fromPart] as number;
+    const to = this.#members[document + toPart] as number;
+    if (to - from < longValueBytes) parsedText(bytes, from, to);
+    else this.#addRest(document);
   }
 
-  #keep(member: CommandMember): void {
+  /**
+   * The command at `at`; null when `end` truncates it. `ends`: see `MemberScan`.
+   * @throws EngineError json-invalid, invalid-operation without a `Type`
+   */
+  static at(bytes: Buffer, at: number, end: number, ends?: ValueEnds): BatchCommand | null {
+    let command: BatchCommand;
+    try {
+      command = new BatchCommand(bytes, at, members.begin(bytes, at, end, ends));
+    } finally {
+      members.letGo();
+    }
+    if (command.endAt < 0) return null;
+    if (command.text("Type") === null) {
+      throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
+    }
+    return command;
+  }
+
+  #addRest(member: number): void {
+    this.#rest ??= [];
+    this.#rest.push(member);
+  }
+
+  #keep(key: string, from: number, to: number): void {
     const { bytes } = this;
-    const { key, from, to } = member;
-    const earlier = this.#members.findIndex((one) => one.key === key);
-    if (earlier < 0) this.#members.push(member);
-    else {
+    const list = this.#members;
+    let member = this.#find(key);
+    if (member < 0) {
+      member = list.length;
+      list.push(key, from, to, undefined);
+    } else {
       // A repeated document is never stored, so it is checked here.
-      const { from, to } = this.#members[earlier] as CommandMember;
-      if (key === "Document") parsedText(bytes, from, to);
-      this.#members[earlier] = member;
+      if (key === "Document") {
+        parsedText(bytes, list[member + fromPart] as number, list[member + toPart] as number);
+      }
+      list[member + fromPart] = from;
+      list[member + toPart] = to;
+      list[member + valuePart] = undefined;
     }
     if (key === "Document") return;
     const isString = bytes[from] === byteQuote;
-    if (!isString && to - from >= longValueBytes) {
-      this.#rest ??= [];
-      this.#rest.push(member);
-      return;
+    if (!isString && to - from >= longValueBytes) this.#addRest(member);
+    else {
+      list[member + valuePart] = isString
+        ? rawString(bytes, from, to)
+        : parsedText(bytes, from, to);
     }
-    member.value = isString ? rawString(bytes, from, to) : parsedText(bytes, from, to);
   }
 
-  #member(key: string): CommandMember | undefined {
-    for (const member of this.#members) if (member.key === key) return member;
-    return undefined;
+  /** The place of a member; -1: there is none. */
+  #find(key: string): number {
+    const list = this.#members;
+    for (let member = 0; member < list.length; member += memberParts) {
+      if (list[member + keyPart] === key) return member;
+    }
+    return -1;
   }
 
   /** Have all values been parsed? */
@@ -127,20 +149,22 @@ export class BatchCommand {
    * @throws EngineError json-…
    */
   async parseRest(): Promise<void> {
+    const list = this.#members;
     for (const member of this.#rest ?? []) {
-      const value = await parsedInSlices(this.bytes, member.from, member.to);
-      if (member.key !== "Document") member.value = value;
+      const [key, from, to] = list.slice(member, member + valuePart) as [string, number, number];
+      const value = await parsedInSlices(this.bytes, from, to);
+      if (key !== "Document") list[member + valuePart] = value;
     }
     this.#rest = null;
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
   text(key: string): string | null {
-    const member = this.#member(key);
-    const value = member?.value ?? null;
+    const member = this.#find(key);
+    const value = member < 0 ? null : (this.#members[member + valuePart] ?? null);
     if (value === null || typeof value === "string") return value;
     if (this.bytes.length === 0) throw unexpected("String", Buffer.from(JSON.stringify(value)), 0);
-    throw unexpected("String", this.bytes, member?.from ?? 0);
+    throw unexpected("String", this.bytes, this.#members[member + fromPart] as number);
   }
 
   /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
@@ -150,19 +174,22 @@ export class BatchCommand {
 
   /** Is the member `true`? */
   isSet(key: string): boolean {
-    return this.#member(key)?.value === true;
+    return this.value(key) === true;
   }
 
   /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
   value(key: string): unknown {
-    return this.#member(key)?.value;
+    const member = this.#find(key);
+    return member < 0 ? undefined : this.#members[member + valuePart];
   }
 
   /** The span of a member's value; undefined when it is absent or null. */
   span(key: string): TextSpan | undefined {
-    const member = this.#member(key);
-    if (member === undefined || isNullText(this.bytes, member.from, member.to)) return undefined;
-    return member;
+    const member = this.#find(key);
+    if (member < 0) return undefined;
+    const from = this.#members[member + fromPart] as number;
+    const to = this.#members[member + toPart] as number;
+    return isNullText(this.bytes, from, to) ? undefined : { from, to };
   }
 }
 
@@ -186,7 +213,9 @@ export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax):
   expectByte(bytes, start, end, byteObjectOpen, "StartObject");
   const firstAt = skipSpace(bytes, start + 1, end);
   if (bytes[firstAt] === byteObjectClose) throw unexpected("String", bytes, firstAt);
-  const { key, valueFrom } = rawKey(bytes, firstAt, end);
+  const scan = new MemberScan();
+  if (!scan.nextKey(bytes, firstAt, end)) throw truncated();
+  const { key, from: valueFrom } = scan;
   if (key !== "Commands") {
     throw new EngineError(
       "invalid-operation",
@@ -232,15 +261,13 @@ async function parseCommands(
 /** The command at `at`; a long one is scanned in slices. */
 function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promise<BatchCommand> {
   const soon = Math.min(end, at + longCommandBytes);
-  try {
-    return new BatchCommand(bytes, at, soon);
-  } catch (error) {
-    const isLong = soon < end && error instanceof EngineError && error.code === "json-truncated";
-    if (!isLong) throw error;
-  }
+  const command = BatchCommand.at(bytes, at, soon);
+  if (command !== null) return command;
+  if (soon === end) throw truncated();
   return scanObject(bytes, at, end).then(({ endAt, ends }) => {
-    if (endAt < 0) throw truncated();
-    return new BatchCommand(bytes, at, endAt, ends);
+    const whole = endAt < 0 ? null : BatchCommand.at(bytes, at, endAt, ends);
+    if (whole === null) throw truncated();
+    return whole;
   });
 }
 
@@ -263,14 +290,15 @@ function parseRest(
   from: number,
   end: number,
 ): { transactionMode: string | undefined; endAt: number } {
+  const scan = new MemberScan();
   let transactionMode: string | undefined;
   let at = skipSpace(bytes, from, end);
   while (at < end && bytes[at] === byteComma) {
-    const { key, valueFrom } = rawKey(bytes, skipSpace(bytes, at + 1, end), end);
-    const to = rawValueEnd(bytes, valueFrom, end);
+    const isThere = scan.nextKey(bytes, skipSpace(bytes, at + 1, end), end);
+    const to = isThere ? rawValueEnd(bytes, scan.from, end) : -1;
     if (to < 0) throw truncated();
-    const value = parsedText(bytes, valueFrom, to);
-    if (key === "TransactionMode" && typeof value === "string") transactionMode = value;
+    const value = parsedText(bytes, scan.from, to);
+    if (scan.key === "TransactionMode" && typeof value === "string") transactionMode = value;
     at = skipSpace(bytes, to, end);
   }
   if (at >= end) throw truncated();

@@ -31,7 +31,7 @@ export function patchOne({ transaction }: BatchRun, command: BatchCommand): Batc
   const row =
     `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
     `,"Type":"PATCH","PatchStatus":"${status}","Debug":null${modified}}`;
-  return () => row;
+  return row;
 }
 
 /** `{"Type":"BatchPATCH","Ids":[{"Id","ChangeVector"?}],"Patch","PatchIfMissing"?}` */
@@ -56,7 +56,7 @@ export function* patchMany({ transaction }: BatchRun, command: BatchCommand): Wo
     });
     yield;
   }
-  return () => '{"Type":"BatchPATCH"}';
+  return '{"Type":"BatchPATCH"}';
 }
 
 /** `{"Type":"JsonPatch","Id","JsonPatch":{"Operations":[…]},"ChangeVector"?,"ReturnDocument"?}` */
@@ -80,7 +80,7 @@ export function patchJson({ transaction }: BatchRun, command: BatchCommand): Bat
   const row =
     `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
     `,"Type":"JsonPatch","PatchStatus":"${status}","Etag":${etag}${modified}}`;
-  return () => row;
+  return row;
 }
 
 function requiredScript(parser: DocumentParser, command: BatchCommand): PatchScript {

@@ -23,7 +23,7 @@ import {
   skipSpace,
 } from "../json/bytes.ts";
 import { ObjectScan } from "../json/object-scan.ts";
-import { misplaced, unexpected } from "../json/raw-scan.ts";
+import { misplaced, truncated, unexpected } from "../json/raw-scan.ts";
 import { BatchCommand } from "./batch-parser.ts";
 
 /** Bytes of a command around its document. */
@@ -141,11 +141,8 @@ export class CommandScanner {
   /** Most commands are complete: these are scanned only once. */
   #command(byte: number): BatchCommand | "more" {
     if (byte !== byteObjectOpen) throw unexpected("StartObject", this.#bytes, this.#at);
-    try {
-      return this.#take(new BatchCommand(this.#bytes, this.#at, this.#end));
-    } catch (error) {
-      if (!(error instanceof EngineError) || error.code !== "json-truncated") throw error;
-    }
+    const command = BatchCommand.at(this.#bytes, this.#at, this.#end);
+    if (command !== null) return this.#take(command);
     this.#scan = new ObjectScan();
     return this.#restOfCommand(this.#scan);
   }
@@ -154,7 +151,9 @@ export class CommandScanner {
     const endAt = scan.scan(this.#bytes, this.#at, this.#end);
     if (endAt < 0) return "more";
     this.#scan = null;
-    return this.#take(new BatchCommand(this.#bytes, this.#at, endAt, scan.endsFrom(this.#at)));
+    const command = BatchCommand.at(this.#bytes, this.#at, endAt, scan.endsFrom(this.#at));
+    if (command === null) throw truncated();
+    return this.#take(command);
   }
 
   #take(command: BatchCommand): BatchCommand {
