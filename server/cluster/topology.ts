@@ -133,20 +133,22 @@ export function placesFor(cluster: ClusterView, count: number): string[] {
 }
 
 /**
- * Nodes for a new database, as by `placesFor`. The first of them is to create it, and leads it then: this one if it has a
- * copy, so that whoever asks finds it there at once; otherwise, of those that are heard, the one that leads the fewest.
+ * Nodes for a new database, as by `placesFor`. The first of them is to create it, and leads it then: of those that are
+ * heard the one that leads the fewest, if possible this one. So who creates all databases at one node has leaders on all.
  */
 export function placesForNew(cluster: ClusterView, count: number): string[] {
-  const places = placesFor(cluster, count);
-  if (places.includes(cluster.tag)) {
-    return [cluster.tag, ...places.filter((tag) => tag !== cluster.tag)];
-  }
   const led = new Map<string, number>();
-  for (const { leaderTag } of cluster.databases()) {
-    if (leaderTag !== null) led.set(leaderTag, (led.get(leaderTag) ?? 0) + 1);
+  for (const { leaderTag, registered } of cluster.databases()) {
+    // A leader that was not heard yet is the first member, which creates it: many may be created at once.
+    const tag = leaderTag ?? registered.members[0];
+    if (tag !== undefined) led.set(tag, (led.get(tag) ?? 0) + 1);
   }
-  const rank = (tag: string) => [isHeard(cluster, tag) ? 0 : 1, led.get(tag) ?? 0];
-  return places.sort((one, other) => compared(rank(one), rank(other)));
+  const rank = (tag: string) => [
+    isHeard(cluster, tag) ? 0 : 1,
+    led.get(tag) ?? 0,
+    tag === cluster.tag ? 0 : 1,
+  ];
+  return placesFor(cluster, count).sort((one, other) => compared(rank(one), rank(other)));
 }
 
 function compared(one: readonly number[], other: readonly number[]): number {

@@ -315,7 +315,10 @@ async function createDatabase(
 ): Promise<Made | null> {
   const { cluster } = server;
   const nodes = cluster === undefined ? null : await membersOfNew(cluster, exchange, sent);
-  if (nodes !== null && (await createElsewhere(exchange, server, sent, nodes))) return null;
+  // A name that is taken is refused here.
+  const isNew = cluster?.find(name) === undefined;
+  if (nodes !== null && isNew && (await createElsewhere(exchange, server, sent, nodes)))
+    return null;
   const index = await server.commandIndex.next();
   const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
   const database =

@@ -86,15 +86,29 @@ test("new databases go to nodes that are heard, with the fewest copies, this one
   expect(placesFor(cluster, 1)).toEqual(["D"]);
 });
 
-test("a new database is led by this node if it has a copy, else by the one of its nodes that leads the fewest", () => {
+test("a new database is led by the one of its nodes that leads the fewest, by this one if none leads fewer", () => {
   const cluster = clusterOf();
   expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
   cluster.register("one", ["A", "B"]);
-  expect(placesForNew(cluster, 3)).toEqual(["A", "C", "B"]);
-  expect(placesForNew(cluster, 2)).toEqual(["A", "C"]);
+  expect(placesForNew(cluster, 3)).toEqual(["C", "B", "A"]);
+  expect(placesForNew(cluster, 2)).toEqual(["C", "A"]);
   cluster.register("two", ["A"], { leaderTag: "C" });
   cluster.register("three", ["A"], { leaderTag: "C" });
   // C has the fewest copies, and leads more than B.
   expect(placesFor(cluster, 2)).toEqual(["C", "B"]);
   expect(placesForNew(cluster, 2)).toEqual(["B", "C"]);
+  cluster.hear("B", {}, 60_000);
+  expect(placesForNew(cluster, 3)).toEqual(["A", "C", "B"]);
+});
+
+test("databases that are created at one node one after another have their leaders on all", () => {
+  const cluster = clusterOf();
+  for (let n = 0; n < 9; n++) {
+    // Nobody has said yet who leads them.
+    cluster.register(`new${n}`, placesForNew(cluster, 3), { leaderTag: null });
+  }
+  const first = [...cluster.states.values()].map(({ registered }) => registered.members[0]);
+  expect(["A", "B", "C"].map((tag) => first.filter((one) => one === tag).length)).toEqual([
+    3, 3, 3,
+  ]);
 });

@@ -96,8 +96,31 @@ describe("the topology of the cluster", () => {
   });
 });
 
+/** So many databases of other nodes that this one creates the next few. */
+function leadElsewhere(...tags: readonly string[]): void {
+  for (const tag of tags) {
+    for (let n = 0; n < 6; n++) cluster.register(`${tag}${n}`, [tag], { leaderTag: tag });
+  }
+}
+
 describe("a new database", () => {
+  test("is created by the node that leads the fewest", async () => {
+    cluster.answer = () => ({ status: 201, json: { Name: "new", RaftCommandIndex: 7 } });
+    expect((await put("new")).json).toEqual({ Name: "new", RaftCommandIndex: 7 });
+    expect(cluster.sent.map(({ tag, what }) => `${tag} ${what}`)).toEqual([
+      "B PUT /admin/databases?name=new",
+    ]);
+    expect(cluster.calls).toEqual([]);
+    // That cannot be reached, nor can C.
+    cluster.answer = () => {
+      throw new EngineError("node-unreachable", "away", { details: { wasSent: false } });
+    };
+    expect((await put("here")).json).toMatchObject({ Topology: { Members: ["B", "C", "A"] } });
+    expect(cluster.find("here")?.leaderTag).toBe("A");
+  });
+
   test("has as many copies as are asked for, at most one on each node", async () => {
+    leadElsewhere("B", "C");
     const { status, json } = await put("two", "&replicationFactor=2");
     expect(status).toBe(201);
     expect(json).toMatchObject({
@@ -119,7 +142,9 @@ describe("a new database", () => {
     cluster.nodes.push({ tag: "D", url: "http://d.example:8080", tcpUrl: null, fingerprint: null });
     cluster.hear("D");
     cluster.register("db", ["B", "C", "D"]);
-    expect((await put("three")).json).toMatchObject({ Topology: { Members: ["A", "B", "C"] } });
+    leadElsewhere("B", "C", "D");
+    cluster.register("one", ["D"], { leaderTag: "D" });
+    expect((await put("three")).json).toMatchObject({ Topology: { Members: ["A", "C", "B"] } });
     const named = await put("named", "&replicationFactor=1", { Topology: { Members: ["C", "A"] } });
     expect(named.json).toMatchObject({ Topology: { Members: ["C", "A"], ReplicationFactor: 2 } });
     const factor = await put("factor", "", { Topology: { ReplicationFactor: 2 } });
@@ -160,6 +185,7 @@ describe("a new database", () => {
   });
 
   test("waits for a node that has just started and does not know the members yet", async () => {
+    leadElsewhere("B", "C");
     const nodes = cluster.nodes.splice(0);
     const created = put("early");
     setTimeout(() => cluster.nodes.push(...nodes), 200);
