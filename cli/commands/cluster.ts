@@ -62,6 +62,8 @@ interface Nats {
 }
 
 const pollMs = 250;
+/** Databases that are named when there are many. */
+const shownFewer = 10;
 /** For a node that leads to lead no more, and another one to lead. */
 const transferMs = 30_000;
 /** For a node that was added to be heard as one of the cluster, and one that was removed to be gone. */
@@ -259,7 +261,22 @@ async function remove(surroundings: Surroundings): Promise<void> {
   if (!node.IsHere && (await until(surroundings, memberMs, isRemoved)) === null) {
     throw new Failure("failed", `The removal of ${Tag} was accepted and is not seen yet`);
   }
-  print(options.is("json") ? JSON.stringify({ Tag, Url }) : `${Tag} is removed`);
+  const fewer = copies.map(({ Name, Members }) => ({ Name, Copies: Members.length - 1 }));
+  if (options.is("json")) print(JSON.stringify({ Tag, Url, Databases: fewer }));
+  else for (const line of [`${Tag} is removed`, ...fewerCopies(fewer)]) print(line);
+}
+
+/** Nobody makes copies again by himself: an operator decides where they go. */
+function fewerCopies(
+  fewer: readonly { readonly Name: string; readonly Copies: number }[],
+): string[] {
+  if (fewer.length === 0) return [];
+  const shown = fewer.slice(0, shownFewer).map(({ Name, Copies }) => `${Name} (${Copies})`);
+  const rest = fewer.length - shown.length;
+  const names = rest === 0 ? shown.join(", ") : `${shown.join(", ")} and ${rest} others`;
+  return [
+    `These databases have a copy less now: ${names}. Another node gets one by PUT /admin/databases/node?name=…`,
+  ];
 }
 
 /** Its copies are no copies any more: its tag is typed again, or --yes is given. */

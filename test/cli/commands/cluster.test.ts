@@ -153,20 +153,30 @@ test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
 });
 
 test.runIf(hasRoutes)("a node is removed after it has handed over what it leads", async () => {
+  const fewer = "shop (2), world (2), zoo (2)";
   const asked = await jackdaw("cluster", "remove", "B");
   expect([asked.code, asked.err]).toEqual([
     failureCodes.usage,
     "jackdaw: Node B and its copies of 3 databases would be of the cluster no more; add --yes to do it.\n",
   ]);
   expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe(
-    "world is led by C\nzoo is led by C\nB is removed\n",
+    "world is led by C\nzoo is led by C\nB is removed\n" +
+      `These databases have a copy less now: ${fewer}. Another node gets one by PUT /admin/databases/node?name=…\n`,
   );
   expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
 
 test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
   cluster.sightings.delete("B");
-  expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe("B is removed\n");
+  const { out } = await jackdaw("cluster", "remove", "B", "--yes", "--json");
+  expect(JSON.parse(out)).toMatchObject({
+    Tag: "B",
+    Databases: [
+      { Name: "shop", Copies: 2 },
+      { Name: "world", Copies: 2 },
+      { Name: "zoo", Copies: 2 },
+    ],
+  });
   expect(cluster.asked).toEqual(["remove B"]);
 });
 
