@@ -95,9 +95,22 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return this.#dirty.size === 0;
   }
 
+  /** A document that has these values already changes no group: nothing is reduced anew. */
   set(docNum: number, { values }: MapResult): void {
+    if (this.#hasAll(docNum, values)) return;
     this.remove(docNum);
     for (const { key, text } of values) this.#add(docNum, key, text);
+  }
+
+  /** Are these, in this order, the values of a document? */
+  #hasAll(docNum: number, values: MapResult["values"]): boolean {
+    const first = this.#values.firstOf(docNum);
+    if (first < 0) return values.length === 0;
+    if (this.#values.endOf(first) - first !== values.length) return false;
+    return values.every(
+      ({ key, text }, at) =>
+        this.#groupAt(first + at).key === key && this.#texts.textOf(first + at) === text,
+    );
   }
 
   remove(docNum: number): void {

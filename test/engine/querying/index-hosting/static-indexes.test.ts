@@ -412,6 +412,20 @@ describe("an index that reduces", () => {
     expect(rows[0]?.["@metadata"]).toEqual({ "@change-vector": null });
   });
 
+  it("reduces nothing anew when a document changes in what it does not map", async () => {
+    const database = await withDocuments();
+    await deploy(database, definition);
+    const before = await rowsOf(database, "order by City");
+    const { errors } = staticIndex(database, "R");
+    const { mapAttempts, reduceAttempts } = errors;
+    await putAll(database, "Users", { "users/1": { ...users["users/1"], Name: "Ann" } });
+    expect(await rowsOf(database, "order by City")).toEqual(before);
+    expect(errors).toMatchObject({ mapAttempts: mapAttempts + 1, reduceAttempts });
+    await putAll(database, "Users", { "users/1": { ...users["users/1"], Age: 31 } });
+    expect((await rowsOf(database, "order by City"))[0]).toMatchObject({ Age: 33.5 });
+    expect(errors.reduceAttempts).toBeGreaterThan(reduceAttempts);
+  });
+
   it("takes changes and deletions back out of a key", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
