@@ -532,7 +532,10 @@ export const commandTable: readonly Command[] = [
       { name: "DATABASE", isOptional: true, names: "databases" },
       { name: "NODE", isOptional: true },
     ],
-    options: { from: { value: "NODE", about: "all databases that this node leads" } },
+    options: {
+      from: { value: "NODE", about: "all databases that this node leads" },
+      even: { about: "as many as make all nodes lead equally many: after nodes were restarted" },
+    },
     example: "jackdaw cluster transfer --from B",
     needs: "server",
     load: cluster,

@@ -309,18 +309,27 @@ async function adopt(surroundings: Surroundings): Promise<void> {
   );
 }
 
-/** One database to one node, or all that a node leads to the others. */
+/** One database to one node, all that a node leads to the others, or as many as make the nodes lead equally many. */
 async function transfer(surroundings: Surroundings): Promise<void> {
   const { options, print } = surroundings;
   const status = await clusterOf(surroundings);
   const from = options.text("from");
+  const isEven = options.is("even");
   const [name, wanted] = surroundings.arguments;
-  if ((from === undefined) !== (name !== undefined && wanted !== undefined)) {
-    throw new Failure("usage", "Give a database and a node, or --from NODE for all that it leads");
+  const ways = [name !== undefined && wanted !== undefined, from !== undefined, isEven];
+  if (ways.filter((isGiven) => isGiven).length !== 1 || (name !== undefined && !ways[0])) {
+    throw new Failure(
+      "usage",
+      "Give a database and a node, --from NODE for all that it leads, or --even for as many as make all nodes lead equally many",
+    );
+  }
+  if (isEven) {
+    const moved = await evenOut(surroundings, status);
+    if (options.is("json")) print(JSON.stringify(moved));
+    else if (moved.length === 0) print("The nodes lead as evenly as their copies allow");
+    return;
   }
   if (from !== undefined) {
-    if (name !== undefined)
-      throw new Failure("usage", "Give a database and a node, or --from NODE");
     const { Tag } = nodeNamed(status, from);
     const moved = await handOver(surroundings, status, Tag);
     if (options.is("json")) print(JSON.stringify(moved));
@@ -342,39 +351,81 @@ interface Moved {
   readonly Leader: string;
 }
 
-/** Has others lead what `tag` leads. @throws Failure when nobody else can lead one of them */
-async function handOver(surroundings: Surroundings, status: Status, tag: string): Promise<Moved[]> {
+/** How many databases each node leads. */
+function ledCounts({ Databases }: Status): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { Leader } of status.Databases) {
+  for (const { Leader } of Databases) {
     if (Leader !== null) counts.set(Leader, (counts.get(Leader) ?? 0) + 1);
   }
+  return counts;
+}
+
+/** Has others lead what `tag` leads. @throws Failure when nobody else can lead one of them */
+async function handOver(surroundings: Surroundings, status: Status, tag: string): Promise<Moved[]> {
+  const counts = ledCounts(status);
   const moved: Moved[] = [];
   for (const database of status.Databases.filter(({ Leader }) => Leader === tag)) {
     const to = successor(database, tag, counts);
     counts.set(to, (counts.get(to) ?? 0) + 1);
-    await lead(surroundings, database.Name, to);
-    moved.push({ Database: database.Name, Leader: to });
-    if (!surroundings.options.is("json")) surroundings.print(`${database.Name} is led by ${to}`);
+    moved.push(await led(surroundings, database.Name, to));
   }
   return moved;
 }
 
-/** Of those that are up to date the one that leads least, so that the load stays spread. @throws Failure */
+/** Has nodes that lead few lead what others lead that have at least two more, until there are none. */
+async function evenOut(surroundings: Surroundings, status: Status): Promise<Moved[]> {
+  const counts = ledCounts(status);
+  const moved: Moved[] = [];
+  const ledBy = new Map(status.Databases.map(({ Name, Leader }) => [Name, Leader]));
+  for (let isDone = false; !isDone; ) {
+    isDone = true;
+    for (const database of status.Databases) {
+      const from = ledBy.get(database.Name) ?? null;
+      const to = from === null ? undefined : ableMembers(database, from, counts)[0]?.Tag;
+      if (from === null || to === undefined) continue;
+      const [more, fewer] = [counts.get(from) ?? 0, counts.get(to) ?? 0];
+      if (more - fewer < 2) continue;
+      counts.set(from, more - 1);
+      counts.set(to, fewer + 1);
+      moved.push(await led(surroundings, database.Name, to));
+      ledBy.set(database.Name, to);
+      isDone = false;
+    }
+  }
+  return moved;
+}
+
+/** As `lead`, and tells of it. */
+async function led(surroundings: Surroundings, name: string, node: string): Promise<Moved> {
+  await lead(surroundings, name, node);
+  if (!surroundings.options.is("json")) surroundings.print(`${name} is led by ${node}`);
+  return { Database: name, Leader: node };
+}
+
+/** @throws Failure when none can lead */
 function successor(
-  { Name, Members }: ListedDatabase,
+  database: ListedDatabase,
   tag: string,
   counts: ReadonlyMap<string, number>,
 ): string {
-  const able = Members.filter(({ Tag, Role }) => Tag !== tag && Role === "follower");
-  const [best] = [...able].sort(
-    (one, other) =>
-      Math.floor((one.Behind ?? 0) / behindMax) - Math.floor((other.Behind ?? 0) / behindMax) ||
-      (counts.get(one.Tag) ?? 0) - (counts.get(other.Tag) ?? 0),
-  );
+  const [best] = ableMembers(database, tag, counts);
   if (best !== undefined) return best.Tag;
   throw new Failure(
     "conflict",
-    `No other copy of '${Name}' can lead it now: 'jackdaw cluster status' tells why`,
+    `No other copy of '${database.Name}' can lead it now: 'jackdaw cluster status' tells why`,
+  );
+}
+
+/** Who can lead instead of `tag`: of those that are up to date, the one first that leads least. */
+function ableMembers(
+  { Members }: ListedDatabase,
+  tag: string,
+  counts: ReadonlyMap<string, number>,
+): Member[] {
+  return Members.filter(({ Tag, Role }) => Tag !== tag && Role === "follower").sort(
+    (one, other) =>
+      Math.floor((one.Behind ?? 0) / behindMax) - Math.floor((other.Behind ?? 0) / behindMax) ||
+      (counts.get(one.Tag) ?? 0) - (counts.get(other.Tag) ?? 0),
   );
 }
 

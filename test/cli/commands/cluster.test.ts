@@ -123,6 +123,28 @@ test("all that a node leads is spread over the others", async () => {
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads nothing\n");
 });
 
+test("leaderships are evened out, as far as copies allow", async () => {
+  expect((await jackdaw("cluster", "transfer", "--even")).out).toBe("world is led by C\n");
+  expect((await jackdaw("cluster", "transfer", "--even")).out).toBe(
+    "The nodes lead as evenly as their copies allow\n",
+  );
+  // A leads all, and B has a copy of one of them only.
+  const follows = { role: "follower", epoch: 3, applied: 1 } as const;
+  cluster.sightings.set("B", fakeSighting({ zoo: follows }));
+  for (const { registered } of cluster.databases()) {
+    const members = registered.name === "zoo" ? ["A", "B", "C"] : ["A", "C"];
+    const state = { leaderTag: "A", registered: { ...registered, members } };
+    Object.assign(cluster.find(registered.name) ?? {}, state);
+  }
+  const moved = JSON.parse((await jackdaw("cluster", "transfer", "--even", "--json")).out);
+  expect(moved).toEqual([
+    { Database: "shop", Leader: "C" },
+    { Database: "zoo", Leader: "B" },
+  ]);
+  const usage = await jackdaw("cluster", "transfer", "--even", "--from", "B");
+  expect(usage.code).toBe(failureCodes.usage);
+});
+
 test("what nobody else can lead stays where it is", async () => {
   cluster.sightings.delete("C");
   Object.assign(cluster.find("world") ?? {}, { role: "stopped", trouble: "damaged" });
