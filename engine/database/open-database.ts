@@ -13,6 +13,7 @@ import { countDropped } from "../base/garbage.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { documentText } from "../documents/document-composing.ts";
+import type { FieldChange } from "../indexing/followed-index.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
@@ -289,6 +290,10 @@ export class OpenDatabase extends Store {
       const message = `The database '${this.name}' has been disabled`;
       this.subscriptions.endAll(new EngineError("database-disabled", message));
     }
+  }
+
+  protected override fieldsChanged(change: FieldChange): void {
+    this.queries.indexes.fieldsChanged(change);
   }
 
   protected override definitionsChanged(keys: readonly string[]): void {

@@ -2,11 +2,13 @@
  * Follows collections for one index: passes every stored and every deleted document to its target, in etag order, in
  * slices. Independent of what the target does with them.
  *
+ * Documents that have changed in nothing that the target takes in are passed over without being read.
+ *
  * Invariants:
  * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
  * - Deletions are processed before documents, so that a reused document number is free.
  */
-import type { RestoredDocuments } from "./followed-index.ts";
+import type { FieldChange, RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
 /** One collection (null: all documents), with the progress in it. */
@@ -28,6 +30,15 @@ export interface DocumentTarget {
   take(row: StoredRow): Promise<void> | null;
 }
 
+/** Etags, from one to another, that are passed over. */
+interface PassedOver {
+  readonly from: number;
+  to: number;
+}
+
+/** Ranges that a source keeps; what is beyond them is taken in. */
+const passedOverMax = 1024;
+
 export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
   /** Number of documents and deletions processed. */
@@ -36,6 +47,8 @@ export class CollectionFollower {
   readonly #host: IndexHost;
   readonly #reader: RowReader;
   readonly #stride: number;
+  /** By source: in ascending order. */
+  readonly #passedOver: readonly PassedOver[][];
 
   /** `stride`: documents between two checks of the clock. */
   constructor(
@@ -49,10 +62,25 @@ export class CollectionFollower {
       documentEtag: 0,
       deletionEtag: 0,
     }));
+    this.#passedOver = this.sources.map(() => []);
     this.#target = target;
     this.#host = host;
     this.#reader = host.newReader();
     this.#stride = stride;
+  }
+
+  /**
+   * To be called when a change was committed that the target takes nothing of. It is passed over where the versions
+   * before it had been processed by then: one that was not is gone now, and its values are known from the new one only.
+   */
+  passOver({ from, to, previousMax }: FieldChange): void {
+    for (const [i, { documentEtag }] of this.sources.entries()) {
+      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const last = ranges.at(-1);
+      if (documentEtag < previousMax) continue;
+      if (last !== undefined && last.to + 1 === from) last.to = to;
+      else if (ranges.length < passedOverMax) ranges.push({ from, to });
+    }
   }
 
   progress(): SavedProgress[] {
@@ -84,8 +112,9 @@ export class CollectionFollower {
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     for (const source of this.sources) this.#takeDeletions(source);
-    for (const source of this.sources) {
-      const pending = this.#takeDocuments(source, isTimeUp);
+    for (const [i, source] of this.sources.entries()) {
+      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const pending = this.#takeDocuments(source, ranges, isTimeUp);
       if (pending !== null || isTimeUp()) return pending;
     }
     return null;
@@ -103,13 +132,28 @@ export class CollectionFollower {
     source.deletionEtag = deletion;
   }
 
-  #takeDocuments(source: FollowedCollection, isTimeUp: () => boolean): Promise<void> | null {
+  #takeDocuments(
+    source: FollowedCollection,
+    ranges: PassedOver[],
+    isTimeUp: () => boolean,
+  ): Promise<void> | null {
     const { collection } = source;
     const { document } = this.#host.etagsOf(collection);
+    this.#pass(source, ranges);
     if (document <= source.documentEtag) return null;
-    const cursor = this.#reader.rowsSince(collection, source.documentEtag);
+    let cursor = this.#reader.rowsSince(collection, source.documentEtag);
     let count = 0;
     while (cursor.next()) {
+      const next = ranges[0];
+      if (next !== undefined && cursor.row.etag >= next.from) {
+        // There is nothing else up to this document.
+        source.documentEtag = cursor.row.etag - 1;
+        this.#pass(source, ranges);
+        if (source.documentEtag >= cursor.row.etag) {
+          cursor = this.#reader.rowsSince(collection, source.documentEtag);
+          continue;
+        }
+      }
       const pending = this.#target.take(cursor.row);
       if (pending !== null) return pending;
       source.documentEtag = cursor.row.etag;
@@ -119,6 +163,19 @@ export class CollectionFollower {
     if (cursor.pending !== null) return cursor.pending;
     source.documentEtag = Math.max(source.documentEtag, document);
     return null;
+  }
+
+  /** Passes over the ranges that begin at the next etag or before it. */
+  #pass(source: FollowedCollection, ranges: PassedOver[]): void {
+    let count = 0;
+    for (const { from, to } of ranges) {
+      if (from > source.documentEtag + 1) break;
+      count++;
+      if (to <= source.documentEtag) continue;
+      source.documentEtag = to;
+      this.changeCount++;
+    }
+    if (count > 0) ranges.splice(0, count);
   }
 }
 

@@ -50,6 +50,17 @@ export interface RestoredDocuments {
   readonly deletionEtagOf: (collection: string | null) => number;
 }
 
+/** Documents that one transaction has written again, with other values in some of their top-level fields and no other change. */
+export interface FieldChange {
+  /** The names of these fields, as they are spelled. */
+  readonly fields: readonly string[];
+  /** These are all documents that have etags from `from` to `to`. */
+  readonly from: number;
+  readonly to: number;
+  /** The greatest etag that one of them had before. */
+  readonly previousMax: number;
+}
+
 export interface FollowedIndex {
   /** Replaced by another when it is compacted. */
   readonly store: EntryStore;
@@ -93,6 +104,8 @@ export interface FollowedIndex {
    * @returns a promise when a record must first be read from the disk, else null.
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
+  /** Called when such a change was committed: it may pass over these documents. Omitted: it takes them in as any. */
+  fieldsChanged?(change: FieldChange): void;
   /**
    * Saves its current contents and progress. Called between two calls of `catchUp`. Cost: milliseconds
    * @returns its references to documents

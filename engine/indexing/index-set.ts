@@ -15,6 +15,7 @@ import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
+import type { FieldChange } from "./followed-index.ts";
 import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
 import { deletedAfterMicros, idleAfterMicros, type OpenIndex } from "./open-index.ts";
@@ -82,6 +83,11 @@ export class IndexSet {
 
   #automatics(): AutomaticIndex[] {
     return [...this.#indexes.values()].filter((index) => index instanceof AutomaticIndex);
+  }
+
+  /** Tells all of a change that was just committed. */
+  fieldsChanged(change: FieldChange): void {
+    for (const { index } of this.#indexes.values()) index.fieldsChanged?.(change);
   }
 
   /** In any case; undefined when there is no such index. */

@@ -20,6 +20,7 @@ import {
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type {
+  FieldChange,
   FieldForm,
   FollowedIndex,
   IndexCounters,
@@ -46,6 +47,8 @@ export interface DocumentMapper {
   readonly columnNames: readonly string[];
   /** By column. */
   readonly columnKinds: readonly ColumnKind[];
+  /** The top-level fields that it reads, and nothing else; null: it reads more. */
+  readonly reads: ReadonlySet<string> | null;
   map(row: StoredRow, store: EntryStore): void;
 }
 
@@ -142,6 +145,13 @@ export class MapIndex implements FollowedIndex {
     return pending;
   }
 
+  fieldsChanged(change: FieldChange): void {
+    const { reads } = this.#mapper;
+    if (reads !== null && !change.fields.some((name) => reads.has(name))) {
+      this.follower.passOver(change);
+    }
+  }
+
   save(parts: PartWriter): readonly SavedDocuments[] {
     parts.set("counters", { ...this.counters });
     parts.set("follower", this.follower.progress());
@@ -183,6 +193,7 @@ const metadataName = "@metadata";
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly columnKinds: readonly ColumnKind[];
+  readonly reads: ReadonlySet<string> | null;
   readonly #fields: readonly MappedField[];
   /** Shapes, then vectors: their columns follow those of the fields. */
   readonly #made: readonly (SpatialReader | VectorReader)[];
@@ -218,6 +229,9 @@ export class FieldMapper implements DocumentMapper {
       ...vectors.map(({ vector }) => vectorReader(vector as VectorSource)),
     ];
     this.#fields = fields;
+    const isPlain = fields.every(({ first }) => first !== metadataName);
+    this.reads =
+      isPlain && this.#made.length === 0 ? new Set(fields.map(({ first }) => first)) : null;
   }
 
   map(row: StoredRow, store: EntryStore): void {

@@ -78,6 +78,8 @@ export class Slice {
     this.mistake = null;
     this.changed = 0;
     const range = { batch, at, end: 0, etagMax, count: 0 };
+    if (bytes !== null) bytes.previousMax = 0;
+    let patched = 0;
     while (range.at < batch.length && this.mistake === null) {
       if (range.at > at && clock.monotonicMs() >= stopMs) break;
       range.end = Math.min(batch.length, range.at + stride);
@@ -85,14 +87,19 @@ export class Slice {
         if (bytes !== null) {
           const before = transaction.documents.count;
           bytes.run(transaction, range);
-          this.changed += transaction.documents.count - before;
+          patched += transaction.documents.count - before;
         }
         if (range.at < range.end) this.#next(transaction, range);
         if (this.#change.isLong) break;
       }
     }
+    this.changed += patched;
     this.count = range.count;
     this.end = range.at;
+    if (bytes !== null && patched > 0) {
+      const { names: fields, previousMax } = bytes;
+      transaction.fieldChange = { fields, from: etag + 1, previousMax, count: patched };
+    }
     if (samplesLeft !== null) this.#forget(transaction, etag);
     else finish?.(etag);
     this.isDone = true;

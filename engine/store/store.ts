@@ -11,6 +11,7 @@
  *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is
  *   notified and reopens the database from disk (database-catalog.ts).
  */
+
 import { assert } from "../base/assert.ts";
 import type { Clock, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -25,6 +26,7 @@ import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
+import type { FieldChange } from "../indexing/followed-index.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { DocumentReader } from "../keyspaces/document-table.ts";
 import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
@@ -79,6 +81,8 @@ interface PendingTransaction {
   /** Records of deletions: position and length, alternating. */
   readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
+  /** All that it has done to documents, if that is known. */
+  readonly fieldChange: FieldChange | null;
   readonly lastEtag: number;
   readonly shapeCount: number;
   /** Bytes in the log. */
@@ -206,6 +210,9 @@ export abstract class Store implements LogListener {
 
   /** Another node has changed the index definitions with these keys. */
   protected abstract definitionsChanged(keys: readonly string[]): void;
+
+  /** Called when a transaction that did nothing else to documents was committed, before its rows are read. */
+  protected fieldsChanged(_change: FieldChange): void {}
 
   // Writing
 
@@ -599,6 +606,7 @@ export abstract class Store implements LogListener {
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
+        fieldChange: fieldChangeOf(transaction, this.state.lastEtag),
         lastEtag: this.state.lastEtag,
         shapeCount: shapes.count,
         length: scratch.length,
@@ -656,6 +664,7 @@ export abstract class Store implements LogListener {
     this.state.committedEtag = transaction.lastEtag;
     this.state.commitStamp += 1;
     this.#durableShapeCount = transaction.shapeCount;
+    if (transaction.fieldChange !== null) this.fieldsChanged(transaction.fieldChange);
   }
 
   /** From the log: transactions after the first `count` are lost. If the disk was full, the store continues. */
@@ -1119,6 +1128,13 @@ function slice<Result>(
     if (step.done === true) return step;
     if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
   }
+}
+
+/** `to`: the last etag of the transaction. */
+function fieldChangeOf({ fieldChange, documents }: Transaction, to: number): FieldChange | null {
+  if (fieldChange === null || fieldChange.count !== documents.count) return null;
+  const { fields, from, previousMax } = fieldChange;
+  return { fields, from, to, previousMax };
 }
 
 function isDiskFull(error: unknown): boolean {

@@ -12,6 +12,7 @@
  * - Etags grow from record to record; those of a failed transaction are not reused.
  * - A document whose counters or attachments changed is rewritten after everything else.
  */
+
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
@@ -23,6 +24,7 @@ import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentFields } from "../documents/document-encoding.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
+import type { FieldChange } from "../indexing/followed-index.ts";
 import { type Entry, EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "../keyspaces/revision-table.ts";
 import { tombstoneKey } from "../keyspaces/tombstones.ts";
@@ -214,6 +216,8 @@ export class Transaction {
   scriptWorkBefore = 0;
   /** A revision is kept of each document that it changes or deletes as it was, whatever the rules, and none is dropped. */
   keepsBefore = false;
+  /** All that it has done to documents, if that is known: see `FieldChange`. `count`: how many were changed. */
+  fieldChange: (Omit<FieldChange, "to"> & { readonly count: number }) | null = null;
   /** It is a copy of what another node has written: nothing follows from it that is not in it. */
   isAdopted = false;
   // Created with the first element: most transactions write one document and nothing else.

@@ -111,8 +111,10 @@ interface Assignment {
 export class BytePatch {
   readonly #assignments: readonly Assignment[];
   readonly #parameters: Readonly<Record<string, unknown>>;
-  /** Distinct names of the assigned properties. */
-  readonly #names: readonly string[];
+  /** Distinct names of the assigned properties: nothing else of a document is changed. */
+  readonly names: readonly string[];
+  /** The greatest etag of the documents that `run` has come to, as it was before; to be set to 0 by who asks for it. */
+  previousMax = 0;
   readonly #plans = new Map<number, ShapePlan | null>();
   /** The plan used last: most documents of a collection have the same shape. */
   #plan: ShapePlan | null = null;
@@ -134,8 +136,8 @@ export class BytePatch {
   constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
     this.#assignments = assignments;
     this.#parameters = parameters;
-    this.#names = [...new Set(assignments.map(({ name }) => name))];
-    const assigned: (Scalar | undefined)[] = this.#names.map(() => undefined);
+    this.names = [...new Set(assignments.map(({ name }) => name))];
+    const assigned: (Scalar | undefined)[] = this.names.map(() => undefined);
     this.#row = { record: this.#record, assigned };
   }
 
@@ -164,6 +166,10 @@ export class BytePatch {
         if (!isSure) break;
         if (etag <= etagMax) range.count++;
         range.at++;
+      }
+      for (let at = rows.first; at < range.at; at++) {
+        const etag = rows.etags[at - rows.first] as number; // below rowsMax
+        if (etag <= etagMax && etag > this.previousMax) this.previousMax = etag;
       }
     }
     this.#run.flush(transaction, this.#texts.bytes);
@@ -362,7 +368,7 @@ export class BytePatch {
   /** Null: documents of this shape need the script. */
   #planFor(shape: Shape): ShapePlan | null {
     const indexes: number[] = [];
-    for (const name of this.#names) {
+    for (const name of this.names) {
       const index = shape.indexByName.get(name);
       // The script would rewrite a key that is spelled with escapes.
       if (index === undefined || shape.nameLengths[index] !== quotedBytes(name)) return null;
@@ -376,7 +382,7 @@ export class BytePatch {
     }
     const order = indexes.map((_, target) => target);
     order.sort((left, right) => (indexes[left] as number) - (indexes[right] as number));
-    const targets = this.#assignments.map(({ name }) => this.#names.indexOf(name));
+    const targets = this.#assignments.map(({ name }) => this.names.indexOf(name));
     const numbers = compileNumbers({
       values: this.#assignments.map(({ value }) => value),
       targets,
@@ -421,7 +427,7 @@ export class BytePatch {
     const [first = "", ...rest] = path;
     const index = shape.indexByName.get(first);
     if (index === undefined) return null;
-    const target = this.#names.indexOf(first);
+    const target = this.names.indexOf(first);
     if (rest.length > 0) return target >= 0 ? null : memberOf(index, rest);
     return function evaluateField(row) {
       const assigned = target < 0 ? undefined : row.assigned[target];
