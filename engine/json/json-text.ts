@@ -75,7 +75,7 @@ export class JsonText {
 
   addText(text: string): this {
     const at = this.#length;
-    const written = this.reserve(text.length * 3).write(text, at);
+    const written = this.reserve(text.length * 3).utf8Write(text, at);
     this.#length = at + written;
     return this;
   }

@@ -8,13 +8,38 @@ import { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "../http/body.ts";
 import type { Connection } from "../http/connection.ts";
 import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
-import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import {
+  dateText,
+  interfaceVersion,
+  jsonContentType,
+  type ReplyHeaders,
+} from "../http/response.ts";
 import { titleCase } from "./http1-exchange.ts";
 import type { WholeRequest } from "./whole-request.ts";
 
 const standardHeaders =
   `Raven-Server-Version: ${interfaceVersion}\r\n` +
   `Service-Server-Version: ${interfaceVersion}\r\n`;
+
+/** The beginning of a head. */
+function startText(status: number, contentType: string | undefined): string {
+  const start = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${standardHeaders}`;
+  return contentType === undefined ? start : `${start}Content-Type: ${contentType}\r\n`;
+}
+
+/** That of nearly all replies. */
+const jsonStart = startText(200, jsonContentType);
+const closeEnd = "Connection: close\r\n\r\n";
+/** The end of a head after which the connection stays open for `keptMs`, as node:http tells clients. */
+let keptText = "";
+let keptMs = Number.NaN;
+
+function keptEnd(ms: number): string {
+  if (ms === keptMs) return keptText;
+  keptMs = ms;
+  keptText = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(ms / 1000)}\r\n\r\n`;
+  return keptText;
+}
 
 /** The connection of an exchange, as the exchange uses it. */
 export interface WholeHost {
@@ -37,7 +62,7 @@ export class WholeExchange extends Exchange {
   private hasEnded: boolean;
 
   constructor(connection: Connection, request: WholeRequest, limits: BodyLimits, host: WholeHost) {
-    super(connection, request.method, request.target, limits);
+    super(connection, request.head.method, request.head.target, limits);
     this.request = request;
     this.host = host;
     this.closers = undefined;
@@ -45,11 +70,11 @@ export class WholeExchange extends Exchange {
   }
 
   override header(name: string): string | undefined {
-    return this.request.headers.get(name);
+    return this.request.head.headers.get(name);
   }
 
   override headers(): Iterable<readonly [string, string]> {
-    return this.request.headers;
+    return this.request.head.headers;
   }
 
   override get authority(): string {
@@ -149,7 +174,7 @@ export class WholeExchange extends Exchange {
   }
 
   private get isLast(): boolean {
-    return this.request.isLast || this.host.isStopping;
+    return this.request.head.isLast || this.host.isStopping;
   }
 
   /**
@@ -163,8 +188,10 @@ export class WholeExchange extends Exchange {
     contentType: string | undefined,
     length: number | null,
   ): string {
-    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${standardHeaders}`;
-    if (contentType !== undefined) text += `Content-Type: ${contentType}\r\n`;
+    let text =
+      status === 200 && contentType === jsonContentType
+        ? jsonStart
+        : startText(status, contentType);
     let hasLength = isBodyless(status);
     for (const name in headers) {
       const value = headers[name] as string | number | readonly string[];
@@ -186,9 +213,7 @@ export class WholeExchange extends Exchange {
     if (!hasLength) {
       text += length === null ? chunkedHeader : `Content-Length: ${length}\r\n`;
     }
-    return this.isLast
-      ? `${text}Connection: close\r\n\r\n`
-      : `${text}Connection: keep-alive\r\nKeep-Alive: ${keepAliveText(this.host.keepAliveMs)}\r\n\r\n`;
+    return text + (this.isLast ? closeEnd : keptEnd(this.host.keepAliveMs));
   }
 }
 
@@ -227,9 +252,4 @@ class StreamedBody extends Writable {
     if (this.isChunked && this.isShown) this.socket.write("0\r\n\r\n", "latin1", done);
     else done();
   }
-}
-
-/** As node:http tells clients how long an idle connection stays open. */
-function keepAliveText(ms: number): string {
-  return `timeout=${Math.floor(ms / 1000)}`;
 }

@@ -3,7 +3,7 @@
  * in them is exact and a JavaScript number is not.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
+import { andThen } from "../../engine/base/steps.ts";
 import { workLimits } from "../../engine/base/work-budget.ts";
 import {
   type ProjectionBehavior,
@@ -37,22 +37,21 @@ const int32Max = 2_147_483_647;
 
 /** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export function queryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
-  return runSteps(queryInBody(exchange));
-}
-
-function* queryInBody(exchange: Exchange): Steps<QueryRequest> {
-  return yield* parseQueryBody(yield* queryBody(exchange));
+  return andThen(queryBody(exchange), parseQueryBody);
 }
 
 /** Parses the body of a query. @throws EngineError as `queryOfBody` */
-export function* parseQueryBody(body: Buffer): Steps<QueryRequest> {
-  return queryOfObject(yield* awaited(readMinified(body)), 0);
+export function parseQueryBody(body: Buffer): QueryRequest | Promise<QueryRequest> {
+  return andThen(readMinified(body), queryOfText);
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
-export function* queryBody(exchange: Exchange): Steps<Buffer> {
+export function queryBody(exchange: Exchange): Buffer | Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
-  const body = yield* awaited(exchange.bodyAtOnce());
+  return andThen(exchange.bodyAtOnce(), smallBody);
+}
+
+function smallBody(body: Buffer): Buffer {
   refuseLarge(body.length);
   return body;
 }
@@ -69,11 +68,10 @@ function refuseLarge(bytes: number): void {
 
 /** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export function wrappedQueryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
-  return runSteps(wrappedQueryInBody(exchange));
+  return andThen(andThen(queryBody(exchange), readMinified), queryOfWrapped);
 }
 
-function* wrappedQueryInBody(exchange: Exchange): Steps<QueryRequest> {
-  const text = yield* awaited(readMinified(yield* queryBody(exchange)));
+function queryOfWrapped(text: Buffer): QueryRequest {
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");
@@ -102,6 +100,10 @@ export function queryOfAddress(exchange: Exchange): QueryRequest {
       skipDuplicateChecking: query.bool("skipDuplicateChecking", false),
     },
   };
+}
+
+function queryOfText(text: Buffer): QueryRequest {
+  return queryOfObject(text, 0);
 }
 
 /** Parses the query in the minified JSON object at `at`; of a repeated name the first member counts. */
