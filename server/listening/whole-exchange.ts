@@ -1,6 +1,7 @@
 /**
  * An exchange over HTTP/1.1 whose request had arrived whole. A reply of known length is composed with its head and leaves
- * in one write; one that is streamed follows its head, in chunks where its length is unknown.
+ * in one write, a small one beside those of others (reply-batch.ts); one that is streamed follows its head, in chunks
+ * where its length is unknown.
  */
 import { STATUS_CODES, validateHeaderValue } from "node:http";
 import type { Socket } from "node:net";
@@ -15,6 +16,7 @@ import {
   type ReplyHeaders,
 } from "../http/response.ts";
 import { titleCase } from "./http1-exchange.ts";
+import { batchedBytesMax, ReplyBatch, type ReplySender } from "./reply-batch.ts";
 import type { WholeRequest } from "./whole-request.ts";
 
 const standardHeaders =
@@ -42,24 +44,22 @@ function keptEnd(ms: number): string {
 }
 
 /** The connection of an exchange, as the exchange uses it. */
-export interface WholeHost {
+export interface WholeHost extends ReplySender {
   readonly socket: Socket;
   readonly keepAliveMs: number;
   readonly isStopping: boolean;
-  /** The reply has left; the connection ends if `isLast`. */
-  finish(isLast: boolean): void;
 }
 
-/** Bytes of a reply that is composed in `composing`: what a client that does not read keeps of it is no more. */
-const composedBytesMax = 16 * 1024;
-/** Where small replies are composed. One that the system has taken whole leaves it free for the next. */
-let composing = Buffer.allocUnsafeSlow(composedBytesMax);
+/** Of all connections. */
+const replies = new ReplyBatch();
 
 export class WholeExchange extends Exchange {
   private readonly request: WholeRequest;
   private readonly host: WholeHost;
   private closers: (() => void)[] | undefined;
   private hasEnded: boolean;
+  /** Whether the reply was copied to where it is sent from. */
+  private isComposed: boolean;
 
   constructor(connection: Connection, request: WholeRequest, limits: BodyLimits, host: WholeHost) {
     super(connection, request.head.method, request.head.target, limits);
@@ -67,6 +67,7 @@ export class WholeExchange extends Exchange {
     this.host = host;
     this.closers = undefined;
     this.hasEnded = false;
+    this.isComposed = false;
   }
 
   override header(name: string): string | undefined {
@@ -102,7 +103,7 @@ export class WholeExchange extends Exchange {
   }
 
   override get isReplyTaken(): boolean {
-    return this.hasEnded && !this.host.socket.destroyed;
+    return this.isComposed;
   }
 
   /** The exchange is over: its reply has left, or the client has gone. */
@@ -137,24 +138,17 @@ export class WholeExchange extends Exchange {
     const { isLast } = this;
     const shown = this.method === "HEAD" ? undefined : body;
     const head = this.headText(status, headers, contentType, body?.length ?? 0);
-    const room = head.length + (shown?.length ?? 0);
+    const length = head.length + (shown?.length ?? 0);
+    this.isComposed = true;
     // TLS never takes a reply at once.
-    const isShared = room <= composedBytesMax && !this.connection.isSecure;
-    const reply = isShared ? composing.subarray(0, room) : Buffer.allocUnsafe(room);
+    if (length <= batchedBytesMax && !this.connection.isSecure) {
+      replies.add(head, shown, this.host, isLast);
+      return;
+    }
+    const reply = Buffer.allocUnsafe(length);
     const at = reply.latin1Write(head, 0);
     shown?.copy(reply, at);
-    const { socket } = this.host;
-    if (!isShared) {
-      socket.write(reply, () => this.host.finish(isLast));
-      return;
-    }
-    socket.write(reply);
-    if (socket.writableLength === 0) {
-      this.host.finish(isLast);
-      return;
-    }
-    composing = Buffer.allocUnsafeSlow(composedBytesMax);
-    socket.write(nothing, () => this.host.finish(isLast));
+    this.host.socket.write(reply, () => this.host.finish(isLast));
   }
 
   protected override open(
@@ -217,7 +211,6 @@ export class WholeExchange extends Exchange {
   }
 }
 
-const nothing = Buffer.alloc(0);
 const chunkedHeader = "Transfer-Encoding: chunked\r\n";
 
 /** The body of a streamed reply; the socket stays open behind it. */
