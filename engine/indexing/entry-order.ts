@@ -115,7 +115,7 @@ export function* smallestPositions(
   let max = 0;
   for (let i = 0; i < keys.length; i++) if ((keys[i] as number) > max) max = keys[i] as number;
   const shift = Math.max(0, 32 - Math.clz32(max) - rangeBits);
-  const sizes = new Uint32Array(1 << rangeBits);
+  const sizes = new Uint32Array((max >>> shift) + 1);
   for (let from = 0; from < keys.length; from += stride) {
     countRanges(keys, from, Math.min(from + stride, keys.length), shift, sizes);
     budget.spend(stride >>> 2);

@@ -89,7 +89,7 @@ export class QueryReply implements RowSink, QueryTaker {
       return this.#stream.end(this.#rows.addText(`${last},${totals}}`).bytes).then(() => null);
     }
     this.#room.release();
-    const whole = withHead(`{${totals},"Results":[`, this.#rows.addText(`${last}}`).bytes);
+    const whole = withHead(`{${totals},"Results":[`, this.#rows.addText(`${last}}`));
     this.#exchange.replyJson(200, whole, { etag: String(outcome.resultEtag) });
     return whole;
   }
@@ -190,12 +190,12 @@ export class QueryReply implements RowSink, QueryTaker {
 }
 
 /** A reply whose `head` is written into the room before its rows. */
-function withHead(head: string, text: Buffer): Buffer {
+function withHead(head: string, text: JsonText): Buffer {
   const length = Buffer.byteLength(head);
-  if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.subarray(headBytesMax)]);
-  const start = headBytesMax - length;
-  text.utf8Write(head, start);
-  return text.subarray(start);
+  if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.from(headBytesMax)]);
+  const reply = text.from(headBytesMax - length);
+  reply.utf8Write(head, 0);
+  return reply;
 }
 
 function totalsText(outcome: QueryOutcome): string {

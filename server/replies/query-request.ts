@@ -108,39 +108,54 @@ function queryOfText(text: Buffer): QueryRequest {
 
 /** Parses the query in the minified JSON object at `at`; of a repeated name the first member counts. */
 function queryOfObject(text: Buffer, at: number): QueryRequest {
-  const starts = new Map<string, number>();
+  memberStarts.fill(0);
   for (let i = at + 1; text[i] === quote; ) {
     const keyEnd = skipString(text, i);
-    const key = decodeString(text, i, keyEnd);
-    if (!starts.has(key)) starts.set(key, keyEnd + 1);
+    const member = memberNames.indexOf(decodeString(text, i, keyEnd));
+    if (member >= 0 && memberStarts[member] === 0) memberStarts[member] = keyEnd + 1;
     i = skipValue(text, keyEnd + 1) + 1;
   }
-  const member = (name: string): unknown => {
-    const from = starts.get(name);
-    if (from === undefined) return undefined;
-    const to = skipValue(text, from);
-    if (text[from] === quote) return decodeString(text, from, to);
-    return JSON.parse(text.utf8Slice(from, to)) as unknown;
-  };
-  const query = member("Query");
+  const query = memberIn(text, 0);
   if (typeof query !== "string" || query.trim() === "") throw noQuery();
   return {
     text: query,
     options: {
-      parametersText: parametersIn(text, starts.get("QueryParameters")),
-      start: integer(member("Start"), "Start"),
-      pageSize: integer(member("PageSize"), "PageSize"),
-      waitForNonStale: boolean(member("WaitForNonStaleResults"), "WaitForNonStaleResults"),
-      timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
-      skipDuplicateChecking: boolean(member("SkipDuplicateChecking"), "SkipDuplicateChecking"),
-      projectionBehavior: behavior(member("ProjectionBehavior")),
+      parametersText: parametersIn(text, memberStarts[1] as number),
+      start: integer(memberIn(text, 2), "Start"),
+      pageSize: integer(memberIn(text, 3), "PageSize"),
+      waitForNonStale: boolean(memberIn(text, 4), "WaitForNonStaleResults"),
+      timeoutMs: milliseconds(memberIn(text, 5)),
+      skipDuplicateChecking: boolean(memberIn(text, 6), "SkipDuplicateChecking"),
+      projectionBehavior: behavior(memberIn(text, 7)),
     },
   };
 }
 
+/** The members of a request that are read, and where the values of the present one begin; 0: it has none. */
+const memberNames = [
+  "Query",
+  "QueryParameters",
+  "Start",
+  "PageSize",
+  "WaitForNonStaleResults",
+  "WaitForNonStaleResultsTimeout",
+  "SkipDuplicateChecking",
+  "ProjectionBehavior",
+];
+const memberStarts = new Uint32Array(memberNames.length);
+
+/** The value of a member by its place in `memberNames`. */
+function memberIn(text: Buffer, member: number): unknown {
+  const from = memberStarts[member] as number; // member < length
+  if (from === 0) return undefined;
+  const to = skipValue(text, from);
+  if (text[from] === quote) return decodeString(text, from, to);
+  return JSON.parse(text.utf8Slice(from, to)) as unknown;
+}
+
 /** The text of the parameters; null: none. @throws EngineError invalid-format */
-function parametersIn(text: Buffer, from: number | undefined): string | null {
-  if (from === undefined || text[from] === firstOfNull) return null;
+function parametersIn(text: Buffer, from: number): string | null {
+  if (from === 0 || text[from] === firstOfNull) return null;
   if (text[from] === objectOpen) return text.utf8Slice(from, skipValue(text, from));
   throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
 }
