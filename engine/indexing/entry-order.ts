@@ -239,11 +239,12 @@ function fewOrder(
 
 /** As `termRanks` and `keyOf` for the terms of few entries, which are compared with each other. */
 function fillFew(
-  { dictionary }: FieldColumn,
+  column: FieldColumn,
   sought: Uint32Array,
   order: TermOrder,
   keys: Uint32Array,
 ): void {
+  const { dictionary } = column;
   const wanted = order.kind === "number" ? numberKind : dateKind;
   const positions: number[] = [];
   for (let i = 0; i < sought.length; i++) {
@@ -252,6 +253,7 @@ function fillFew(
     if (term <= objectTerm) continue;
     if (order.kind === "bytes" || dictionary.kindOf(term) === wanted) positions.push(i);
   }
+  if (order.kind === "number" && fillNumbers(column, sought, positions, order, keys)) return;
   positions.sort((a, b) => order.compare(sought[a] as number, sought[b] as number));
   let key = valueRank;
   let last = -1;
@@ -261,6 +263,48 @@ function fillFew(
     keys[position] = key;
     last = term;
   }
+}
+
+/**
+ * Sets the keys at some positions, whose terms are numbers: their doubles are sorted by themselves, which costs a part of
+ * comparing the terms. @returns false where equal ones are of numbers that are not: the keys are then wrong
+ */
+function fillNumbers(
+  { dictionary }: FieldColumn,
+  sought: Uint32Array,
+  positions: readonly number[],
+  order: TermOrder,
+  keys: Uint32Array,
+): boolean {
+  const { values } = dictionary;
+  const sorted = new Float64Array(positions.length);
+  for (let i = 0; i < sorted.length; i++) {
+    sorted[i] = values[sought[positions[i] as number] as number] as number; // i < length
+  }
+  sorted.sort();
+  let count = 0;
+  for (let i = 0; i < sorted.length; i++) {
+    if (count === 0 || sorted[count - 1] !== sorted[i]) sorted[count++] = sorted[i] as number;
+  }
+  /** By the place of the value; 0: none yet. */
+  const terms = new Uint32Array(count);
+  for (let i = 0; i < positions.length; i++) {
+    const position = positions[i] as number; // i < length
+    const term = sought[position] as number;
+    const value = values[term] as number;
+    let low = 0;
+    let high = count - 1;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((sorted[middle] as number) < value) low = middle + 1;
+      else high = middle;
+    }
+    const known = terms[low] as number;
+    if (known !== 0 && known !== term && order.compare(known, term) !== 0) return false;
+    terms[low] = term;
+    keys[position] = valueRank + low;
+  }
+  return true;
 }
 
 /** The first term of each entry, and the positions of entries that have several. */
