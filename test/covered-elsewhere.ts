@@ -265,7 +265,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/query.ts",
     "engine/rql/row-scores.ts",
   ],
-  "test/engine/rql/execute-order.test.ts": ["engine/indexing/ordered-prefix.ts"],
+  "test/engine/rql/execute-order.test.ts": [
+    "engine/indexing/few-order.ts",
+    "engine/indexing/ordered-prefix.ts",
+  ],
   "test/engine/rql/execute-summary.test.ts": [
     "engine/indexing/close-terms.ts",
     "engine/indexing/spelled-terms.ts",

@@ -22,6 +22,14 @@ async function goOn<Result>(steps: Steps<Result>, first: Promise<unknown>): Prom
   }
 }
 
+/** Goes on with a value that may be there already, and then at once. */
+export function andThen<Value, Result>(
+  given: Value | Promise<Value>,
+  next: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return given instanceof Promise ? given.then(next) : next(given);
+}
+
 /** Waits for a value that may be there already. */
 export function* awaited<Value>(given: Value | Promise<Value>): Steps<Value> {
   return given instanceof Promise ? ((yield given) as Value) : given;

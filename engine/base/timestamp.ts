@@ -22,9 +22,12 @@ const yearEndMicros = 253_402_300_800 * microsPerSecond; // exclusive
 /** The last timestamp of the year 9999 that is a double: they are 32 apart there. */
 const lastMicros = yearEndMicros - 32;
 
-/** The text of `writtenSecond`, up to the dot: consecutive documents often share the second. */
-const writtenText = Buffer.alloc(20);
-let writtenSecond = Number.NaN;
+/** Bytes of a timestamp's text up to the dot. */
+const secondBytes = 20;
+/** The texts of some seconds, up to the dot, each in the place that it says itself: documents often share theirs. */
+const writtenMask = 15;
+const writtenText = Buffer.alloc((writtenMask + 1) * secondBytes);
+const writtenSeconds = new Float64Array(writtenMask + 1).fill(Number.NaN);
 
 function writeDigits(target: Uint8Array, at: number, value: number, count: number): void {
   let rest = value;
@@ -35,8 +38,8 @@ function writeDigits(target: Uint8Array, at: number, value: number, count: numbe
   }
 }
 
-/** Sets `writtenText` to `yyyy-MM-ddTHH:mm:ss.` (days to date: years begin in March). */
-function writeSecond(second: number): void {
+/** Writes `yyyy-MM-ddTHH:mm:ss.` to `writtenText` at `at` (days to date: years begin in March). */
+function writeSecond(second: number, at: number): void {
   const day = Math.floor(second / secondsPerDay);
   const secondOfDay = second - day * secondsPerDay;
   const shifted = day + 719_468; // days since 0000-03-01
@@ -50,28 +53,30 @@ function writeSecond(second: number): void {
   const dayOfMonth = dayOfYear - Math.trunc((153 * monthFromMarch + 2) / 5) + 1;
   const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
   const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  writeDigits(writtenText, 0, year, 4);
-  writeDigits(writtenText, 5, month, 2);
-  writeDigits(writtenText, 8, dayOfMonth, 2);
-  writeDigits(writtenText, 11, Math.trunc(secondOfDay / 3600), 2);
-  writeDigits(writtenText, 14, Math.trunc(secondOfDay / 60) % 60, 2);
-  writeDigits(writtenText, 17, secondOfDay % 60, 2);
-  writtenText[4] = writtenText[7] = 0x2d;
-  writtenText[10] = 0x54;
-  writtenText[13] = writtenText[16] = 0x3a;
-  writtenText[19] = 0x2e;
-  writtenSecond = second;
+  writeDigits(writtenText, at, year, 4);
+  writeDigits(writtenText, at + 5, month, 2);
+  writeDigits(writtenText, at + 8, dayOfMonth, 2);
+  writeDigits(writtenText, at + 11, Math.trunc(secondOfDay / 3600), 2);
+  writeDigits(writtenText, at + 14, Math.trunc(secondOfDay / 60) % 60, 2);
+  writeDigits(writtenText, at + 17, secondOfDay % 60, 2);
+  writtenText[at + 4] = writtenText[at + 7] = 0x2d;
+  writtenText[at + 10] = 0x54;
+  writtenText[at + 13] = writtenText[at + 16] = 0x3a;
+  writtenText[at + 19] = 0x2e;
 }
 
 /** Writes the text of a timestamp, `timestampBytes` long, at `at`. */
 export function writeTimestamp(target: Uint8Array, at: number, micros: number): void {
   const second = Math.floor(micros / microsPerSecond);
-  if (second !== writtenSecond) {
+  const place = second & writtenMask;
+  const from = place * secondBytes;
+  if (second !== writtenSeconds[place]) {
     assert(micros >= yearOneMicros, "a moment is not before year 1");
     assert(micros < yearEndMicros, "a moment is not after year 9999");
-    writeSecond(second);
+    writeSecond(second, from);
+    writtenSeconds[place] = second;
   }
-  for (let i = 0; i < 20; i++) target[at + i] = writtenText[i] as number;
+  for (let i = 0; i < secondBytes; i++) target[at + i] = writtenText[from + i] as number;
   writeDigits(target, at + 20, micros - second * microsPerSecond, 6);
   target[at + 26] = 0x30;
   target[at + 27] = 0x5a;

@@ -153,7 +153,7 @@ export class WorkBudget {
 
   /** Returns all memory that it holds. */
   close(): void {
-    this.release(this.#heldBytes);
+    if (this.#heldBytes > 0) this.release(this.#heldBytes);
   }
 }
 

@@ -11,10 +11,20 @@
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { dateTicks } from "./date-terms.ts";
+import {
+  fewMax,
+  fewOrder,
+  fewUnits,
+  fillFew,
+  missingRank,
+  nullRank,
+  orderShare,
+  valueRank,
+} from "./few-order.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { dateKind, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
-import type { OrderKind, TermOrder } from "./term-order.ts";
+import type { OrderKind } from "./term-order.ts";
 
 export type SortForm = "string" | "long" | "double" | "alphaNumeric";
 
@@ -27,20 +37,11 @@ export interface FieldSort {
   readonly isOnly: boolean;
 }
 
-/** Ranks of entries without a sortable value. */
-const missingRank = 0;
-const nullRank = 1;
-const valueRank = 2;
 /** Cost of adding a term to a set, and of comparing two alphanumerically. */
 const setUnits = 4;
 const alphaNumericUnits = 64;
 /** As long: whole numbers are cut to 64 bits. */
 const longEnd = 2 ** 63;
-/** The whole order of a dictionary is built only when at least one in this many of its terms is needed. */
-const orderShare = 16;
-/** Entries whose values are compared with each other, and the cost of one. */
-const fewMax = 512;
-const fewUnits = 16;
 
 /** The sort key of each of `entries`, by position: ascending keys give the order of `sort`. */
 export function* fieldSortKeys(
@@ -115,7 +116,7 @@ export function* smallestPositions(
   let max = 0;
   for (let i = 0; i < keys.length; i++) if ((keys[i] as number) > max) max = keys[i] as number;
   const shift = Math.max(0, 32 - Math.clz32(max) - rangeBits);
-  const sizes = new Uint32Array(1 << rangeBits);
+  const sizes = new Uint32Array((max >>> shift) + 1);
   for (let from = 0; from < keys.length; from += stride) {
     countRanges(keys, from, Math.min(from + stride, keys.length), shift, sizes);
     budget.spend(stride >>> 2);
@@ -220,47 +221,6 @@ function* fillRanks(
 /** Null ties with what is missing. */
 function untie(keys: Uint32Array): void {
   for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
-}
-
-/** The order in which few terms are compared with each other; null: there is none, or another way is better. */
-function fewOrder(
-  column: FieldColumn,
-  count: number,
-  form: SortForm | null,
-  isByValue: boolean,
-): TermOrder | null {
-  const { dictionary } = column;
-  if (form === "alphaNumeric" || count * orderShare >= dictionary.count) return null;
-  if (!isByValue) return column.emptyOrder("bytes");
-  if (form !== "double" && dictionary.hasInexact) return null;
-  if (!dictionary.hasDates) return column.emptyOrder("number");
-  return dictionary.hasNumbers ? null : column.emptyOrder("date");
-}
-
-/** As `termRanks` and `keyOf` for the terms of few entries, which are compared with each other. */
-function fillFew(
-  { dictionary }: FieldColumn,
-  sought: Uint32Array,
-  order: TermOrder,
-  keys: Uint32Array,
-): void {
-  const wanted = order.kind === "number" ? numberKind : dateKind;
-  const positions: number[] = [];
-  for (let i = 0; i < sought.length; i++) {
-    const term = sought[i] as number; // i < length
-    keys[i] = term === gapTerm ? missingRank : nullRank;
-    if (term <= objectTerm) continue;
-    if (order.kind === "bytes" || dictionary.kindOf(term) === wanted) positions.push(i);
-  }
-  positions.sort((a, b) => order.compare(sought[a] as number, sought[b] as number));
-  let key = valueRank;
-  let last = -1;
-  for (const position of positions) {
-    const term = sought[position] as number; // among them
-    if (last >= 0 && order.compare(last, term) !== 0) key++;
-    keys[position] = key;
-    last = term;
-  }
 }
 
 /** The first term of each entry, and the positions of entries that have several. */

@@ -45,7 +45,8 @@ export class EntrySet {
 
   /** The first `count` entries in ascending order; the array must not be changed. */
   first(count: number): Uint32Array {
-    if (this.list !== null) return this.list.subarray(0, Math.max(0, count));
+    const { list } = this;
+    if (list !== null) return count >= list.length ? list : list.subarray(0, Math.max(0, count));
     return listOf(this.words as Uint32Array, Math.max(0, Math.min(count, this.count)));
   }
 
@@ -120,7 +121,8 @@ export class EntrySetBuilder {
 
   finish(): EntrySet {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
-    const list = this.#list.subarray(0, this.#count);
+    const all = this.#list;
+    const list = this.#count === all.length ? all : all.subarray(0, this.#count);
     // The entries of a term come in this order.
     if (isDescending(list)) list.reverse();
     if (isAscending(list)) return EntrySet.ofSorted(list);

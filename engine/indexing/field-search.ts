@@ -628,6 +628,7 @@ export class FieldSearch {
     let values = 0;
     for (const term of terms) values += term < 0 ? 0 : (counts[term] ?? 0);
     if (values >= valueStride) return null;
+    if (values === 0) return EntrySet.empty;
     const builder = new EntrySetBuilder(this.#view.size, values);
     for (const term of terms) if (term >= 0) this.#addStride(builder, this.#firstOf(term));
     return builder.finish();

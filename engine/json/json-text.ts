@@ -60,6 +60,11 @@ export class JsonText {
     return this.#bytes.subarray(0, this.#length);
   }
 
+  /** The text from a position on, as `bytes`. */
+  from(start: number): Buffer {
+    return this.#bytes.subarray(start, this.#length);
+  }
+
   /** Starts a new text in the place of this one. */
   clear(): void {
     this.#length = 0;
@@ -75,7 +80,7 @@ export class JsonText {
 
   addText(text: string): this {
     const at = this.#length;
-    const written = this.reserve(text.length * 3).write(text, at);
+    const written = this.reserve(text.length * 3).utf8Write(text, at);
     this.#length = at + written;
     return this;
   }

@@ -106,19 +106,30 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
 
 /** The names of a query, before those that its groups compute. */
 export function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScope {
-  const names = [query.source.alias, ...query.load.map(({ alias }) => alias)];
+  const { source, load, declarations } = query;
+  const hasNone = source.alias === null && load.length === 0;
   return {
     text,
     parameters: options.parameters,
-    aliases: names.filter((name) => name !== null),
-    functions: new Set(query.declarations.map(({ name }) => name)),
-    series: new Set(seriesDeclarations(query).map(({ name }) => name)),
-    isDynamic: query.source.form === "collection",
-    computed: new Map(),
+    aliases: hasNone
+      ? noNames
+      : [source.alias, ...load.map(({ alias }) => alias)].filter((name) => name !== null),
+    functions:
+      declarations.length === 0 ? noSuchNames : new Set(declarations.map(({ name }) => name)),
+    series:
+      declarations.length === 0
+        ? noSuchNames
+        : new Set(seriesDeclarations(query).map(({ name }) => name)),
+    isDynamic: source.form === "collection",
+    computed: nothingComputed,
     nowMicros: options.nowMicros ?? 0,
     moments: [],
   };
 }
+
+const noNames: readonly string[] = [];
+const noSuchNames: ReadonlySet<string> = new Set();
+const nothingComputed: QueryScope["computed"] = new Map();
 
 function analyzeSource({ source }: Query, kind: QueryKind): AnalyzedSource {
   const { form, name, alias, filter } = source;

@@ -20,7 +20,9 @@ import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 
 /** Whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
-  if (orderBy.some((key) => key.kind !== "field" && orderUseOf(key).needsScores)) return true;
+  for (const key of orderBy) {
+    if (key.kind !== "field" && orderUseOf(key).needsScores) return true;
+  }
   return orderBy.length === 0 && where !== null && (boosts !== undefined || hasBoost(where));
 }
 

@@ -88,52 +88,52 @@ export function executePlain(
   if (query.paging.filterTake !== null) return null;
   const isWhole = query.projection.kind === "document";
   if (!isWhole && index !== null && index.stored !== null) return null;
-  const found =
-    index === null ? foundById(query, source) : foundByIndex(query, index, source, budget);
-  if (found === null) return null;
-  const count = found.documents.length;
+  const total =
+    index === null ? placeById(query, source) : placeByIndex(query, index, source, budget);
+  if (total === null) return null;
+  const count = pageCount;
   try {
-    if (!placeRows(found.documents, source)) return null;
+    if (!placeRows(count, source)) return null;
     const waiting = isWhole
       ? addDocuments(count, source, sink)
       : addObjects(count, query, host, sink);
-    const outcome = outcomeOf(query, host, found.total);
+    const outcome = outcomeOf(query, host, total);
     return waiting === null ? outcome : waiting.then(() => outcome);
   } finally {
     leaveRows(count);
   }
 }
 
-/** The documents of a page, and how many are found in all. */
-interface FoundDocuments {
-  readonly documents: Uint32Array;
-  readonly total: number;
-}
+/** The documents of a page, which is used again as `rows` are. */
+const page = new Uint32Array(rowsMax);
+let pageCount = 0;
 
-const none: FoundDocuments = { documents: new Uint32Array(0), total: 0 };
-
-function foundById(query: AnalyzedQuery, source: PlainSource): FoundDocuments | null {
+/** Sets `page` to the document with the id that is asked for. @returns how many there are in all; null: not plain */
+function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
   const { access, paging } = query;
   if (access.kind !== "collection" || access.ids?.kind !== "ids") return null;
   const [id, ...others] = access.ids.ids;
   if (id === undefined || others.length > 0) return null;
   const document = source.findDocument(id);
   const collection = query.source.isAllDocuments ? null : query.source.name;
-  if (document < 0 || !source.isIn(document, collection)) return none;
-  const isShown = paging.skip === 0 && paging.take > 0;
-  return { documents: isShown ? Uint32Array.of(document) : none.documents, total: 1 };
+  pageCount = 0;
+  if (document < 0 || !source.isIn(document, collection)) return 0;
+  if (paging.skip === 0 && paging.take > 0) page[pageCount++] = document;
+  return 1;
 }
 
-function foundByIndex(
+/** As `placeById`, of those that an index finds. */
+function placeByIndex(
   query: AnalyzedQuery,
   index: QueryIndex,
   source: PlainSource,
   budget: WorkBudget,
-): FoundDocuments | null {
-  const { where, orderBy, paging } = query;
+): number | null {
+  const { where, orderBy, paging, access } = query;
   const reader = index.reader(budget);
   if (where === null || reader.store.hasSeveral || hasScores(query, reader)) return null;
-  refuseUnfit(query, index);
+  // An automatic index was chosen by the fields of the query.
+  if (access.kind === "index") refuseUnfit(query, index);
   const set = findAtOnce(where, contextOf(reader));
   if (set === null) return null;
   const end = Math.min(set.count, pageEndOf(query) ?? Number.MAX_SAFE_INTEGER);
@@ -147,14 +147,15 @@ function foundByIndex(
     entries = sorting.value;
   }
   // Of a document that is gone, and that the index has not heard of yet, the place is another's.
+  const { documents } = reader.view;
   for (let i = 0; i < paging.skip && i < end; i++) {
-    if (!source.exists(reader.view.documents[entries[i] as number] as number)) return null;
+    if (!source.exists(documents[entries[i] as number] as number)) return null;
   }
-  const documents = new Uint32Array(Math.max(0, end - paging.skip));
-  for (let i = 0; i < documents.length; i++) {
-    documents[i] = reader.view.documents[entries[paging.skip + i] as number] as number; // below `end`
+  pageCount = Math.max(0, end - paging.skip);
+  for (let i = 0; i < pageCount; i++) {
+    page[i] = documents[entries[paging.skip + i] as number] as number; // below `end`
   }
-  return { documents, total: set.count };
+  return set.count;
 }
 
 /** No key of a plain query is random. */
@@ -179,11 +180,11 @@ function unused(): never {
 const rows: StoredRow[] = [];
 const noBytes = Buffer.alloc(0);
 
-/** Points `rows` at the records of documents. @returns false where one is gone, is large, or must be fetched */
-function placeRows(documents: Uint32Array, source: PlainSource): boolean {
+/** Points `rows` at the records of `page`. @returns false where one is gone, is large, or must be fetched */
+function placeRows(count: number, source: PlainSource): boolean {
   let bytes = 0;
-  for (let i = 0; i < documents.length; i++) {
-    const document = documents[i] as number; // i < length
+  for (let i = 0; i < count; i++) {
+    const document = page[i] as number; // i < length
     bytes += source.lengthOf(document);
     if (rows.length === i) rows.push({ docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null });
     const row = rows[i] as StoredRow; // pushed above

@@ -1,8 +1,8 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
-import type { Database, QueryOptions } from "../../engine/engine.ts";
+import { andThen, runSteps, type Steps } from "../../engine/base/steps.ts";
+import type { Database, QueryOptions, QueryOutcome } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { bodyAt, rememberAnswer, requestKey, validAnswer } from "../replies/known-answers.ts";
@@ -38,15 +38,20 @@ function getQuery(exchange: Exchange, context: DatabaseContext): Promise<void> |
 
 /** POST queries, body `{"Query","QueryParameters",…}`: the results of a query in RQL */
 function postQuery(exchange: Exchange, context: DatabaseContext): Promise<void> | void {
-  return runSteps(answerBody(exchange, context));
+  return andThen(queryBody(exchange), (body) => answerBody(exchange, context, body));
 }
 
-function* answerBody(exchange: Exchange, context: DatabaseContext): Steps<void> {
-  const body = yield* queryBody(exchange);
+function answerBody(
+  exchange: Exchange,
+  context: DatabaseContext,
+  body: Buffer,
+): Promise<void> | void {
   // An empty one is a mistake; with the same address it stands for GET.
   const key = body.length === 0 ? null : keyOf(exchange, context, body);
   if (answerKnown(exchange, context, key)) return;
-  yield* answer(exchange, context, yield* parseQueryBody(body), key);
+  return andThen(parseQueryBody(body), (request) =>
+    runSteps(answer(exchange, context, request, key)),
+  );
 }
 
 /** What a request is known by when it is repeated. A caller who has an answer himself asks whether it is still valid. */
@@ -127,10 +132,12 @@ function* answer(
       signal: exchange,
       taker: reply,
     };
-    const outcome = yield* awaited(database.queries.run(text, asked, reply));
+    const running = database.queries.run(text, asked, reply);
+    const outcome = running instanceof Promise ? ((yield running) as QueryOutcome | null) : running;
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
-      const body = yield* reply.end(outcome, tail + diagnostics);
+      const ending = reply.end(outcome, tail + diagnostics);
+      const body = ending instanceof Promise ? ((yield ending) as null) : ending;
       server.requests.queried(exchange, database, request, outcome);
       if (key !== null && body !== null) rememberAnswer(database, key, request, outcome, body);
     }

@@ -151,9 +151,8 @@ export abstract class Exchange {
   abstract get isClosed(): boolean;
 
   get query(): QueryString {
-    this.lazyQuery ??= new QueryString(
-      this.path.length === this.target.length ? "" : this.target.slice(this.path.length + 1),
-    );
+    if (this.path.length === this.target.length) return noQuery;
+    this.lazyQuery ??= new QueryString(this.target.slice(this.path.length + 1));
     return this.lazyQuery;
   }
 
@@ -461,6 +460,8 @@ export abstract class Exchange {
     return true;
   }
 }
+
+const noQuery = new QueryString("");
 
 /** One for all, since it is given at the end of nearly every query, and making one with its stack costs 10 µs. */
 const endedReason = new DOMException("The exchange has ended.", "AbortError");

@@ -84,6 +84,7 @@ export class GatheringRoom {
   }
 
   release(): void {
+    if (this.#bytes === 0) return;
     processMemory.give("replies", this.#bytes);
     this.#bytes = 0;
   }

@@ -7,7 +7,7 @@
  */
 import { invalidArgument } from "../../engine/base/errors.ts";
 
-/** The part of the request target after `?`, parsed on first use. */
+/** The part of the request target after `?`, parsed on first use. Hot: most have none, and several names are asked for. */
 export class QueryString {
   /** As sent, without the `?`. */
   readonly text: string;
@@ -22,6 +22,7 @@ export class QueryString {
 
   /** The first value of `name`; undefined when absent, "" when it has no value. */
   get(name: string): string | undefined {
+    if (this.text === "") return undefined;
     const position = this.parsed().indexOf(name.toLowerCase());
     return position < 0 ? undefined : this.values[position];
   }

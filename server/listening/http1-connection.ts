@@ -96,7 +96,7 @@ export class Http1Connection implements WholeHost {
         break;
       }
       this.#unread = request.end === bytes.length ? undefined : bytes.subarray(request.end);
-      this.lastMethod = request.method;
+      this.lastMethod = request.head.method;
       this.#current = new WholeExchange(this.connection, request, this.#host.bodyLimits, this);
       this.#host.accept(this.#current);
     }

@@ -1,6 +1,7 @@
 /**
  * An exchange over HTTP/1.1 whose request had arrived whole. A reply of known length is composed with its head and leaves
- * in one write; one that is streamed follows its head, in chunks where its length is unknown.
+ * in one write, a small one beside those of others (reply-batch.ts); one that is streamed follows its head, in chunks
+ * where its length is unknown.
  */
 import { STATUS_CODES, validateHeaderValue } from "node:http";
 import type { Socket } from "node:net";
@@ -8,48 +9,73 @@ import { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "../http/body.ts";
 import type { Connection } from "../http/connection.ts";
 import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
-import { dateText, interfaceVersion, type ReplyHeaders } from "../http/response.ts";
+import {
+  dateText,
+  interfaceVersion,
+  jsonContentType,
+  type ReplyHeaders,
+} from "../http/response.ts";
 import { titleCase } from "./http1-exchange.ts";
+import { batchedBytesMax, ReplyBatch, type ReplySender } from "./reply-batch.ts";
 import type { WholeRequest } from "./whole-request.ts";
 
 const standardHeaders =
   `Raven-Server-Version: ${interfaceVersion}\r\n` +
   `Service-Server-Version: ${interfaceVersion}\r\n`;
 
+/** The beginning of a head. */
+function startText(status: number, contentType: string | undefined): string {
+  const start = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${standardHeaders}`;
+  return contentType === undefined ? start : `${start}Content-Type: ${contentType}\r\n`;
+}
+
+/** That of nearly all replies. */
+const jsonStart = startText(200, jsonContentType);
+const closeEnd = "Connection: close\r\n\r\n";
+/** The end of a head after which the connection stays open for `keptMs`, as node:http tells clients. */
+let keptText = "";
+let keptMs = Number.NaN;
+
+function keptEnd(ms: number): string {
+  if (ms === keptMs) return keptText;
+  keptMs = ms;
+  keptText = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(ms / 1000)}\r\n\r\n`;
+  return keptText;
+}
+
 /** The connection of an exchange, as the exchange uses it. */
-export interface WholeHost {
+export interface WholeHost extends ReplySender {
   readonly socket: Socket;
   readonly keepAliveMs: number;
   readonly isStopping: boolean;
-  /** The reply has left; the connection ends if `isLast`. */
-  finish(isLast: boolean): void;
 }
 
-/** Bytes of a reply that is composed in `composing`: what a client that does not read keeps of it is no more. */
-const composedBytesMax = 16 * 1024;
-/** Where small replies are composed. One that the system has taken whole leaves it free for the next. */
-let composing = Buffer.allocUnsafeSlow(composedBytesMax);
+/** Of all connections. */
+const replies = new ReplyBatch();
 
 export class WholeExchange extends Exchange {
   private readonly request: WholeRequest;
   private readonly host: WholeHost;
   private closers: (() => void)[] | undefined;
   private hasEnded: boolean;
+  /** Whether the reply was copied to where it is sent from. */
+  private isComposed: boolean;
 
   constructor(connection: Connection, request: WholeRequest, limits: BodyLimits, host: WholeHost) {
-    super(connection, request.method, request.target, limits);
+    super(connection, request.head.method, request.head.target, limits);
     this.request = request;
     this.host = host;
     this.closers = undefined;
     this.hasEnded = false;
+    this.isComposed = false;
   }
 
   override header(name: string): string | undefined {
-    return this.request.headers.get(name);
+    return this.request.head.headers.get(name);
   }
 
   override headers(): Iterable<readonly [string, string]> {
-    return this.request.headers;
+    return this.request.head.headers;
   }
 
   override get authority(): string {
@@ -77,7 +103,7 @@ export class WholeExchange extends Exchange {
   }
 
   override get isReplyTaken(): boolean {
-    return this.hasEnded && !this.host.socket.destroyed;
+    return this.isComposed;
   }
 
   /** The exchange is over: its reply has left, or the client has gone. */
@@ -112,24 +138,17 @@ export class WholeExchange extends Exchange {
     const { isLast } = this;
     const shown = this.method === "HEAD" ? undefined : body;
     const head = this.headText(status, headers, contentType, body?.length ?? 0);
-    const room = head.length + (shown?.length ?? 0);
+    const length = head.length + (shown?.length ?? 0);
+    this.isComposed = true;
     // TLS never takes a reply at once.
-    const isShared = room <= composedBytesMax && !this.connection.isSecure;
-    const reply = isShared ? composing.subarray(0, room) : Buffer.allocUnsafe(room);
+    if (length <= batchedBytesMax && !this.connection.isSecure) {
+      replies.add(head, shown, this.host, isLast);
+      return;
+    }
+    const reply = Buffer.allocUnsafe(length);
     const at = reply.latin1Write(head, 0);
     shown?.copy(reply, at);
-    const { socket } = this.host;
-    if (!isShared) {
-      socket.write(reply, () => this.host.finish(isLast));
-      return;
-    }
-    socket.write(reply);
-    if (socket.writableLength === 0) {
-      this.host.finish(isLast);
-      return;
-    }
-    composing = Buffer.allocUnsafeSlow(composedBytesMax);
-    socket.write(nothing, () => this.host.finish(isLast));
+    this.host.socket.write(reply, () => this.host.finish(isLast));
   }
 
   protected override open(
@@ -149,7 +168,7 @@ export class WholeExchange extends Exchange {
   }
 
   private get isLast(): boolean {
-    return this.request.isLast || this.host.isStopping;
+    return this.request.head.isLast || this.host.isStopping;
   }
 
   /**
@@ -163,8 +182,10 @@ export class WholeExchange extends Exchange {
     contentType: string | undefined,
     length: number | null,
   ): string {
-    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${standardHeaders}`;
-    if (contentType !== undefined) text += `Content-Type: ${contentType}\r\n`;
+    let text =
+      status === 200 && contentType === jsonContentType
+        ? jsonStart
+        : startText(status, contentType);
     let hasLength = isBodyless(status);
     for (const name in headers) {
       const value = headers[name] as string | number | readonly string[];
@@ -186,13 +207,10 @@ export class WholeExchange extends Exchange {
     if (!hasLength) {
       text += length === null ? chunkedHeader : `Content-Length: ${length}\r\n`;
     }
-    return this.isLast
-      ? `${text}Connection: close\r\n\r\n`
-      : `${text}Connection: keep-alive\r\nKeep-Alive: ${keepAliveText(this.host.keepAliveMs)}\r\n\r\n`;
+    return text + (this.isLast ? closeEnd : keptEnd(this.host.keepAliveMs));
   }
 }
 
-const nothing = Buffer.alloc(0);
 const chunkedHeader = "Transfer-Encoding: chunked\r\n";
 
 /** The body of a streamed reply; the socket stays open behind it. */
@@ -227,9 +245,4 @@ class StreamedBody extends Writable {
     if (this.isChunked && this.isShown) this.socket.write("0\r\n\r\n", "latin1", done);
     else done();
   }
-}
-
-/** As node:http tells clients how long an idle connection stays open. */
-function keepAliveText(ms: number): string {
-  return `timeout=${Math.floor(ms / 1000)}`;
 }

@@ -10,26 +10,38 @@
 const headBytesMax = 8 * 1024;
 /** Headers of a request that is parsed here. */
 const headerCountMax = 64;
+/** Heads that are remembered, and characters of one: clients send the same again and again. */
+const knownHeadsMax = 256;
+const knownHeadLengthMax = 1024;
 /** Names in the case of their clients whose form in lower case is remembered. */
 const knownNamesMax = 500;
 
-export interface WholeRequest {
+/** The head of a request. */
+export interface WholeHead {
   readonly method: string;
   /** Path and query as sent. */
   readonly target: string;
   /** Names in lower case, each once. */
   readonly headers: ReadonlyMap<string, string>;
+  /** Bytes of the body. */
+  readonly bodyBytes: number;
+  /** Whether the connection ends with the reply. */
+  readonly isLast: boolean;
+}
+
+export interface WholeRequest {
+  readonly head: WholeHead;
   readonly body: Buffer;
   /** The position behind the request. */
   readonly end: number;
-  /** Whether the connection ends with the reply. */
-  readonly isLast: boolean;
 }
 
 const requestLine = /^(GET|HEAD|PUT|POST|PATCH|DELETE) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const unprintable = /[^\t\x20-\x7e]/;
 const headEnd = Buffer.from("\r\n\r\n");
+/** Heads by their text. */
+const knownHeads = new Map<string, WholeHead>();
 /** Names by their spelling. */
 const lowerNames = new Map<string, string>();
 
@@ -37,7 +49,27 @@ const lowerNames = new Map<string, string>();
 export function parseWholeRequest(bytes: Buffer, start: number): WholeRequest | null {
   const end = bytes.indexOf(headEnd, start);
   if (end < 0 || end - start > headBytesMax) return null;
-  const head = bytes.latin1Slice(start, end);
+  const head = headOf(bytes.latin1Slice(start, end));
+  if (head === null) return null;
+  const bodyStart = end + headEnd.length;
+  const bodyEnd = bodyStart + head.bodyBytes;
+  if (bodyEnd > bytes.length) return null;
+  return { head, body: bytes.subarray(bodyStart, bodyEnd), end: bodyEnd };
+}
+
+/** As `parseHead`, of which the result is remembered where the text is likely to come again: its address has no query. */
+function headOf(text: string): WholeHead | null {
+  const known = knownHeads.get(text);
+  if (known !== undefined) return known;
+  const head = parseHead(text);
+  if (head === null || text.length > knownHeadLengthMax || head.target.includes("?")) return head;
+  if (knownHeads.size === knownHeadsMax) knownHeads.clear();
+  knownHeads.set(text, head);
+  return head;
+}
+
+/** null: it is not of the plain kind. */
+function parseHead(head: string): WholeHead | null {
   let lineEnd = endOfLine(head, 0);
   const [, method, target] = requestLine.exec(head.slice(0, lineEnd)) ?? [];
   if (method === undefined || target === undefined) return null;
@@ -53,13 +85,9 @@ export function parseWholeRequest(bytes: Buffer, start: number): WholeRequest | 
     headers.set(name, value.trim());
   }
   const isLast = lastOf(headers);
-  const length = lengthOf(headers);
-  if (isLast === null || length === null || !headers.has("host")) return null;
-  const bodyStart = end + headEnd.length;
-  const bodyEnd = bodyStart + length;
-  if (bodyEnd > bytes.length) return null;
-  const body = bytes.subarray(bodyStart, bodyEnd);
-  return { method, target, headers, body, end: bodyEnd, isLast };
+  const bodyBytes = lengthOf(headers);
+  if (isLast === null || bodyBytes === null || !headers.has("host")) return null;
+  return { method, target, headers, bodyBytes, isLast };
 }
 
 function endOfLine(head: string, from: number): number {

@@ -4,7 +4,6 @@
  */
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
-import type { Steps } from "../../engine/base/steps.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type {
   Database,
@@ -71,22 +70,26 @@ export class QueryReply implements RowSink, QueryTaker {
   }
 
   /**
-   * Sends the rest. Ends when it has been handed to the transport.
+   * Sends the rest; a promise ends when it has been handed to the transport.
    * @returns the whole reply, until `release`; null: it was streamed
    */
-  *end(outcome: QueryOutcome, tail: string): Steps<Buffer | null> {
+  end(outcome: QueryOutcome, tail: string): Buffer | null | Promise<Buffer | null> {
     const totals = totalsText(outcome);
-    const text = this.#rows;
-    const state = stateText(outcome, this.#database.nodeTag);
-    text.addText(`],"Includes":${includesText(outcome)}${state}${this.#extras(outcome)}`);
-    if (outcome.revisionIncludes !== null) yield this.#addRevisions(text, outcome);
-    text.addText(tail);
+    const members =
+      `],"Includes":${includesText(outcome)}` +
+      stateText(outcome, this.#database.nodeTag) +
+      this.#extras(outcome);
+    if (outcome.revisionIncludes === null) return this.#finish(outcome, totals, members + tail);
+    this.#rows.addText(members);
+    return this.#addRevisions(outcome).then(() => this.#finish(outcome, totals, tail));
+  }
+
+  #finish(outcome: QueryOutcome, totals: string, last: string): Buffer | Promise<null> {
     if (this.#stream !== undefined) {
-      yield this.#stream.end(text.addText(`,${totals}}`).bytes);
-      return null;
+      return this.#stream.end(this.#rows.addText(`${last},${totals}}`).bytes).then(() => null);
     }
     this.#room.release();
-    const whole = withHead(`{${totals},"Results":[`, text.addText("}").bytes);
+    const whole = withHead(`{${totals},"Results":[`, this.#rows.addText(`${last}}`));
     this.#exchange.replyJson(200, whole, { etag: String(outcome.resultEtag) });
     return whole;
   }
@@ -179,20 +182,20 @@ export class QueryReply implements RowSink, QueryTaker {
     return text;
   }
 
-  async #addRevisions(text: JsonText, { revisionIncludes }: QueryOutcome): Promise<void> {
+  async #addRevisions({ revisionIncludes }: QueryOutcome): Promise<void> {
     if (revisionIncludes === null) return;
     const revisions = await includedRevisions(this.#database, revisionIncludes);
-    addIncludedRevisions(text, revisions);
+    addIncludedRevisions(this.#rows, revisions);
   }
 }
 
 /** A reply whose `head` is written into the room before its rows. */
-function withHead(head: string, text: Buffer): Buffer {
+function withHead(head: string, text: JsonText): Buffer {
   const length = Buffer.byteLength(head);
-  if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.subarray(headBytesMax)]);
-  const start = headBytesMax - length;
-  text.write(head, start);
-  return text.subarray(start);
+  if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.from(headBytesMax)]);
+  const reply = text.from(headBytesMax - length);
+  reply.utf8Write(head, 0);
+  return reply;
 }
 
 function totalsText(outcome: QueryOutcome): string {
@@ -202,23 +205,24 @@ function totalsText(outcome: QueryOutcome): string {
       `"IndexName":${JSON.stringify(outcome.indexName)}`
     );
   }
-  const { cappedMaxResults } = outcome;
+  const { cappedMaxResults, includedPaths } = outcome;
   const capped = cappedMaxResults === null ? "" : `"CappedMaxResults":${cappedMaxResults},`;
   return (
     `"TotalResults":${outcome.totalResults},${capped}"ScannedResults":${outcome.scannedResults},` +
     `"SkippedResults":${outcome.skippedResults},"DurationInMs":${outcome.durationMs},` +
-    `"IncludedPaths":${JSON.stringify(outcome.includedPaths)},"IndexName":${JSON.stringify(outcome.indexName)}`
+    `"IncludedPaths":${includedPaths === null ? "null" : JSON.stringify(includedPaths)},"IndexName":${JSON.stringify(outcome.indexName)}`
   );
 }
 
 function includesText({ includes }: QueryOutcome): string {
+  if (includes.length === 0) return "{}";
   const members = includes.map(({ id, text }) => `${JSON.stringify(id)}:${text.toString()}`);
   return `{${members.join(",")}}`;
 }
 
 function stateText(outcome: QueryOutcome, nodeTag: string): string {
   return (
-    `,"IndexTimestamp":"${timeText(outcome.indexTimestamp)}","LastQueryTime":"${timeText(outcome.lastQueryTime)}"` +
+    `,"IndexTimestamp":"${indexTimeText(outcome.indexTimestamp)}","LastQueryTime":"${timeText(outcome.lastQueryTime)}"` +
     `,"IsStale":${outcome.isStale},"ResultEtag":${outcome.resultEtag},"NodeTag":"${nodeTag}"`
   );
 }
@@ -226,6 +230,18 @@ function stateText(outcome: QueryOutcome, nodeTag: string): string {
 /** A timestamp of an index; 0 means never. */
 export function timeText(micros: number): string {
   return micros === 0 ? never : formatTimestamp(micros);
+}
+
+/** The time at which an index was changed last is the same in many replies. */
+let indexMicros = 0;
+let indexTime = never;
+
+function indexTimeText(micros: number): string {
+  if (micros !== indexMicros) {
+    indexTime = timeText(micros);
+    indexMicros = micros;
+  }
+  return indexTime;
 }
 
 function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {

@@ -3,7 +3,7 @@
  * in them is exact and a JavaScript number is not.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { awaited, runSteps, type Steps } from "../../engine/base/steps.ts";
+import { andThen } from "../../engine/base/steps.ts";
 import { workLimits } from "../../engine/base/work-budget.ts";
 import {
   type ProjectionBehavior,
@@ -37,22 +37,21 @@ const int32Max = 2_147_483_647;
 
 /** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export function queryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
-  return runSteps(queryInBody(exchange));
-}
-
-function* queryInBody(exchange: Exchange): Steps<QueryRequest> {
-  return yield* parseQueryBody(yield* queryBody(exchange));
+  return andThen(queryBody(exchange), parseQueryBody);
 }
 
 /** Parses the body of a query. @throws EngineError as `queryOfBody` */
-export function* parseQueryBody(body: Buffer): Steps<QueryRequest> {
-  return queryOfObject(yield* awaited(readMinified(body)), 0);
+export function parseQueryBody(body: Buffer): QueryRequest | Promise<QueryRequest> {
+  return andThen(readMinified(body), queryOfText);
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
-export function* queryBody(exchange: Exchange): Steps<Buffer> {
+export function queryBody(exchange: Exchange): Buffer | Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
-  const body = yield* awaited(exchange.bodyAtOnce());
+  return andThen(exchange.bodyAtOnce(), smallBody);
+}
+
+function smallBody(body: Buffer): Buffer {
   refuseLarge(body.length);
   return body;
 }
@@ -69,11 +68,10 @@ function refuseLarge(bytes: number): void {
 
 /** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export function wrappedQueryOfBody(exchange: Exchange): QueryRequest | Promise<QueryRequest> {
-  return runSteps(wrappedQueryInBody(exchange));
+  return andThen(andThen(queryBody(exchange), readMinified), queryOfWrapped);
 }
 
-function* wrappedQueryInBody(exchange: Exchange): Steps<QueryRequest> {
-  const text = yield* awaited(readMinified(yield* queryBody(exchange)));
+function queryOfWrapped(text: Buffer): QueryRequest {
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");
@@ -104,41 +102,60 @@ export function queryOfAddress(exchange: Exchange): QueryRequest {
   };
 }
 
+function queryOfText(text: Buffer): QueryRequest {
+  return queryOfObject(text, 0);
+}
+
 /** Parses the query in the minified JSON object at `at`; of a repeated name the first member counts. */
 function queryOfObject(text: Buffer, at: number): QueryRequest {
-  const starts = new Map<string, number>();
+  memberStarts.fill(0);
   for (let i = at + 1; text[i] === quote; ) {
     const keyEnd = skipString(text, i);
-    const key = decodeString(text, i, keyEnd);
-    if (!starts.has(key)) starts.set(key, keyEnd + 1);
+    const member = memberNames.indexOf(decodeString(text, i, keyEnd));
+    if (member >= 0 && memberStarts[member] === 0) memberStarts[member] = keyEnd + 1;
     i = skipValue(text, keyEnd + 1) + 1;
   }
-  const member = (name: string): unknown => {
-    const from = starts.get(name);
-    if (from === undefined) return undefined;
-    const to = skipValue(text, from);
-    if (text[from] === quote) return decodeString(text, from, to);
-    return JSON.parse(text.utf8Slice(from, to)) as unknown;
-  };
-  const query = member("Query");
+  const query = memberIn(text, 0);
   if (typeof query !== "string" || query.trim() === "") throw noQuery();
   return {
     text: query,
     options: {
-      parametersText: parametersIn(text, starts.get("QueryParameters")),
-      start: integer(member("Start"), "Start"),
-      pageSize: integer(member("PageSize"), "PageSize"),
-      waitForNonStale: boolean(member("WaitForNonStaleResults"), "WaitForNonStaleResults"),
-      timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
-      skipDuplicateChecking: boolean(member("SkipDuplicateChecking"), "SkipDuplicateChecking"),
-      projectionBehavior: behavior(member("ProjectionBehavior")),
+      parametersText: parametersIn(text, memberStarts[1] as number),
+      start: integer(memberIn(text, 2), "Start"),
+      pageSize: integer(memberIn(text, 3), "PageSize"),
+      waitForNonStale: boolean(memberIn(text, 4), "WaitForNonStaleResults"),
+      timeoutMs: milliseconds(memberIn(text, 5)),
+      skipDuplicateChecking: boolean(memberIn(text, 6), "SkipDuplicateChecking"),
+      projectionBehavior: behavior(memberIn(text, 7)),
     },
   };
 }
 
+/** The members of a request that are read, and where the values of the present one begin; 0: it has none. */
+const memberNames = [
+  "Query",
+  "QueryParameters",
+  "Start",
+  "PageSize",
+  "WaitForNonStaleResults",
+  "WaitForNonStaleResultsTimeout",
+  "SkipDuplicateChecking",
+  "ProjectionBehavior",
+];
+const memberStarts = new Uint32Array(memberNames.length);
+
+/** The value of a member by its place in `memberNames`. */
+function memberIn(text: Buffer, member: number): unknown {
+  const from = memberStarts[member] as number; // member < length
+  if (from === 0) return undefined;
+  const to = skipValue(text, from);
+  if (text[from] === quote) return decodeString(text, from, to);
+  return JSON.parse(text.utf8Slice(from, to)) as unknown;
+}
+
 /** The text of the parameters; null: none. @throws EngineError invalid-format */
-function parametersIn(text: Buffer, from: number | undefined): string | null {
-  if (from === undefined || text[from] === firstOfNull) return null;
+function parametersIn(text: Buffer, from: number): string | null {
+  if (from === 0 || text[from] === firstOfNull) return null;
   if (text[from] === objectOpen) return text.utf8Slice(from, skipValue(text, from));
   throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
 }

@@ -15,6 +15,16 @@ interface PathEntry {
   readonly methods: Map<string, Endpoint>;
 }
 
+/** Paths whose entry is remembered, and characters of one. */
+const knownPathsMax = 256;
+const knownPathLengthMax = 256;
+
+/** What a path says. */
+interface KnownPath {
+  readonly entry: PathEntry;
+  readonly database: string | undefined;
+}
+
 /** A route with the data that the pipeline needs for each request. */
 export interface Endpoint {
   readonly route: Route;
@@ -37,6 +47,8 @@ export class RouteTable {
   private readonly databasePaths = new Map<string, PathEntry>();
   /** Paths that end in `/*`, without the star, longest first. */
   private readonly prefixes: { readonly prefix: string; readonly entry: PathEntry }[] = [];
+  /** Clients ask for few paths again and again. Those of no route are not among them. */
+  private readonly known = new Map<string, KnownPath>();
 
   constructor(routes: readonly Route[]) {
     this.routes = routes;
@@ -46,6 +58,14 @@ export class RouteTable {
 
   /** Finds the endpoint for `method` on `path` (percent-encoded, without query). Hot: two map look-ups. */
   match(method: string, path: string): Match {
+    const { entry, database } = this.known.get(path) ?? this.find(path);
+    if (entry === undefined) return { endpoint: undefined, allowed: undefined, database };
+    const endpoint = entry.methods.get(method);
+    if (endpoint !== undefined) return { endpoint, allowed: undefined, database };
+    return { endpoint: undefined, allowed: [...entry.methods.keys()], database };
+  }
+
+  private find(path: string): { entry: PathEntry | undefined; database: string | undefined } {
     let entry: PathEntry | undefined;
     let database: string | undefined;
     if (path.startsWith("/databases/")) {
@@ -58,10 +78,11 @@ export class RouteTable {
     } else {
       entry = this.serverPaths.get(path) ?? this.matchPrefix(path);
     }
-    if (entry === undefined) return { endpoint: undefined, allowed: undefined, database };
-    const endpoint = entry.methods.get(method);
-    if (endpoint !== undefined) return { endpoint, allowed: undefined, database };
-    return { endpoint: undefined, allowed: [...entry.methods.keys()], database };
+    if (entry !== undefined && path.length <= knownPathLengthMax) {
+      if (this.known.size === knownPathsMax) this.known.clear();
+      this.known.set(path, { entry, database });
+    }
+    return { entry, database };
   }
 
   private matchPrefix(path: string): PathEntry | undefined {

@@ -44,6 +44,10 @@ function documentOf(n: number, random: SeededRandom): object {
   };
 }
 
+function textOf(city: string, score: string): string {
+  return `{"City":"${city}","Score":${score},"@metadata":{"@collection":"P"}}`;
+}
+
 describe("a page in the order of a field", () => {
   const seed = seedOfRun();
 
@@ -82,6 +86,50 @@ describe("a page in the order of a field", () => {
     );
     await putAll(database, "P", changed);
     await compareAll();
+  }, 60_000);
+
+  it("is right for few of many documents, whatever their numbers", async () => {
+    const random = new SeededRandom(seed);
+    const database = await openDatabase();
+    /** Numbers with their places in the order: those of one place tie. */
+    const places: readonly (readonly [string, number])[] = [
+      ["-3", 0],
+      ["-0", 1],
+      ["0", 1],
+      ["0.1", 2],
+      ["1.5", 3],
+      ["1.50", 3],
+      ["2.5", 4],
+      ["1000", 5],
+      ["1e3", 5],
+      ["9007199254740992", 6],
+      ["9007199254740993", 7],
+    ];
+    for (let n = 0; n < 1500; n++) await database.put(`others/${n}`, textOf("other", String(n)));
+    const listed: { readonly id: string; readonly city: number; readonly place: number }[] = [];
+    for (let n = 0; n < 200; n++) {
+      const city = random.below(8);
+      // Half of the groups have no two numbers with the same double.
+      const [text, place] = places[
+        random.below(city < 4 ? places.length : 5)
+      ] as (typeof places)[0];
+      await database.put(`p/${n}`, textOf(`city ${city}`, text));
+      listed.push({ id: `p/${n}`, city, place });
+    }
+    for (let city = 0; city < 8; city++) {
+      for (const [end, sign] of [
+        ["", 1],
+        [" desc", -1],
+      ] as const) {
+        const text = `from P where City = 'city ${city}' order by Score as double${end}`;
+        const { rows } = await query(database, text, { waitForNonStale: true });
+        const ids = rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+        const wanted = listed
+          .filter((one) => one.city === city)
+          .sort((one, other) => sign * (one.place - other.place));
+        expect(ids, text).toEqual(wanted.map(({ id }) => id));
+      }
+    }
   }, 60_000);
 
   it("is full where documents are gone that the index has not heard of", async () => {

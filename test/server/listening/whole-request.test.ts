@@ -18,10 +18,13 @@ function parsedHere(bytes: Buffer): Seen[] {
   for (let at = 0; at < bytes.length; ) {
     const request = parseWholeRequest(bytes, at);
     if (request === null) break;
-    const { method, target, headers, body } = request;
+    // The head is known now.
+    expect(parseWholeRequest(bytes, at)).toEqual(request);
+    const { head, body } = request;
+    const { method, target, headers } = head;
     seen.push({ method, target, headers: Object.fromEntries(headers), body: body.toString() });
     at = request.end;
-    if (request.isLast) break;
+    if (head.isLast) break;
   }
   return seen;
 }
@@ -61,8 +64,8 @@ const bodyless = "GET /a HTTP/1.1\r\nhost: h\r\nConnection: keep-alive\r\n\r\n";
 describe("a request that has arrived whole", () => {
   test("is parsed: line, headers and body", () => {
     const request = parseWholeRequest(Buffer.from(`xx${plain}rest`), 2);
-    expect(request).toMatchObject({ method: "POST", target: "/databases/a/queries?x=%20" });
-    expect([...(request?.headers ?? [])]).toEqual([
+    expect(request?.head).toMatchObject({ method: "POST", target: "/databases/a/queries?x=%20" });
+    expect([...(request?.head.headers ?? [])]).toEqual([
       ["host", "localhost:8080"],
       ["content-type", "application/json"],
       ["accept", "*/*"],
@@ -71,12 +74,21 @@ describe("a request that has arrived whole", () => {
     ]);
     expect(request?.body.toString()).toBe('{"Query":"abc"}');
     expect(request?.end).toBe(plain.length + 2);
-    expect(request?.isLast).toBe(false);
+    expect(request?.head.isLast).toBe(false);
   });
 
   test("may be the last of its connection", () => {
     const close = bodyless.replace("keep-alive", "Close");
-    expect(parseWholeRequest(Buffer.from(close), 0)?.isLast).toBe(true);
+    expect(parseWholeRequest(Buffer.from(close), 0)?.head.isLast).toBe(true);
+  });
+
+  test("has its own body where its head came before", () => {
+    const text = (body: string) =>
+      `PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const bodies = ["one", "two", "three", "four"].map((body) =>
+      parseWholeRequest(Buffer.from(text(body)), 0)?.body.toString(),
+    );
+    expect(bodies).toEqual(["one", "two", "three", "four"]);
   });
 
   test("is not parsed before its last byte", () => {
