@@ -28,6 +28,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",
+    "server/cluster/nats/nats-transport.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
   "test/server/endpoints/cluster-databases.test.ts": [

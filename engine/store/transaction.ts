@@ -106,6 +106,8 @@ export class Scratch {
   /** The record that is being written at the end of the buffer. */
   readonly fields = new DocumentFields();
   #isAdopted = false;
+  /** The buffer that an adopted one stands for, if it is worth keeping. */
+  #own: Buffer | null = null;
   #summed: SummedBytes | null = null;
 
   /** Grows the buffer so that `count` more bytes fit. @returns their offset. @throws EngineError too-large */
@@ -165,14 +167,18 @@ export class Scratch {
    */
   adopt(bytes: Buffer): void {
     if (this.length > 0 || bytes.length < Math.max(adoptedBytesMin, this.bytes.length)) return;
-    this.bytes = bytes;
-    this.#isAdopted = true;
+    this.#replace(bytes);
   }
 
   /** Makes `bytes`, which are whole records and will not be changed any more, the content of the empty buffer. */
   give(bytes: Buffer): void {
-    this.bytes = bytes;
+    this.#replace(bytes);
     this.length = bytes.length;
+  }
+
+  #replace(bytes: Buffer): void {
+    if (!this.isLarge) this.#own = this.bytes;
+    this.bytes = bytes;
     this.#isAdopted = true;
   }
 
@@ -191,7 +197,8 @@ export class Scratch {
   /** Releases the memory of a large transaction. */
   trim(): void {
     if (!this.isLarge) return;
-    this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+    this.bytes = this.#own ?? Buffer.allocUnsafeSlow(64 * 1024);
+    this.#own = null;
     this.#isAdopted = false;
     this.#summed = null;
   }

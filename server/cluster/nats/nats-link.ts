@@ -90,10 +90,11 @@ export class NatsLink {
   /** @throws Error of the client when no server can be reached in time */
   static async connect(options: LinkOptions): Promise<NatsLink> {
     const client = await import("@nats-io/transport-node");
+    const { connectByWholeMessages } = await import("./nats-transport.ts");
     const untilMs = performance.now() + options.connectMs;
     for (;;) {
       try {
-        const connection = await client.connect(connectionOptions(options));
+        const connection = await connectByWholeMessages(connectionOptions(options));
         return new NatsLink(client, connection, options.report);
       } catch (error) {
         if (performance.now() + reconnectMs > untilMs) throw error;

@@ -78,3 +78,17 @@ test("the scratch buffer begins empty for each transaction", async () => {
   expect(scratch.length).toBe(0);
   expect(scratch.isTight).toBe(false);
 });
+
+test("after a payload that it was given a scratch buffer has its own memory again, and nothing in it", () => {
+  const scratch = new Scratch();
+  const own = scratch.bytes;
+  for (let round = 0; round < 3; round++) {
+    const given = Buffer.alloc(256);
+    scratch.give(given);
+    expect(scratch.bytes).toBe(given);
+    expect(scratch.length).toBe(256);
+    scratch.reset();
+    expect(scratch.bytes).toBe(own);
+    expect(scratch.length).toBe(0);
+  }
+});
