@@ -154,9 +154,12 @@ describe("the package", () => {
   test("loads what several nodes need when it is one of them, and not before", () => {
     const bundle = join(projectRoot, "dist/bundle");
     const code = readdirSync(bundle).filter((name) => name.endsWith(".cjs"));
-    for (const part of ["cluster-parts.cjs", "transport-node.cjs"]) {
+    const parts = ["cluster-parts.cjs", "nats-transport.cjs", "transport-node.cjs"];
+    for (const part of parts) {
       expect(code).toContain(part);
-      const uses = code.flatMap((name) =>
+      // The client and what is made of it are loaded together.
+      const others = code.filter((name) => name !== "nats-transport.cjs");
+      const uses = others.flatMap((name) =>
         readFileSync(join(bundle, name), "utf8")
           .split("\n")
           .filter((line) => line.includes(`require("./${part}")`)),
