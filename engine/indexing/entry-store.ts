@@ -113,12 +113,17 @@ export class EntryStore {
   replaceEntry(document: number): number {
     const first = this.firstOf(document);
     if (first >= 0 && this.endOf(first) === first + 1 && this.#repeats(first)) {
-      for (const column of this.columns) column.dropPending();
-      for (const extra of this.extras) extra.dropPending();
+      this.dropPending();
       return first;
     }
     this.remove(document);
     return this.endEntry(document);
+  }
+
+  /** Forgets what was added since the last entry, of a document that could not be taken in as a whole. */
+  dropPending(): void {
+    for (const column of this.columns) column.dropPending();
+    for (const extra of this.extras) extra.dropPending();
   }
 
   /** Is what was added since the last entry equal to what `entry` has? */

@@ -171,7 +171,12 @@ export class MapIndex implements FollowedIndex {
 
   #take(row: StoredRow): null {
     this.counters.mapAttempts++;
-    this.#mapper.map(row, this.store);
+    try {
+      this.#mapper.map(row, this.store);
+    } catch (error) {
+      this.store.dropPending();
+      throw error;
+    }
     this.store.replaceEntry(row.docNum);
     return null;
   }

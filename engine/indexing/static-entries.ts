@@ -112,8 +112,17 @@ export class StaticEntries implements StoredFields {
     return mode === "exact" ? keywordAnalyzer : lowerKeywordAnalyzer;
   }
 
-  /** Replaces the entries of a document. @throws EngineError too-large when there are too many fields; `remove` it then */
+  /** Replaces the entries of a document. @throws EngineError when they cannot be taken in: `remove` it then */
   set(docNum: number, entries: readonly MappedEntry[]): void {
+    try {
+      this.#setAll(docNum, entries);
+    } catch (error) {
+      this.store.dropPending();
+      throw error;
+    }
+  }
+
+  #setAll(docNum: number, entries: readonly MappedEntry[]): void {
     const isOne = entries.length === 1;
     if (!isOne) this.store.remove(docNum);
     this.#removeArrays(docNum);

@@ -76,6 +76,17 @@ describe("EntryStore", () => {
     );
   });
 
+  it("forgets what was added to an entry that is not ended", () => {
+    const store = newStore();
+    const values: Values = { terms: ["a"], words: ["b", "b"], number: 1, stored: "text" };
+    add(store, values);
+    store.dropPending();
+    store.checkInvariants();
+    add(store, { ...values, terms: [], stored: null });
+    expect(valuesOf(store, store.endEntry(7))).toEqual({ ...values, terms: [], stored: null });
+    store.checkInvariants();
+  });
+
   it("replaces several entries of a document by one, though the first is the same", () => {
     const store = newStore();
     const values: Values = { terms: ["a"], words: [], number: 0, stored: null };

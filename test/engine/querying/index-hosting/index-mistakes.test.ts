@@ -56,3 +56,28 @@ test("an index whose documents could not be read goes on a little later", async 
   expect((await query(database, "from Users where n = 1")).ids).toHaveLength(2);
   expect([first.failure, other.failure]).toEqual([null, null]);
 });
+
+test("what was taken in of a document until it could not be read is taken in once", async () => {
+  const database = await openTestDatabase();
+  const put = (id: string, A: string) =>
+    database.put(id, { A, B: 1, "@metadata": { "@collection": "Users" } });
+  await put("users/1", "x");
+  const ids = async (A: string) =>
+    (await query(database, `from Users where A = '${A}' and B = 1`)).ids;
+  expect(await ids("x")).toEqual(["users/1"]);
+  const [index] = database.queries.indexes.all();
+  const [, second] = index?.index.store.columns ?? [];
+  if (second === undefined) throw new Error("the index has a column for each field");
+  vi.spyOn(second, "add").mockImplementationOnce(() => {
+    throw new EngineError("read-failed", "EMFILE");
+  });
+  await put("users/2", "y");
+  await vi.waitFor(() => expect(second.add).toHaveBeenCalled());
+  database.queries.indexes.checkInvariants();
+  expect(await ids("y")).toEqual(["users/2"]);
+  await put("users/2", "z");
+  expect(await ids("y")).toEqual([]);
+  expect(await ids("z")).toEqual(["users/2"]);
+  database.queries.indexes.checkInvariants();
+  vi.restoreAllMocks();
+});
