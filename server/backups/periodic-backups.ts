@@ -395,8 +395,9 @@ export class PeriodicBackups {
     return { place: own, etag };
   }
 
-  /** Remembers a failure, and when to try again. */
+  /** Remembers a failure, and when to try again. What a closing database ends is none: it is due when that opens again. */
   async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
+    if (database.hasEnded) return;
     const key = keyOf(database, run.taskId);
     const count = (this.#failures.get(key)?.count ?? 0) + 1;
     const waitMs = Math.min(retryMsMax, retryMsMin * 2 ** (count - 1));

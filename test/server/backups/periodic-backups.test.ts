@@ -205,6 +205,16 @@ test("a run that fails is told of, and tried again less and less often", async (
   expect(reports.at(-1)).toContain("succeed again");
 });
 
+test("a run that the end of its database interrupts is no failure", async () => {
+  await newTask();
+  nowMs = clock(2);
+  const checked = periodic.check();
+  await server.running.services.databases.delete(database.name);
+  await checked;
+  await sleep(50);
+  expect(reports).toEqual([]);
+});
+
 test("runs at once when asked to", async () => {
   const { taskId, folder } = await newTask();
   const first = await periodic.runNow(database, taskId, false, 77);
