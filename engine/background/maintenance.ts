@@ -39,6 +39,11 @@ import type { Transaction } from "../store/transaction.ts";
 
 /** Keeps the bytes written for index snapshots of a large database to at most half those of its log. */
 const logBytesPerSnapshotByte = 2;
+/**
+ * While an operation replaces many records, a snapshot is due after this many times as much: its view would keep what is
+ * replaced, which costs the operation more than writing it, and it would be old at once.
+ */
+const heldLogShare = 4;
 
 /** Deletion records that a new snapshot would make obsolete: the bytes from which on it is worth writing. */
 const deletionBytesMin = 1024 * 1024;
@@ -236,10 +241,11 @@ export class Maintenance {
   #armSnapshot(): void {
     if (this.#host.isInMemory) return;
     const { log } = this.#host;
-    const dueBytes = Math.max(
+    const usualBytes = Math.max(
       this.#options.snapshotLogBytes,
       logBytesPerSnapshotByte * log.lastSnapshotBytes,
     );
+    const dueBytes = usualBytes * (log.isCompactionHeld ? heldLogShare : 1);
     if (this.#newLogBytes >= dueBytes || this.#isSnapshotInTheWay()) this.#snapshot.runSoon();
     else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
   }

@@ -499,6 +499,10 @@ export class FileLog implements CommitLog {
     };
   }
 
+  get isCompactionHeld(): boolean {
+    return this.#compactionHolds > 0;
+  }
+
   placeOf(position: Position): { readonly file: string; readonly offset: number } {
     const number = Math.floor(position / positionSegmentFactor);
     const segment = this.#store.find(number);

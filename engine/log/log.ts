@@ -183,6 +183,8 @@ export interface CommitLog {
    * overridden when there are `deadShareMax` times as many dead bytes as live ones.
    */
   holdCompaction(): Pin;
+  /** Is it held, because an operation replaces many records? */
+  readonly isCompactionHeld: boolean;
   /**
    * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
    * bytes must not change before it resolves. One at a time. In memory it does nothing.

@@ -208,6 +208,26 @@ test("a snapshot is written when much was logged since the last", async () => {
   await shop.database.close();
 });
 
+test("while an operation replaces records a snapshot waits four times as long", async () => {
+  const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 2000 });
+  const hold = shop.database.holdCompaction();
+  for (let index = 0; index < 8; index++) await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  for (let index = 0; index < 10; index++) await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  for (let index = 0; index < 20; index++) await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  // The first write after it.
+  hold.release();
+  await shop.write([put("a", "A")]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(2);
+  await shop.database.close();
+});
+
 test("the next snapshot waits until twice its size was logged", async () => {
   const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 1 });
   await shop.write([put("a", "A")]);
