@@ -60,8 +60,8 @@ export class BatchCommand {
   bytes: Buffer;
   readonly type: string;
   readonly #members: unknown[] = [];
-  /** Members with long values that are not parsed yet, by their places; null: none. */
-  #rest: number[] | null = null;
+  /** Long values that are not parsed yet, with the places of their members, which may have others by now; null: none. */
+  #rest: (TextSpan & { readonly member: number })[] | null = null;
   readonly startAt: number;
   /** Exclusive. */
   readonly endAt: number;
@@ -78,7 +78,7 @@ export class BatchCommand {
     const from = this.#members[document + fromPart] as number;
     const to = this.#members[document + toPart] as number;
     if (to - from < longValueBytes) parsedText(bytes, from, to);
-    else this.#addRest(document);
+    else this.#addRest(document, from, to);
   }
 
   /**
@@ -99,9 +99,9 @@ export class BatchCommand {
     return command;
   }
 
-  #addRest(member: number): void {
+  #addRest(member: number, from: number, to: number): void {
     this.#rest ??= [];
-    this.#rest.push(member);
+    this.#rest.push({ member, from, to });
   }
 
   #keep(key: string, from: number, to: number): void {
@@ -122,7 +122,7 @@ export class BatchCommand {
     }
     if (key === "Document") return;
     const isString = bytes[from] === byteQuote;
-    if (!isString && to - from >= longValueBytes) this.#addRest(member);
+    if (!isString && to - from >= longValueBytes) this.#addRest(member, from, to);
     else {
       list[member + valuePart] = isString
         ? rawString(bytes, from, to)
@@ -150,10 +150,10 @@ export class BatchCommand {
    */
   async parseRest(): Promise<void> {
     const list = this.#members;
-    for (const member of this.#rest ?? []) {
-      const [key, from, to] = list.slice(member, member + valuePart) as [string, number, number];
+    for (const { member, from, to } of this.#rest ?? []) {
       const value = await parsedInSlices(this.bytes, from, to);
-      if (key !== "Document") list[member + valuePart] = value;
+      const isLast = list[member + fromPart] === from;
+      if (isLast && list[member + keyPart] !== "Document") list[member + valuePart] = value;
     }
     this.#rest = null;
   }

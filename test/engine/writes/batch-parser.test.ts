@@ -113,6 +113,18 @@ describe("parseBatch", () => {
     ]);
   });
 
+  test("refuses a long member that is not JSON, also where a later one replaces it", async () => {
+    const long = `["${"x".repeat(40_000)}"`;
+    const command = (first: string, last: string) =>
+      `{"Commands":[{"Type":"DELETE","Id":"a","Other":${first},"Other":${last}}]}`;
+    expect(await read(command(`${long}]`, "1"))).toHaveLength(1);
+    expect(await read(command(`${long} nonsense]`, "1"))).toBeNull();
+    const { commands } = await parseBatch(Buffer.from(command(`${long}]`, "[2]")));
+    expect(commands[0]?.value("Other")).toEqual([2]);
+    const last = await parseBatch(Buffer.from(command("1", `${long},3]`)));
+    expect(last.commands[0]?.value("Other")).toEqual(["x".repeat(40_000), 3]);
+  });
+
   test("refuses a repeated document that is not JSON, also where a later one replaces it", async () => {
     expect(await read('{"Commands":[{"Type":"PUT","Document":[{1]},"Document":{}}]}')).toBeNull();
     expect(await read('{"Commands":[{"Type":"PUT","Document":[1],"Document":{}}]}')).not.toBeNull();
