@@ -158,9 +158,10 @@ function* carryOut(
     const row = isWork(result) ? yield* result : result;
     if (row !== null) rows.push(row);
     if (typeof row === "function") hasLate = true;
-    // Short documents take less time than looking at the clock often does.
+    // Short documents take less time than looking at the clock often does; a script may take long.
     bytes += command.endAt - command.startAt;
-    if (typeof row === "string" && bytes < bytesPerLook && at % rowsPerLook !== 0) continue;
+    const isShort = command.type === "PUT" && bytes < bytesPerLook;
+    if (isShort && at % rowsPerLook !== 0) continue;
     bytes = 0;
     yield;
   }
