@@ -1,4 +1,5 @@
 /** Servers of NATS on loopback, as many as a test wants, each a process that can be killed and stopped. */
+import { randomInt } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -31,18 +32,25 @@ export function hasNatsServer(): boolean {
   }
 }
 
-/** Ports of loopback that nobody has at the moment. */
+/**
+ * Ports of loopback that nobody has at the moment. They lie below those that systems give to connections and to listeners
+ * without a wish (32768 on Linux): a process that binds one some seconds later does not find it taken by another test.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const listeners = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const listener = createServer();
-      await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
-      return listener;
-    }),
-  );
-  const ports = listeners.map((listener) => (listener.address() as { port: number }).port);
-  await Promise.all(listeners.map((one) => new Promise((resolve) => one.close(resolve))));
-  return ports;
+  const ports = new Set<number>();
+  while (ports.size < count) {
+    const port = randomInt(12_000, 32_768);
+    if (await isFree(port)) ports.add(port);
+  }
+  return [...ports];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const listener = createServer();
+    listener.once("error", () => resolve(false));
+    listener.listen(port, "127.0.0.1", () => listener.close(() => resolve(true)));
+  });
 }
 
 export class NatsCluster {
