@@ -1,9 +1,11 @@
 /** Indexes of a database: deployed by definition, or made for queries. Names are found in any letter case. */
 import { EngineError } from "../base/errors.ts";
+import { newIndexWaitMs } from "../base/limits.ts";
 import { WorkBudget } from "../base/work-budget.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
 import type { IndexBatch } from "../indexing/index-batches.ts";
+import { fieldOfColumn } from "../indexing/map-index.ts";
 import type { OpenIndex } from "../indexing/open-index.ts";
 import {
   lockModes,
@@ -164,8 +166,12 @@ export class Indexes {
 
   /** @throws EngineError index-missing */
   fieldNames(name: string): string[] {
-    const { index, outputs } = this.#require(name);
-    return [...index.columnNames, ...(outputs === null ? ["id()"] : [])];
+    const { index, outputs, wordsOnly } = this.#require(name);
+    const names = index.columnNames.flatMap((column) => {
+      const field = fieldOfColumn(column);
+      return wordsOnly.has(field) ? [field, column] : [column];
+    });
+    return [...names, ...(outputs === null ? ["id()"] : [])];
   }
 
   /** The fields that this definition would index, as far as its text tells. @throws EngineError index-compilation, invalid-argument */
@@ -181,7 +187,7 @@ export class Indexes {
 
   /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */
   async terms(name: string, { field, after, countMax, signal }: TermsRequest): Promise<IndexTerms> {
-    const index = this.#require(name);
+    const index = await this.#withWhole(name, field);
     if (index.invalidity !== null) {
       const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;
       throw new EngineError("invalid-operation", message);
@@ -194,6 +200,15 @@ export class Indexes {
     const terms = found ?? listTerms(index, field, after);
     const resultEtag = safeHash(index.lastEtag, index.index.store.liveCount);
     return { name: index.name, terms, resultEtag };
+  }
+
+  /** The index, once it has the values of a field as a whole, and not only their words. @throws EngineError index-missing */
+  async #withWhole(name: string, field: string): Promise<OpenIndex> {
+    const known = this.#require(name);
+    const { indexes } = this.#database.queries;
+    const index = indexes.withWholeFields(name, () => new Set([field])) ?? known;
+    if (index !== known) await indexes.waitForNonStale(index.name, newIndexWaitMs);
+    return index;
   }
 
   /**

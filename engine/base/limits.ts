@@ -114,6 +114,8 @@ export const checkedScriptBytesMax = 8 * 1024 * 1024;
 export const queryTreeBytesMax = 16 * 1024 * 1024;
 /** Automatic indexes of one database: beyond that, the one not queried for longest is deleted. */
 export const automaticIndexesMax = 256;
+/** Milliseconds that a query waits for an index that was created for it. */
+export const newIndexWaitMs = 15_000;
 /** Fields of an automatic index: a query that needs more besides these gets another index. */
 export const automaticIndexFieldsMax = 256;
 /**

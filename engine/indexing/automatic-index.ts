@@ -9,6 +9,7 @@ import { type CollectionProgress, type IndexType, OpenIndex } from "./open-index
 
 export class AutomaticIndex extends OpenIndex {
   readonly definition: IndexDefinition;
+  override readonly wordsOnly: ReadonlySet<string>;
   index: MapIndex | GroupIndex;
   readonly isStatic = false;
   readonly stored = null;
@@ -19,6 +20,8 @@ export class AutomaticIndex extends OpenIndex {
   constructor(name: string, definition: IndexDefinition, host: IndexHost) {
     super(name, host);
     this.definition = definition;
+    const isWordsOnly = definition.fields.filter((field) => field.isWordsOnly === true);
+    this.wordsOnly = new Set(isWordsOnly.map(({ name }) => name));
     this.index = this.blank();
   }
 

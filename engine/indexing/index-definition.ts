@@ -38,6 +38,8 @@ export interface DefinitionField {
   readonly hasExact: boolean;
   readonly hasHighlight: boolean;
   readonly hasSuggest: boolean;
+  /** Only its words are kept: no query has asked for its values as a whole, which would take the memory of all texts. */
+  readonly isWordsOnly?: true;
 }
 
 /** `isWholeArray`: an array is one key, not one for each element. */
@@ -122,6 +124,12 @@ function mergedGroup(left: IndexDefinition, right: IndexDefinition): IndexDefini
   return { keys, aggregates: sortedByName([...aggregates.values()]) };
 }
 
+/** The field with its values as a whole, besides whatever else is kept of it. */
+export function withWholeValues(field: DefinitionField): DefinitionField {
+  const { isWordsOnly: _, ...whole } = field;
+  return whole;
+}
+
 function mergedFields(
   left: readonly DefinitionField[],
   right: readonly DefinitionField[],
@@ -129,7 +137,9 @@ function mergedFields(
   const byName = new Map<string, DefinitionField>();
   for (const field of [...left, ...right]) {
     const other = byName.get(field.name);
-    byName.set(field.name, other === undefined || hasOptions(field) ? field : other);
+    const kept = other === undefined || hasOptions(field) ? field : other;
+    const isWhole = other !== undefined && !(other.isWordsOnly && field.isWordsOnly);
+    byName.set(field.name, isWhole ? withWholeValues(kept) : kept);
   }
   return sortedByName([...byName.values()]);
 }
@@ -146,7 +156,8 @@ function optionsCover(field: DefinitionField, needed: DefinitionField): boolean 
     (field.hasExact || !needed.hasExact) &&
     (field.hasSearch || !needed.hasSearch) &&
     (field.hasHighlight || !needed.hasHighlight) &&
-    (field.hasSuggest || !needed.hasSuggest)
+    (field.hasSuggest || !needed.hasSuggest) &&
+    (field.isWordsOnly !== true || needed.isWordsOnly === true)
   );
 }
 

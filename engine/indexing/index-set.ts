@@ -16,7 +16,14 @@ import { EngineError } from "../base/errors.ts";
 import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { FieldChange } from "./followed-index.ts";
-import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
+import {
+  covers,
+  type DefinitionField,
+  type IndexDefinition,
+  isMergeable,
+  merged,
+  withWholeValues,
+} from "./index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
 import { deletedAfterMicros, idleAfterMicros, type OpenIndex } from "./open-index.ts";
 import { StaticIndex } from "./static-index.ts";
@@ -90,6 +97,27 @@ export class IndexSet {
     for (const { index } of this.#indexes.values()) index.fieldsChanged?.(change);
   }
 
+  /**
+   * The index of a name, for what asks for these fields as a whole (null: for any of its fields). An automatic index that keeps
+   * only the words of one is replaced: then its replacement, which may have to catch up. Undefined: there is none.
+   */
+  withWholeFields(
+    name: string,
+    fieldNames: () => ReadonlySet<string> | null,
+  ): OpenIndex | undefined {
+    const index = this.byName(name);
+    if (!(index instanceof AutomaticIndex) || index.wordsOnly.size === 0) return index;
+    const names = fieldNames();
+    const isAsked = ({ name }: DefinitionField) => names?.has(name) !== false;
+    const { definition, wordsOnly } = index;
+    if (!definition.fields.some((field) => wordsOnly.has(field.name) && isAsked(field)))
+      return index;
+    const fields = definition.fields.map((field) =>
+      isAsked(field) ? withWholeValues(field) : field,
+    );
+    return this.automatic({ ...definition, fields });
+  }
+
   /** In any case; undefined when there is no such index. */
   byName(name: string): OpenIndex | undefined {
     return this.#indexes.get(name.toLowerCase());
@@ -115,8 +143,8 @@ export class IndexSet {
   }
 
   /** Adds an automatic index known from before a restart, without entries. */
-  restore(definition: IndexDefinition): AutomaticIndex {
-    return this.#add(definition);
+  restore(definition: IndexDefinition, name: string): AutomaticIndex {
+    return this.#add(definition, name);
   }
 
   /** @returns false when there is no index of this name. */
@@ -138,7 +166,7 @@ export class IndexSet {
     this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
     if (index instanceof StaticIndex) this.addStatic(index.renewed());
-    else if (index instanceof AutomaticIndex) this.#add(index.definition);
+    else if (index instanceof AutomaticIndex) this.#add(index.definition, index.name);
     return true;
   }
 
@@ -235,7 +263,7 @@ export class IndexSet {
       if (index.definition.fields.length + needed.fields.length > automaticIndexFieldsMax) continue;
       if (old === null || isBetter(index, old, needed.collection)) old = index;
     }
-    const created = this.#add(old === null ? needed : merged(old.definition, needed));
+    const created = this.#addNamed(old === null ? needed : merged(old.definition, needed));
     for (const index of this.#automatics()) {
       const isReplaced = index !== created && index.successor === null;
       if (isReplaced && covers(created.definition, index.definition)) index.successor = created;
@@ -256,10 +284,29 @@ export class IndexSet {
     for (const index of others.slice(0, Math.max(0, excess))) this.drop(index.name);
   }
 
-  #add(definition: IndexDefinition): AutomaticIndex {
-    const index = new AutomaticIndex(this.#nameOf(definition), definition, this.#host);
+  /** Whole values have no part in the name: an index that lacks them is replaced by one under a name of its own. */
+  #addNamed(definition: IndexDefinition): AutomaticIndex {
+    const name = this.#nameOf(definition);
+    const known = this.byName(name);
+    if (!(known instanceof AutomaticIndex) || covers(known.definition, definition)) {
+      return this.#add(definition, name);
+    }
+    const replacement = this.byName(replacementPrefix + name);
+    if (replacement instanceof AutomaticIndex && !covers(replacement.definition, definition)) {
+      this.drop(replacement.name);
+    }
+    return this.#add(definition, replacementPrefix + name, known);
+  }
+
+  /** `like`: the index whose options it has. */
+  #add(definition: IndexDefinition, name: string, like?: AutomaticIndex): AutomaticIndex {
+    const index = new AutomaticIndex(name, definition, this.#host);
     const known = this.byName(index.name);
     if (known instanceof AutomaticIndex) return known;
+    if (like !== undefined) {
+      const { priority, lockMode, createdAtMicros } = like;
+      Object.assign(index, { priority, lockMode, createdAtMicros });
+    }
     this.#indexes.set(index.name.toLowerCase(), index);
     this.#host.indexChanged(index);
     this.#host.indexEvent("IndexAdded", index.name);

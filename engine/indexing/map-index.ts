@@ -193,7 +193,7 @@ interface MappedField {
 const metadataName = "@metadata";
 
 /**
- * One entry for each document: its fields in lower case, and also as words or exactly where the definition requires it.
+ * One entry for each document: its fields in lower case, as words or exactly, as the definition requires it.
  */
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
@@ -219,7 +219,7 @@ export class FieldMapper implements DocumentMapper {
     };
     for (const field of definition.fields) {
       if (field.spatial !== undefined || field.vector !== undefined) continue;
-      add(field.name, field.path, "lower");
+      if (field.isWordsOnly !== true) add(field.name, field.path, "lower");
       if (field.hasExact) add(exactColumn(field.name), field.path, "exact");
       if (field.hasSearch || field.hasHighlight) {
         add(searchColumn(field.name), field.path, standardAnalyzer);

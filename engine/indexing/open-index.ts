@@ -102,6 +102,8 @@ export abstract class OpenIndex {
   /** Whether it was created for a query that is waiting for it. */
   abstract readonly isNew: boolean;
   abstract readonly stored: StoredFields | null;
+  /** Fields of which it keeps the words and not the values as a whole. */
+  readonly wordsOnly: ReadonlySet<string> = new Set();
   readonly batches = new IndexBatches();
   protected readonly host: IndexHost;
 

@@ -15,11 +15,13 @@
 
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { newIndexWaitMs } from "../base/limits.ts";
 import { nextTurn } from "../base/turns.ts";
 import { allCollections, type DocumentTable } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
 import { collectionIdNamed } from "../reading/query-rows.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
+import { wholeFieldsOf } from "../rql/analyze-index.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { FetchedRecords } from "../store/fetched-records.ts";
 import { OperationControl, Pace } from "../store/operation-control.ts";
@@ -93,7 +95,6 @@ const sharedAtStartMs = 10;
 /** Transactions in flight to the disk while the next is prepared; those that are ready are committed in one turn. */
 const inFlightMax = 32;
 const sharedInFlightMax = 4;
-const newIndexWaitMs = 15_000;
 /** Documents on which a script fails, of which a dry run tells why. */
 const shownMistakesMax = 100;
 /**
@@ -560,7 +561,9 @@ class SetOperation {
     assert(access.kind !== "collection", "a collection has no index");
     if (this.#query.groupBy !== null) throw mapReduce();
     const index =
-      access.kind === "index" ? indexes.byName(access.name) : indexes.automatic(access.definition);
+      access.kind === "index"
+        ? indexes.withWholeFields(access.name, () => wholeFieldsOf(this.#query))
+        : indexes.automatic(access.definition);
     if (index === undefined) {
       const name = access.name;
       throw new EngineError("index-missing", `There is no index with '${name}' name.`);

@@ -20,6 +20,7 @@ import { StaticIndex } from "../indexing/static-index.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import { collectionIdNamed, fingerprintOf, QueryRows, safeHash } from "../reading/query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts";
+import { wholeFieldsOf } from "../rql/analyze-index.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
 import { betterIndex } from "../rql/better-index.ts";
 import {
@@ -358,12 +359,13 @@ export class DatabaseQueries {
   }
 
   /** The index that answers a query now; null: it needs none; undefined: there is none that is up to date. */
-  answeringIndex({ access }: AnalyzedQuery): OpenIndex | null | undefined {
+  answeringIndex(query: AnalyzedQuery): OpenIndex | null | undefined {
+    const { access } = query;
     if (access.kind === "collection") return null;
     const index =
       access.kind === "automatic-index"
         ? this.indexes.automatic(access.definition)
-        : this.indexes.byName(access.name);
+        : this.indexes.withWholeFields(access.name, () => wholeFieldsOf(query));
     return index?.isStale === true ? undefined : index;
   }
 
@@ -586,6 +588,15 @@ class EtagMarker implements IndexProvider {
 
   byName(name: string): QueryIndex | undefined {
     const index = this.#queries.indexes.byName(name);
+    if (index !== undefined) this.mark(index);
+    return index;
+  }
+
+  withWholeFields(
+    name: string,
+    fieldNames: () => ReadonlySet<string> | null,
+  ): QueryIndex | undefined {
+    const index = this.#queries.indexes.withWholeFields(name, fieldNames);
     if (index !== undefined) this.mark(index);
     return index;
   }

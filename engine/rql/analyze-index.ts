@@ -7,10 +7,11 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { automaticIndexFieldsMax } from "../base/limits.ts";
-import type {
-  DefinitionAggregate,
-  DefinitionField,
-  IndexDefinition,
+import {
+  type DefinitionAggregate,
+  type DefinitionField,
+  type IndexDefinition,
+  withWholeValues,
 } from "../indexing/index-definition.ts";
 import type {
   AnalyzedQuery,
@@ -67,7 +68,7 @@ export function automaticIndexDefinition(
   const aggregates = aggregatesOf(scope, query, checked);
   const keys = groupBy.keys.map(({ field, isWholeArray }) => {
     const found = uses.get(field.name)?.uses ?? new Set<Use>();
-    return { ...automaticField(field, found), isWholeArray };
+    return { ...withWholeValues(automaticField(field, found)), isWholeArray };
   });
   const known = new Set([...keys, ...aggregates].map(({ name }) => name));
   for (const name of uses.keys()) {
@@ -104,6 +105,7 @@ function idOfGroup({ text }: QueryScope): EngineError {
 }
 
 function automaticField(field: FieldReference, uses: ReadonlySet<Use>): DefinitionField {
+  const isWordsOnly = [...uses].every((use) => use === "search" || use === "highlight");
   return {
     name: field.name,
     path: field.path,
@@ -114,6 +116,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
     hasExact: uses.has("exact"),
     hasHighlight: uses.has("highlight"),
     hasSuggest: uses.has("suggest"),
+    ...(isWordsOnly && { isWordsOnly }),
   };
 }
 
@@ -160,6 +163,29 @@ export function visitFields(
   for (const operand of operandsOf(condition)) visitFields(operand, visit);
   if (!("field" in condition)) return;
   visit(condition.field, condition.kind === "none" ? "plain" : useOf(condition));
+}
+
+/**
+ * The fields whose values a query by the name of an index needs as a whole, and not only their words; null: it may be any.
+ */
+export function wholeFieldsOf({ where, orderBy, projection }: AnalyzedQuery): Set<string> | null {
+  const isOfRows = projection.kind !== "facets" && projection.kind !== "suggestions";
+  if (!isOfRows || (where !== null && findsLikeness(where))) return null;
+  const names = new Set<string>();
+  if (where !== null) {
+    visitFields(where, (field, use) => {
+      if (use !== "search") names.add(field.name);
+    });
+  }
+  for (const key of orderBy) {
+    const field = orderFieldOf(key);
+    if (field !== null) names.add(field.name);
+  }
+  return names;
+}
+
+function findsLikeness(condition: Condition): boolean {
+  return condition.kind === "more-like-this" || operandsOf(condition).some(findsLikeness);
 }
 
 /** The fields of the condition and of the order. */

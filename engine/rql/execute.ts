@@ -11,7 +11,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import { largeRecordBytes } from "../base/limits.ts";
+import { largeRecordBytes, newIndexWaitMs } from "../base/limits.ts";
 import { awaited, runSteps, type Steps } from "../base/steps.ts";
 import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
@@ -20,6 +20,7 @@ import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { giveText, type JsonText, takeText } from "../json/json-text.ts";
+import { wholeFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
@@ -107,8 +108,6 @@ export interface QueryRequest {
   readonly trace?: QueryTrace | undefined;
 }
 
-/** Milliseconds that a query waits for an index that was created for it. */
-const newIndexWaitMs = 15_000;
 /** Cost of visiting a row; every 16 bytes of it cost one unit more. */
 const rowUnits = 16;
 /** Cost of finding a field in a row. */
@@ -375,7 +374,10 @@ class Execution {
     if (this.#query.access.kind === "collection") {
       throw new EngineError("index-missing", "A query of a collection has no index entries.");
     }
-    const index = await this.#readyIndex();
+    const found = await this.#readyIndex();
+    // All that RavenDB's entries have is shown.
+    const whole = this.#host.indexes.withWholeFields(found.name, () => null) ?? found;
+    const index = whole.isStale ? await this.#awaitIndex(whole) : whole;
     return await this.#onIndex(index, (reader) => this.#entryTexts(reader, index));
   }
 
@@ -440,7 +442,7 @@ class Execution {
     const index =
       access.kind === "automatic-index"
         ? indexes.automatic(access.definition)
-        : indexes.byName(access.name);
+        : indexes.withWholeFields(access.name, () => wholeFieldsOf(this.#query));
     if (index === undefined) {
       throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }

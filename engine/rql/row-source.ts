@@ -110,6 +110,11 @@ export interface IndexProvider {
   automatic(definition: IndexDefinition): QueryIndex;
   /** @returns undefined when there is no index of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
+  /** Likewise, for what asks for these fields as a whole, and not only for their words; see `IndexSet.withWholeFields`. */
+  withWholeFields(
+    name: string,
+    fieldNames: () => ReadonlySet<string> | null,
+  ): QueryIndex | undefined;
   /** Resolves to true when the index has processed the documents that exist now, or to false after `timeoutMs`. */
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean>;
 }

@@ -344,19 +344,19 @@ export class IndexAdministration {
 
   #restore(): void {
     const { indexDefinitions } = this.#database.state.keyspaces;
-    for (const [, json] of indexDefinitions.withPrefix("")) {
-      this.#restoreOne(json as unknown as StoredIndex);
+    for (const [key, json] of indexDefinitions.withPrefix("")) {
+      this.#restoreOne(key, json as unknown as StoredIndex);
     }
     this.#isRestoring = false;
     const indexes = this.indexes.all();
     if (indexes.length > 0) this.#snapshots?.restore(indexes, () => this.indexes.wake());
   }
 
-  #restoreOne(stored: StoredIndex): void {
+  #restoreOne(key: string, stored: StoredIndex): void {
     const index =
       stored.kind === "static"
         ? this.#restoreStatic(stored.definition)
-        : this.indexes.restore(stored.definition);
+        : this.indexes.restore(stored.definition, nameUnder(key, stored.definition));
     setOptions(index, stored);
   }
 
@@ -371,7 +371,7 @@ export class IndexAdministration {
     try {
       for (const key of keys) {
         const stored = indexDefinitions.get(key) as unknown as StoredIndex | undefined;
-        if (stored !== undefined) this.#followOne(stored);
+        if (stored !== undefined) this.#followOne(key, stored);
       }
       // Afterwards: a replacement that was swapped in is not there under its old name any more.
       for (const key of keys) if (indexDefinitions.get(key) === undefined) this.indexes.drop(key);
@@ -382,9 +382,9 @@ export class IndexAdministration {
     this.indexes.wake();
   }
 
-  #followOne(stored: StoredIndex): void {
+  #followOne(key: string, stored: StoredIndex): void {
     const name =
-      stored.kind === "static" ? stored.definition.name : automaticIndexName(stored.definition);
+      stored.kind === "static" ? stored.definition.name : nameUnder(key, stored.definition);
     const known = this.indexes.byName(name);
     if (known !== undefined && isOf(known, stored)) {
       setOptions(known, stored);
@@ -397,7 +397,7 @@ export class IndexAdministration {
       return;
     }
     if (known !== undefined) this.indexes.drop(name);
-    this.#restoreOne(stored);
+    this.#restoreOne(key, stored);
   }
 
   /** A definition that no longer compiles becomes an index that does not run. */
@@ -471,6 +471,12 @@ function setOptions(index: OpenIndex, stored: StoredIndex): void {
   index.lockMode = stored.lockMode;
   index.isDisabled = stored.isDisabled;
   index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
+}
+
+/** The name of an automatic index that is stored under a key, which is in lower case. */
+function nameUnder(key: string, definition: IndexDefinition): string {
+  const name = automaticIndexName(definition);
+  return key.startsWith(replacementPrefix.toLowerCase()) ? replacementPrefix + name : name;
 }
 
 /** Is the index of this definition, whatever its options? */

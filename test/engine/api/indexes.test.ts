@@ -66,6 +66,22 @@ test("terms are listed in order, and their etag changes with the index", async (
   expect((await indexes.terms("I", request)).resultEtag).not.toBe(first.resultEtag);
 });
 
+test("an index that keeps only the words of a field has its terms when they are asked for", async () => {
+  const { indexes } = database;
+  await putAll(opened, "Posts", { p: { Text: "Quick fox" } });
+  await query(opened, "from Posts where search(Text, 'fox')");
+  const name = "Auto/Posts/BySearch(Text)";
+  expect(indexes.fieldNames(name)).toEqual(["Text", "search(Text)", "id()"]);
+  const request = { after: "", countMax: 10 };
+  const words = await indexes.terms(name, { ...request, field: "search(Text)" });
+  expect(words.terms).toEqual(["fox", "quick"]);
+  expect(opened.queries.indexes.byName(name)?.wordsOnly).toEqual(new Set(["Text"]));
+  const whole = await indexes.terms(name, { ...request, field: "Text" });
+  expect(whole).toMatchObject({ name, terms: ["quick fox"] });
+  expect(indexes.fieldNames(name)).toEqual(["Text", "search(Text)", "id()"]);
+  expect(indexes.listAutomatic().map((one) => one.name)).toEqual([name]);
+});
+
 test("a paused index becomes stale, and is reported so", async () => {
   const { indexes } = database;
   indexes.setPaused(true, { isReduce: true });

@@ -84,6 +84,57 @@ describe("IndexSet", () => {
     expect(search.successor).toBeNull();
   });
 
+  it("keeps only the words of a field until a query asks for its values as a whole", async () => {
+    const database = newDatabase();
+    const { indexes } = database;
+    const names = () => indexes.all().map(({ name }) => name);
+    user(database, 1, { A: "quick Fox", B: "red" });
+    user(database, 2, { A: "lazy dog", B: "brown fox" });
+    const byWord = "from Users where search(A, 'fox')";
+    expect(rowIds((await database.query(byWord)).rows)).toEqual(["users/1"]);
+    const lean = indexes.byName("Auto/Users/BySearch(A)") as AutomaticIndex;
+    expect(lean.index.columnNames).toEqual(["search(A)"]);
+    lean.priority = "High";
+
+    for (const [condition, found] of [
+      ["A = 'QUICK fox'", ["users/1"]],
+      ["A = 'fox'", []],
+      ["startsWith(A, 'lazy')", ["users/2"]],
+      ["A != null order by A", ["users/2", "users/1"]],
+    ] as const) {
+      const { rows } = await database.query(`from Users where ${condition}`);
+      expect([condition, rowIds(rows)]).toEqual([condition, found]);
+    }
+    expect(names()).toEqual(["Auto/Users/BySearch(A)"]);
+    const whole = indexes.byName("Auto/Users/BySearch(A)") as AutomaticIndex;
+    expect(whole.index.columnNames).toEqual(["A", "search(A)"]);
+    expect(whole).toMatchObject({ priority: "High", createdAtMicros: lean.createdAtMicros });
+    expect(rowIds((await database.query(byWord)).rows)).toEqual(["users/1"]);
+    // The words of another field are added to what is there.
+    await database.query("from Users where search(B, 'fox') and A = 'x'");
+    const both = indexes.byName("Auto/Users/BySearch(A)AndSearch(B)") as AutomaticIndex;
+    expect(both.index.columnNames).toEqual(["A", "search(A)", "search(B)"]);
+    expect(rowIds((await database.query("from Users where B = 'red'")).rows)).toEqual(["users/1"]);
+  });
+
+  it("answers searches from an index of words while that with the values is built", async () => {
+    const database = newDatabase();
+    const { indexes } = database;
+    user(database, 1, { A: "quick Fox" });
+    const byWord = over(field("A", { hasSearch: true, isWordsOnly: true }));
+    const lean = indexes.automatic(byWord);
+    await indexes.waitForNonStale(lean.name, 5000);
+    const whole = indexes.automatic(over(field("A")));
+    expect(whole.name).toBe(`ReplacementOf/${lean.name}`);
+    expect(indexes.automatic(byWord)).toBe(lean);
+    expect(indexes.withWholeFields(lean.name, () => new Set())).toBe(lean);
+    expect(indexes.withWholeFields(lean.name, () => new Set(["A"]))).toBe(whole);
+    expect(indexes.withWholeFields(lean.name, () => null)).toBe(whole);
+    await indexes.waitForNonStale(whole.name, 5000);
+    expect(indexes.all()).toEqual([whole]);
+    expect(indexes.automatic(byWord)).toBe(whole);
+  });
+
   it("drops an index some time after its successor has caught up, not before", async () => {
     const database = newDatabase();
     const timers: { ms: number; run: () => void }[] = [];

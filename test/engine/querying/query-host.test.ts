@@ -107,6 +107,62 @@ describe("automatic indexes", () => {
     expect((await query(again, "from Users where Age > 25")).ids).toEqual(["users/1", "users/3"]);
   });
 
+  it("of words only are followed over a restart by those with whole values", async () => {
+    const folder = temporaryFolder();
+    const database = await withPeople(folder);
+    const name = "Auto/Users/BySearch(Name)";
+    expect((await query(database, "from Users where search(Name, 'ann')")).ids).toEqual([
+      "users/1",
+    ]);
+    const [lean] = database.queries.indexes.all();
+    if (lean === undefined) throw new Error("the query made an index");
+    // As it is when the process ends before the new one has caught up.
+    lean.isPaused = true;
+    await database.put("users/4", { Name: "Dan", "@metadata": { "@collection": "Users" } });
+    const whole = database.queries.indexes.withWholeFields(name, () => null);
+    if (whole === undefined) throw new Error("the index is there");
+    whole.isPaused = true;
+    await database.queries.administration.save(lean);
+    expect(whole.name).toBe(`ReplacementOf/${name}`);
+
+    const again = await openAfterCrash(folder);
+    const { indexes } = again.queries;
+    expect((await query(again, `from index '${name}' where Name = 'DAN'`)).ids).toEqual([
+      "users/4",
+    ]);
+    expect(indexes.all().map((one) => [one.name, one.wordsOnly.size])).toEqual([[name, 0]]);
+    const third = await openAfterCrash(folder);
+    expect((await query(third, "from Users where Name != null order by Name")).ids).toEqual([
+      "users/1",
+      "users/2",
+      "users/3",
+      "users/4",
+    ]);
+    expect(third.queries.indexes.all().map((one) => one.name)).toEqual([name]);
+  });
+
+  it("of words only, asked by name: facets and orders have the values", async () => {
+    const database = await withPeople();
+    const name = "Auto/Users/BySearch(Name)";
+    const { indexes } = database.queries;
+    const asked = async (text: string) => {
+      for (const { name } of indexes.all()) indexes.drop(name);
+      await query(database, "from Users where search(Name, 'ann')");
+      expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
+      return await query(database, text);
+    };
+    const facets = await asked(`from index '${name}' select facet(Name)`);
+    expect(facets.rows[0]).toMatchObject({
+      Values: [{ Range: "ann" }, { Range: "bob" }, { Range: "cid" }],
+    });
+    const searched = await asked(`from index '${name}' where search(Name, 'bob')`);
+    expect(searched.ids).toEqual(["users/2"]);
+    expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
+    const sorted = await asked(`from index '${name}' order by Name desc`);
+    expect(sorted.ids).toEqual(["users/3", "users/2", "users/1"]);
+    expect(sorted.outcome?.indexName).toBe(name);
+  });
+
   it("that were dropped stay so after a restart", async () => {
     const folder = temporaryFolder();
     const database = await withPeople(folder);
