@@ -40,6 +40,8 @@ export interface TermTest {
   ofText(text: string): boolean;
   /** The same test of `bytes[from, to)`; a result of null, or none: only the text tells. */
   readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
+  /** May a term of so many characters, all ASCII, pass? `letters`: see `TermDictionary.lettersOf`. */
+  mayPass(letters: number, length: number): boolean;
 }
 
 const nullTerms = [nullTerm];
@@ -251,12 +253,15 @@ export class FieldSearch {
   }
 
   /** Entries with a term that passes a test. */
-  similar({ ofText, ofBytes }: TermTest): Work<EntrySet> {
+  similar({ ofText, ofBytes, mayPass }: TermTest): Work<EntrySet> {
     if (ofBytes === null) return this.matching(ofText);
     const { dictionary } = this.#column;
     return this.#scanTerms((term) => {
       const start = dictionary.startOf(term);
-      const isFound = ofBytes(dictionary.slab, start, start + dictionary.lengthOf(term));
+      const length = dictionary.lengthOf(term);
+      const letters = dictionary.lettersOf(term);
+      if (letters >= 0 && !mayPass(letters, length)) return false;
+      const isFound = ofBytes(dictionary.slab, start, start + length);
       return isFound ?? ofText(dictionary.textOf(term));
     });
   }

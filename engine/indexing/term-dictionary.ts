@@ -35,6 +35,10 @@ export const firstTerm = 3;
 const sought = Buffer.alloc(768);
 /** Length in bytes up to which a loop is faster than the built-in comparison. */
 const loopBytesMax = 64;
+/** A long text has most characters: its set tells nothing. */
+const lettersBytesMax = 64;
+/** A set is never negative. */
+const letterBits = 31;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
@@ -58,6 +62,8 @@ export class TermDictionary {
   #hashes: Uint32Array = new Uint32Array(16);
   /** Hash table of term numbers; 0 is free. */
   #table: Uint32Array = new Uint32Array(64);
+  /** By term: see `lettersOf`; 0: not known yet. Nothing, until somebody asks. */
+  #letters: Int32Array = new Int32Array(0);
 
   /** The number of a term, or -1. */
   find(kind: number, bytes: Buffer, length: number): number {
@@ -224,6 +230,27 @@ export class TermDictionary {
     return (this.#starts[term + 1] as number) - (this.#starts[term] as number);
   }
 
+  /**
+   * A set of bits for the characters of a term: the same characters have the same bit, and different ones may. -1: it is not
+   * all ASCII, or long.
+   */
+  lettersOf(term: number): number {
+    if (term >= this.#letters.length) {
+      const longer = new Int32Array(Math.max(this.count, this.#starts.length));
+      longer.set(this.#letters);
+      this.#letters = longer;
+    }
+    const known = this.#letters[term] as number;
+    if (known !== 0) return known;
+    const letters = letterSetOf(
+      this.#slab,
+      this.#starts[term] as number,
+      this.#starts[term + 1] as number,
+    );
+    this.#letters[term] = letters;
+    return letters;
+  }
+
   /** 100 ns units of a date beyond its milliseconds: the last four of its seven fraction digits. */
   ticksOf(term: number): number {
     const start = this.#starts[term] as number;
@@ -305,6 +332,18 @@ export class TermDictionary {
 /** The number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
 export function pairsOfRank(rank: number): number {
   return 0xffff - Math.floor(rank / 0x1_0000_0000);
+}
+
+/** The set of `lettersOf`. */
+export function letterSetOf(bytes: Uint8Array, from: number, to: number): number {
+  if (to - from > lettersBytesMax) return -1;
+  let letters = 0;
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at] as number;
+    if (byte >= 0x80) return -1;
+    letters |= 1 << (byte % letterBits);
+  }
+  return letters;
 }
 
 /** Inserts terms [from, to) into a table that has room for them. */

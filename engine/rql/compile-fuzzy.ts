@@ -7,6 +7,7 @@
 
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { TermTest } from "../indexing/field-search.ts";
+import { letterSetOf } from "../indexing/term-dictionary.ts";
 
 /** Longer terms are only tested for equality. */
 const lengthMax = 256;
@@ -31,8 +32,42 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
     budget.spend(term.length * sought.length);
     return isSimilar(editDistance(term, sought), term.length);
   };
-  if (sought.length === 0 || sought.length > bitsMax) return { ofText, ofBytes: null };
-  return { ofText, ofBytes: bytesTest(sought, isFit, isSimilar) };
+  if (sought.length === 0 || sought.length > bitsMax) {
+    return { ofText, ofBytes: null, mayPass: () => true };
+  }
+  /** By length of a term: the most edits that it may be away; -1: it is too short or too long. */
+  const editsMax = Int16Array.from({ length: lengthMax + 1 }, (_, length) => {
+    // Equal texts pass in any case.
+    if (length !== sought.length && !isFit(length)) return -1;
+    let edits = 0;
+    while (edits < lengthMax && length > 0 && isSimilar(edits + 1, length)) edits++;
+    return edits;
+  });
+  return {
+    ofText,
+    ofBytes: bytesTest(sought, editsMax, isSimilar),
+    mayPass: lettersTest(sought, editsMax),
+  };
+}
+
+/** An edit removes one character at most, and adds one: a term that lacks more, or has more others, is farther away. */
+function lettersTest(sought: string, editsMax: Int16Array): TermTest["mayPass"] {
+  const bytes = Buffer.from(sought).filter((byte) => byte < asciiEnd);
+  const own = letterSetOf(bytes, 0, bytes.length);
+  return (letters, length) => {
+    const most = editsMax[length] ?? -1;
+    return most >= 0 && hasAtMost(own & ~letters, most) && hasAtMost(letters & ~own, most);
+  };
+}
+
+/** Are at most so many bits set? */
+function hasAtMost(bits: number, most: number): boolean {
+  let rest = bits;
+  for (let count = 0; rest !== 0; count++) {
+    if (count === most) return false;
+    rest &= rest - 1;
+  }
+  return true;
 }
 
 /**
@@ -41,7 +76,7 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
  */
 function bytesTest(
   sought: string,
-  isFit: (length: number) => boolean,
+  editsMax: Int16Array,
   isSimilar: (edits: number, length: number) => boolean,
 ): NonNullable<TermTest["ofBytes"]> {
   const { length } = sought;
@@ -51,22 +86,13 @@ function bytesTest(
     const code = sought.charCodeAt(i);
     if (code < asciiEnd) places[code] = (places[code] as number) | (1 << i);
   }
-  // Equal texts pass in any case.
-  const fits = Uint8Array.from({ length: lengthMax + 1 }, (_, i) =>
-    i === length || isFit(i) ? 1 : 0,
-  );
-  const fitMax = fits.lastIndexOf(1);
-  const fitMin = fits.indexOf(1);
-  /** By length of a term: the most edits that it may be away. */
-  const editsMax = Uint16Array.from({ length: lengthMax + 1 }, (_, i) => {
-    let edits = 0;
-    while (edits < lengthMax && i > 0 && isSimilar(edits + 1, i)) edits++;
-    return edits;
-  });
+  const fitMax = editsMax.findLastIndex((most) => most >= 0);
+  const fitMin = editsMax.findIndex((most) => most >= 0);
   return (bytes, from, to) => {
     const size = to - from;
     if (size < fitMin || size > fitMax * unitBytesMax) return false;
-    if (size > fitMax || fits[size] === 0) return isAscii(bytes, from, to) ? false : null;
+    if (size > fitMax || (editsMax[size] as number) < 0)
+      return isAscii(bytes, from, to) ? false : null;
     const edits = editsOf(bytes, from, to, places, length, editsMax[size] as number);
     if (edits < 0) return null;
     return edits === 0 || isSimilar(edits, size);

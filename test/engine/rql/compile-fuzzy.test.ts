@@ -1,6 +1,7 @@
 /** fuzzy(): the test of a term's bytes finds what the test of its text does, and both are Lucene's similarity. */
 import { expect, test } from "vitest";
 import { FreeBudget } from "../../../engine/base/work-budget.ts";
+import { letterSetOf } from "../../../engine/indexing/term-dictionary.ts";
 import { editDistance, fuzzyTest } from "../../../engine/rql/compile-fuzzy.ts";
 import { SeededRandom } from "../../support/random.ts";
 
@@ -20,6 +21,7 @@ function isSimilar(term: string, sought: string, similarity: number): boolean {
 
 test("bytes and texts are compared as defined", () => {
   const random = new SeededRandom(11);
+  let refused = 0;
   const word = (letters: string) =>
     Array.from({ length: random.below(7) }, () => letters[random.below(letters.length)]).join("");
   for (let round = 0; round < 3_000; round++) {
@@ -33,8 +35,13 @@ test("bytes and texts are compared as defined", () => {
     const bytes = Buffer.from(`x${term}x`);
     const found = made.ofBytes?.(bytes, 1, bytes.length - 1) ?? made.ofText(term);
     expect(found, `bytes of ${term} ~ ${sought}, ${similarity}`).toBe(expected);
+    const set = letterSetOf(bytes, 1, bytes.length - 1);
+    if (set >= 0 && expected) expect(made.mayPass(set, term.length)).toBe(true);
+    if (set >= 0 && !made.mayPass(set, term.length)) refused++;
     expect(editDistance(term, sought)).toBe(distance(term, sought));
   }
+  // The sets of characters tell of some that they are too far away.
+  expect(refused).toBeGreaterThan(300);
 });
 
 test("long texts are compared by their units, and very long terms only for equality", () => {
