@@ -47,7 +47,7 @@ const waitMsMax = 50;
 const growthBytesMax = 200 * 1024 * 1024;
 const keptBytesMax = 100 * 1024 * 1024;
 const givenBackMs = 10_000;
-const idleMs = 700;
+const idleMs = { short: 250, full: 700 };
 /** An attack that does not end is one that failed. */
 const attackMsMax = 180_000;
 
@@ -133,9 +133,10 @@ async function runCase(one: AbuseCase, options: RunOptions): Promise<Outcome> {
   const probe = new Probe(server);
   try {
     await one.setUp?.(server);
-    await sleep(idleMs);
+    const restMs = isShort ? idleMs.short : idleMs.full;
+    await sleep(restMs);
     await probe.report();
-    await sleep(idleMs);
+    await sleep(restMs);
     const idle = await probe.report();
     const attacks: Attack[] = [];
     const limit = (one.waitMsMax ?? waitMsMax) * tolerance;
