@@ -1,4 +1,7 @@
-/** `npm start` builds first where something has changed since the last build, and starts at once where nothing has. */
+/**
+ * Builds where something has changed since the last build: `npm start` starts at once where nothing has, and tests that run
+ * what was built begin at once.
+ */
 import { spawnSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +13,9 @@ const sources = [
   "cli",
   "library",
   "studio",
+  "test",
+  "bench",
+  "packaging",
   "bundle.js",
   "bundle-studio.js",
   "package-lock.json",
