@@ -10,7 +10,14 @@
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort } from "./sliced-sort.ts";
-import { firstTerm, gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
+import {
+  firstTerm,
+  gapTerm,
+  nullTerm,
+  numberKind,
+  objectTerm,
+  vectorKind,
+} from "./term-dictionary.ts";
 import type { TermOrder } from "./term-order.ts";
 
 /** Values, or entries, that are counted between two checks of the budget. */
@@ -391,6 +398,14 @@ export class TermTally {
   /** By field of numbers. */
   totalsOf(term: number): NumberTotals[] {
     return this.#tables.map((table) => table.totals(term));
+  }
+
+  /** Is its text that of the term in the dictionary? */
+  isSpelled(term: number): boolean {
+    const { dictionary } = this.#column;
+    return (
+      term >= firstTerm && dictionary.lengthOf(term) > 0 && dictionary.kindOf(term) !== vectorKind
+    );
   }
 
   textOf(term: number): string {

@@ -565,3 +565,34 @@ describe("suggest() on an index made for Lucene", () => {
     expect(row).toEqual({ Name: "T", Suggestions: expected });
   });
 });
+
+test("the texts of values are JSON, whatever is in them", async () => {
+  const database = await openDatabase();
+  const texts = [
+    ...['a"b', "a\\b", "a\nb", "\u0000", "\u2028", "\u007f", "Évora", "😀", " ", "x".repeat(3000)],
+    ...[1, 1.5, -0, 1e300, true, null, "", "2024-01-02"],
+  ];
+  await putAll(
+    database,
+    "Things",
+    Object.fromEntries(texts.map((V, i) => [`things/${i}`, { V, N: i }])),
+  );
+  await putAll(database, "Things", { "things/again": { V: "EVORA" } });
+  await database.queries.administration.deploy(
+    [{ Name: "T", Maps: ["map('Things', t => ({ V: t.V, N: t.N }))"] }],
+    true,
+  );
+  await database.queries.indexes.waitForNonStale("T", 5_000);
+  const rangesOf = async (select: string) => {
+    const { rows } = await query(database, `from index 'T' select ${select}`);
+    const { Values } = rows[0] as unknown as { Values: { Range: string; Count: number }[] };
+    return Values.map(({ Range, Count }) => `${Range} ${Count}`);
+  };
+  const found = await rangesOf("facet(V)");
+  expect(found).toHaveLength(texts.length + 1);
+  // Values with aggregations are written from texts, in another order.
+  expect([...found].sort()).toEqual((await rangesOf("facet(V, sum(N))")).sort());
+  for (const text of ['a"b', "a\\b", "a\nb", "\u0000", "évora", "evora", "x".repeat(3000)]) {
+    expect(found).toContain(`${text} 1`);
+  }
+});
