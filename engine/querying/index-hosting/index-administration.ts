@@ -11,7 +11,7 @@ import type { Clock, Timer } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { staticIndexesMax } from "../../base/limits.ts";
 import { AutomaticIndex } from "../../indexing/automatic-index.ts";
-import type { IndexDefinition } from "../../indexing/index-definition.ts";
+import { covers, type IndexDefinition } from "../../indexing/index-definition.ts";
 import type { IndexProgram } from "../../indexing/index-program.ts";
 import { IndexSet, replacementPrefix } from "../../indexing/index-set.ts";
 import type { IndexLockMode, IndexPriority, OpenIndex } from "../../indexing/open-index.ts";
@@ -479,13 +479,12 @@ function nameUnder(key: string, definition: IndexDefinition): string {
   return key.startsWith(replacementPrefix.toLowerCase()) ? replacementPrefix + name : name;
 }
 
-/** Is the index of this definition, whatever its options? */
+/** Is the index of this definition, or has it all that an automatic one is to have, whatever its options? */
 function isOf(index: OpenIndex, stored: StoredIndex): boolean {
   if (stored.kind === "static") {
     return index instanceof StaticIndex && isSameIndex(index.definition, stored.definition);
   }
-  if (!(index instanceof AutomaticIndex)) return false;
-  return JSON.stringify(index.definition) === JSON.stringify(stored.definition);
+  return index instanceof AutomaticIndex && covers(index.definition, stored.definition);
 }
 
 /** RavenDB 7.2.7 answers with what waits for the deployment: an AggregateException of the reason. */

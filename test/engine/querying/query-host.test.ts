@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../../engine/base/environment.ts";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import type { AutomaticIndex } from "../../../engine/indexing/automatic-index.ts";
 
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import {
@@ -139,6 +140,29 @@ describe("automatic indexes", () => {
       "users/4",
     ]);
     expect(third.queries.indexes.all().map((one) => one.name)).toEqual([name]);
+  });
+
+  it("with whole values are kept where the node that leads has those of words only", async () => {
+    const database = await withPeople();
+    const { indexes, administration } = database.queries;
+    const { indexDefinitions } = database.state.keyspaces;
+    const name = "Auto/Users/BySearch(Name)";
+    const key = name.toLowerCase();
+    await query(database, "from Users where search(Name, 'ann')");
+    const lean = indexDefinitions.get(key);
+    await query(database, "from Users where search(Name, 'ann') and Name = 'Ann'");
+    const whole = indexes.byName(name);
+    expect(whole?.wordsOnly.size).toBe(0);
+    await database.write((transaction) => transaction.putEntry(indexDefinitions, key, lean));
+    administration.follow([key]);
+    expect(indexes.byName(name)).toBe(whole);
+    // The other way round it is made anew.
+    indexes.drop(name);
+    await query(database, "from Users where search(Name, 'ann')");
+    const stored = { ...lean, definition: (whole as AutomaticIndex).definition };
+    await database.write((transaction) => transaction.putEntry(indexDefinitions, key, stored));
+    administration.follow([key]);
+    expect(indexes.all().map((one) => [one.name, one.wordsOnly.size])).toEqual([[name, 0]]);
   });
 
   it("of words only, asked by name: facets and orders have the values", async () => {
