@@ -245,7 +245,12 @@ const copiedBytesMax = 4 * 1024 * 1024;
 
 /** Concatenates the chunks, in slices when they are large; each chunk is released once copied. */
 export async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
-  if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
+  if (length <= copiedBytesMax) {
+    const whole = Buffer.concat(chunks, length);
+    chunks.length = 0;
+    countPassing(length);
+    return whole;
+  }
   const whole = largeBuffer(length);
   let at = 0;
   let copied = 0;
