@@ -174,6 +174,7 @@ class BodyCollector {
     this.#whole = undefined;
     this.#chunks = [];
     if (whole !== undefined) return whole.subarray(0, this.#length);
+    if (chunks.length > 1 && this.#length <= copiedBytesMax) countPassing(this.#length);
     return chunks.length === 1 ? (chunks[0] as Buffer) : joined(chunks, this.#length);
   }
 
@@ -245,12 +246,7 @@ const copiedBytesMax = 4 * 1024 * 1024;
 
 /** Concatenates the chunks, in slices when they are large; each chunk is released once copied. */
 export async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
-  if (length <= copiedBytesMax) {
-    const whole = Buffer.concat(chunks, length);
-    chunks.length = 0;
-    countPassing(length);
-    return whole;
-  }
+  if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
   const whole = largeBuffer(length);
   let at = 0;
   let copied = 0;
