@@ -21,7 +21,9 @@ export async function runBatch(
   const text = `{"Commands":[${commands.map(commandText).join(",")}]}`;
   const batch = await batches.prepare(Buffer.from(text));
   const rows = await batch.run();
-  return (JSON.parse(`[${rows}]`) as Row[]).map((row, at) => resultOf(row, commands[at]?.id ?? ""));
+  return (JSON.parse(`[${rows.toString()}]`) as Row[]).map((row, at) =>
+    resultOf(row, commands[at]?.id ?? ""),
+  );
 }
 
 function resultOf(row: Row, id: string): CommandResult {

@@ -34,7 +34,7 @@ export class PreparedBatch {
    * Executes the commands in order. @returns JSON texts of the rows, joined by commas
    * @throws EngineError that of the first failing command
    */
-  async run(): Promise<string> {
+  async run(): Promise<Buffer> {
     try {
       return await executeBatch(this.#database, this.#batch, this.#contents);
     } finally {

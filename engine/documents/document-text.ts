@@ -179,7 +179,8 @@ export function composeMetadata(
   return next - at;
 }
 
-function writeDecimal(target: Buffer, at: number, value: number): number {
+/** Writes an integer from 0 to 2^53. @returns the position after it */
+export function writeDecimal(target: Buffer, at: number, value: number): number {
   const end = at + digitCount(value);
   let rest = value;
   for (let i = end - 1; i >= at; i--) {

@@ -21,16 +21,26 @@ import {
 } from "./bytes.ts";
 import type { ValueEnds } from "./object-scan.ts";
 
+// Aliases: V8 folds a module's own constants into the code, but loads imported ones from their cells each time.
+const arrayClose = byteArrayClose;
+const arrayOpen = byteArrayOpen;
+const backslash = byteBackslash;
+const colonByte = byteColon;
+const comma = byteComma;
+const objectClose = byteObjectClose;
+const objectOpen = byteObjectOpen;
+const quote = byteQuote;
+
 const noBytes = Buffer.alloc(0);
 
 /** The type of a value, by its first byte, in the terms of RavenDB's parser. */
 export function tokenName(bytes: Uint8Array, at: number): string {
   const byte = bytes[at] as number;
-  if (byte === byteQuote) return "String";
-  if (byte === byteObjectOpen) return "StartObject";
-  if (byte === byteArrayOpen) return "StartArray";
-  if (byte === byteObjectClose) return "EndObject";
-  if (byte === byteArrayClose) return "EndArray";
+  if (byte === quote) return "String";
+  if (byte === objectOpen) return "StartObject";
+  if (byte === arrayOpen) return "StartArray";
+  if (byte === objectClose) return "EndObject";
+  if (byte === arrayClose) return "EndArray";
   if (byte === 0x74) return "True";
   if (byte === 0x66) return "False";
   if (byte === 0x6e) return "Null";
@@ -40,20 +50,22 @@ export function tokenName(bytes: Uint8Array, at: number): string {
 /** The position after the value that begins at `at` (no space), or -1 when `end` truncates it. Hot. */
 export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number {
   const first = bytes[at] as number;
-  if (first === byteQuote) return rawStringEnd(bytes, at, end);
+  if (first === quote) return rawStringEnd(bytes, at, end);
   let i = at + 1;
-  if (first === byteObjectOpen || first === byteArrayOpen) {
+  if (first === objectOpen || first === arrayOpen) {
     let depth = 1;
     while (i < end) {
-      const byte = bytes[i] as number;
-      if (byte === byteQuote) {
-        i = rawStringEnd(bytes, i, end);
-        if (i < 0) return -1;
-        continue;
-      }
-      i++;
-      if (byte === byteObjectOpen || byte === byteArrayOpen) depth++;
-      else if (byte === byteObjectClose || byte === byteArrayClose) {
+      const byte = bytes[i++] as number;
+      if (byte === quote) {
+        // As `rawStringEnd`: a call for each string takes as long as the scan.
+        for (;;) {
+          if (i >= end) return -1;
+          const inner = bytes[i++] as number;
+          if (inner === quote) break;
+          if (inner === backslash) i++;
+        }
+      } else if (byte === objectOpen || byte === arrayOpen) depth++;
+      else if (byte === objectClose || byte === arrayClose) {
         depth--;
         if (depth === 0) return i;
       }
@@ -62,7 +74,7 @@ export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number 
   }
   while (i < end) {
     const byte = bytes[i] as number;
-    if (byte === byteComma || byte === byteObjectClose || byte === byteArrayClose || byte <= 0x20) {
+    if (byte === comma || byte === objectClose || byte === arrayClose || byte <= 0x20) {
       return i;
     }
     i++;
@@ -74,8 +86,8 @@ function rawStringEnd(bytes: Uint8Array, at: number, end: number): number {
   let i = at + 1;
   while (i < end) {
     const byte = bytes[i] as number;
-    if (byte === byteQuote) return i + 1;
-    i += byte === byteBackslash ? 2 : 1;
+    if (byte === quote) return i + 1;
+    i += byte === backslash ? 2 : 1;
   }
   return -1;
 }
@@ -117,12 +129,12 @@ export class MemberScan {
     const end = this.#end;
     let at = skipSpace(bytes, this.#at, end);
     if (at >= end) return false;
-    if (bytes[at] === byteObjectClose) {
+    if (bytes[at] === objectClose) {
       this.endAt = at + 1;
       return false;
     }
     if (!this.#isFirst) {
-      if (bytes[at] !== byteComma) throw misplaced(bytes, at);
+      if (bytes[at] !== comma) throw misplaced(bytes, at);
       at = skipSpace(bytes, at + 1, end);
     }
     this.#isFirst = false;
@@ -141,12 +153,12 @@ export class MemberScan {
    */
   nextKey(bytes: Buffer, at: number, end: number): boolean {
     if (at >= end) return false;
-    if (bytes[at] !== byteQuote) throw misplaced(bytes, at);
+    if (bytes[at] !== quote) throw misplaced(bytes, at);
     const to = rawStringEnd(bytes, at, end);
     if (to < 0) return false;
     const colon = skipSpace(bytes, to, end);
     if (colon >= end) return false;
-    if (bytes[colon] !== byteColon) throw misplaced(bytes, colon);
+    if (bytes[colon] !== colonByte) throw misplaced(bytes, colon);
     this.from = skipSpace(bytes, colon + 1, end);
     if (this.from >= end) return false;
     this.key = rawString(bytes, at, to);
@@ -205,7 +217,7 @@ export function rawString(bytes: Buffer, from: number, to: number): string {
   if (frequent !== null) return frequent;
   for (let i = from + 1; i < to - 1; i++) {
     const byte = bytes[i] as number;
-    if (byte < 0x20 || byte >= 0x7f || byte === byteBackslash) {
+    if (byte < 0x20 || byte >= 0x7f || byte === backslash) {
       return parsedText(bytes, from, to) as string;
     }
   }

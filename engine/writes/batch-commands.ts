@@ -15,9 +15,10 @@ import type { Attachment } from "../keyspaces/attachments.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
-import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
+import type { BatchHandler, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
+import type { BatchRow } from "./batch-rows.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import {
   currentChangeVector,
@@ -89,7 +90,7 @@ export async function prepareCommand(
 }
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
-function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchRow {
+function put({ transaction, prepared, rows }: BatchRun, command: BatchCommand): null {
   const given = command.text("Id");
   const id = given !== null && given.trim() !== "" ? given : transaction.state.newGuid();
   // A generated identity must not overwrite a document that was stored under that id by hand.
@@ -109,14 +110,8 @@ function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchR
   const text = documentTextOf(command);
   const parsed = parsedOf(transaction.state, text, prepared?.get(command));
   const stored = putParsed(transaction, id, parsed, expected);
-  const collection = transaction.keyspaces.collections.nameOf(
-    transaction.collectionOf(stored.document),
-  );
-  const flags = stored.flags === 0 ? "" : `,"@flags":"${flagsText(stored.flags)}"`;
-  const row =
-    `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
-    `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
-  return row;
+  rows.addStored(transaction, stored);
+  return null;
 }
 
 /** `{"Type":"ForceRevisionCreation","Id"}` */

@@ -44,22 +44,33 @@ export interface TextSpan {
   readonly to: number;
 }
 
-/** The places of a member's parts in the list of a command's members: many small commands are alive at the same time. */
+/** The places of a member's parts in the list of a command's members. */
 const keyPart = 0;
 const fromPart = 1;
 const toPart = 2;
-/** Undefined for `Document`, which is only a span, and for a long value that is not parsed yet. */
+/** Undefined for a long value that is not parsed yet. */
 const valuePart = 3;
 const memberParts = 4;
+const noMember = -1;
 
 const members = new MemberScan();
 
-/** One command; its members are those of its JSON object, the last one of a repeated key. */
+/**
+ * One command; its members are those of its JSON object, the last one of a repeated key. Thousands are alive at the same
+ * time, and most have no other members than these: an `Id` and a `Type` that are strings, and a `Document`.
+ */
 export class BatchCommand {
   /** The text that contains the command; empty after `letGo`. */
   bytes: Buffer;
   readonly type: string;
-  readonly #members: unknown[] = [];
+  /** Undefined: it is absent, or no string, and then among the other members. */
+  #id: string | undefined;
+  #type: string | undefined;
+  /** -1: it is absent. */
+  #documentFrom = -1;
+  #documentTo = -1;
+  /** The other members. */
+  #members: unknown[] | null = null;
   /** Long values that are not parsed yet, with the places of their members, which may have others by now; null: none. */
   #rest: (TextSpan & { readonly member: number })[] | null = null;
   readonly startAt: number;
@@ -73,12 +84,11 @@ export class BatchCommand {
     this.endAt = scan.endAt;
     this.type = scan.endAt < 0 ? "" : (this.text("Type") ?? "");
     if (scan.endAt < 0 || this.type === "PUT") return; // the document of a PUT is checked when it is stored
-    const document = this.#find("Document");
-    if (document < 0) return;
-    const from = this.#members[document + fromPart] as number;
-    const to = this.#members[document + toPart] as number;
+    const from = this.#documentFrom;
+    const to = this.#documentTo;
+    if (from < 0) return;
     if (to - from < longValueBytes) parsedText(bytes, from, to);
-    else this.#addRest(document, from, to);
+    else this.#addRest(noMember, from, to);
   }
 
   /**
@@ -106,37 +116,47 @@ export class BatchCommand {
 
   #keep(key: string, from: number, to: number): void {
     const { bytes } = this;
+    if (key === "Document") {
+      // A repeated document is never stored, so it is checked here.
+      if (this.#documentFrom >= 0) parsedText(bytes, this.#documentFrom, this.#documentTo);
+      this.#documentFrom = from;
+      this.#documentTo = to;
+      return;
+    }
+    const string = bytes[from] === byteQuote ? rawString(bytes, from, to) : undefined;
+    if (key === "Id") this.#id = string;
+    if (key === "Type") this.#type = string;
+    if (string !== undefined && (key === "Id" || key === "Type")) return;
+    // An empty list that is grown by four parts has room for twenty.
+    this.#members ??= [key, from, to, undefined];
     const list = this.#members;
     let member = this.#find(key);
     if (member < 0) {
       member = list.length;
       list.push(key, from, to, undefined);
-    } else {
-      // A repeated document is never stored, so it is checked here.
-      if (key === "Document") {
-        parsedText(bytes, list[member + fromPart] as number, list[member + toPart] as number);
-      }
-      list[member + fromPart] = from;
-      list[member + toPart] = to;
-      list[member + valuePart] = undefined;
     }
-    if (key === "Document") return;
-    const isString = bytes[from] === byteQuote;
-    if (!isString && to - from >= longValueBytes) this.#addRest(member, from, to);
-    else {
-      list[member + valuePart] = isString
-        ? rawString(bytes, from, to)
-        : parsedText(bytes, from, to);
-    }
+    list[member + fromPart] = from;
+    list[member + toPart] = to;
+    list[member + valuePart] = undefined;
+    if (string !== undefined) list[member + valuePart] = string;
+    else if (to - from >= longValueBytes) this.#addRest(member, from, to);
+    else list[member + valuePart] = parsedText(bytes, from, to);
+  }
+
+  /** The value of an `Id` or a `Type` that is a string. */
+  #stringOf(key: string): string | undefined {
+    if (key === "Id") return this.#id;
+    return key === "Type" ? this.#type : undefined;
   }
 
   /** The place of a member; -1: there is none. */
   #find(key: string): number {
     const list = this.#members;
+    if (list === null) return noMember;
     for (let member = 0; member < list.length; member += memberParts) {
       if (list[member + keyPart] === key) return member;
     }
-    return -1;
+    return noMember;
   }
 
   /** Have all values been parsed? */
@@ -149,22 +169,24 @@ export class BatchCommand {
    * @throws EngineError json-…
    */
   async parseRest(): Promise<void> {
-    const list = this.#members;
+    const list = this.#members ?? [];
     for (const { member, from, to } of this.#rest ?? []) {
       const value = await parsedInSlices(this.bytes, from, to);
-      const isLast = list[member + fromPart] === from;
-      if (isLast && list[member + keyPart] !== "Document") list[member + valuePart] = value;
+      if (member !== noMember && list[member + fromPart] === from) list[member + valuePart] = value;
     }
     this.#rest = null;
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
   text(key: string): string | null {
+    const string = this.#stringOf(key);
+    if (string !== undefined) return string;
+    const list = this.#members;
     const member = this.#find(key);
-    const value = member < 0 ? null : (this.#members[member + valuePart] ?? null);
-    if (value === null || typeof value === "string") return value;
+    const value = list === null || member < 0 ? null : (list[member + valuePart] ?? null);
+    if (list === null || value === null || typeof value === "string") return value as string | null;
     if (this.bytes.length === 0) throw unexpected("String", Buffer.from(JSON.stringify(value)), 0);
-    throw unexpected("String", this.bytes, this.#members[member + fromPart] as number);
+    throw unexpected("String", this.bytes, list[member + fromPart] as number);
   }
 
   /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
@@ -180,16 +202,20 @@ export class BatchCommand {
   /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
   value(key: string): unknown {
     const member = this.#find(key);
-    return member < 0 ? undefined : this.#members[member + valuePart];
+    return this.#stringOf(key) ?? (member < 0 ? undefined : this.#members?.[member + valuePart]);
   }
 
-  /** The span of a member's value; undefined when it is absent or null. */
+  /** The span of a member's value; undefined when it is absent or null. Not for `Id` and `Type`. */
   span(key: string): TextSpan | undefined {
-    const member = this.#find(key);
-    if (member < 0) return undefined;
-    const from = this.#members[member + fromPart] as number;
-    const to = this.#members[member + toPart] as number;
-    return isNullText(this.bytes, from, to) ? undefined : { from, to };
+    let from = this.#documentFrom;
+    let to = this.#documentTo;
+    if (key !== "Document") {
+      const member = this.#find(key);
+      if (this.#members === null || member < 0) return undefined;
+      from = this.#members[member + fromPart] as number;
+      to = this.#members[member + toPart] as number;
+    }
+    return from < 0 || isNullText(this.bytes, from, to) ? undefined : { from, to };
   }
 }
 

@@ -6,8 +6,9 @@ import type { DocumentParser } from "../documents/document-parser.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
 import { readTree } from "../json/text-tree.ts";
-import type { BatchRow, BatchRun } from "./batch.ts";
+import type { BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import type { BatchRow } from "./batch-rows.ts";
 import { patchByJson } from "./json-patch.ts";
 import { type PatchScript, patchDocument } from "./patch.ts";
 

@@ -4,7 +4,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped, countPassing } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
@@ -17,6 +17,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
+import { type BatchRow, BatchRows } from "./batch-rows.ts";
 import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
@@ -27,20 +28,20 @@ const batchPreparedBytesMin = 16 * 1024;
 const preparedRoomBytes = 4 * 1024 * 1024;
 /** Bytes of memory that are touched in one go. */
 const touchedBytes = 2 * 1024 * 1024;
+/**
+ * Bytes of a batch's text from which on it is collected at once. A shorter one is young when it is dropped, and
+ * minor collections free it: for many such batches a second, major collections took as much time as the writing.
+ */
+const droppedBytesMin = 1024 * 1024;
 /** Bytes of commands, or commands, between two readings of the clock. */
 const bytesPerLook = 4 * 1024;
 const rowsPerLook = 8;
 const none: readonly never[] = [];
 
-/**
- * The JSON text of a command's row; or what returns it, called when all commands have run and all change vectors are
- * known.
- */
-export type BatchRow = string | (() => string);
-
 /** What a command has access to while it runs. */
 export interface BatchRun {
   readonly transaction: Transaction;
+  readonly rows: BatchRows;
   /** Large documents of its commands, parsed beforehand. */
   readonly prepared?: ReadonlyMap<BatchCommand, ParsedDocument>;
   /** How many documents its commands may yet delete by prefix. */
@@ -49,7 +50,10 @@ export interface BatchRun {
   nextContent(): Lease;
 }
 
-/** Executes a command, at once or, if it may be long, in slices. @returns its row, null when it has none. */
+/**
+ * Executes a command, at once or, if it may be long, in slices. @returns its row, null when it has none, or has added
+ * it itself.
+ */
 export type BatchHandler = (
   run: BatchRun,
   command: BatchCommand,
@@ -86,14 +90,14 @@ export async function storeContents(
 
 /**
  * Executes the commands in order.
- * @returns the rows as JSON text, joined by commas, once everything is durable.
+ * @returns the rows as JSON text, joined by commas, once everything is durable. The bytes are the caller's.
  * @throws EngineError that of the first failing command; then nothing has happened.
  */
 export async function executeBatch(
   database: Store,
   { commands, transactionMode, commandsMax }: Batch,
   contents: readonly Lease[] = [],
-): Promise<string> {
+): Promise<Buffer> {
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
@@ -106,6 +110,7 @@ export async function executeBatch(
       let taken = 0;
       const run: BatchRun = {
         transaction,
+        rows: new BatchRows(commands.length),
         prepared,
         deletableCount: commandsMax,
         nextContent() {
@@ -126,7 +131,7 @@ export async function executeBatch(
       fetched,
       // From here on the log has the memory that the text and the parsed documents took.
       whenAppended() {
-        countDropped(bytes);
+        if (bytes >= droppedBytesMin) countDropped(bytes);
         for (const command of commands) command.letGo();
         prepared.clear();
       },
@@ -134,7 +139,8 @@ export async function executeBatch(
   );
   try {
     const rows = await written;
-    countDropped(bytes);
+    if (bytes >= droppedBytesMin) countDropped(bytes);
+    else countPassing(bytes + rows.length);
     return rows;
   } catch (error) {
     await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
@@ -147,17 +153,15 @@ function* carryOut(
   run: BatchRun,
   commands: readonly BatchCommand[],
   handlers: readonly BatchHandler[],
-): Work<string> {
-  const rows: BatchRow[] = [];
+): Work<Buffer> {
+  const { rows } = run;
   let bytes = 0;
-  let hasLate = false;
   for (let at = 0; at < commands.length; at++) {
     const handler = handlers[at] as BatchHandler; // one for each command
     const command = commands[at] as BatchCommand;
     const result = handler(run, command);
     const row = isWork(result) ? yield* result : result;
-    if (row !== null) rows.push(row);
-    if (typeof row === "function") hasLate = true;
+    if (row !== null) rows.add(row);
     // Short documents take less time than looking at the clock often does; a script may take long.
     bytes += command.endAt - command.startAt;
     const isShort = command.type === "PUT" && bytes < bytesPerLook;
@@ -166,13 +170,7 @@ function* carryOut(
     yield;
   }
   yield* rewriteTouchedInTurns(run.transaction);
-  if (!hasLate) return rows.join(",");
-  const texts: string[] = [];
-  for (const row of rows) {
-    texts.push(typeof row === "string" ? row : row());
-    if (typeof row === "function") yield;
-  }
-  return texts.join(",");
+  return yield* rows.whole();
 }
 
 /** Runs a handler's work to its end. @returns the row */

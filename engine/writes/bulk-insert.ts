@@ -30,6 +30,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { type BatchRun, carriedOut } from "./batch.ts";
 import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { BatchRows } from "./batch-rows.ts";
 import { CommandScanner } from "./command-scanner.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
 import { parsedOf } from "./prepared-document.ts";
@@ -308,7 +309,7 @@ export class BulkInsert {
 
 function runOf(transaction: Transaction, item: Item): BatchRun {
   const nextContent = () => contentOf(item);
-  return { transaction, deletableCount: batchCommandsMax, nextContent };
+  return { transaction, rows: new BatchRows(1), deletableCount: batchCommandsMax, nextContent };
 }
 
 /** Executes a command other than PUT. @returns the id of its document. */

@@ -94,6 +94,11 @@ export class StoredDocument {
     this.flags = flags;
   }
 
+  /** Does its change vector follow from its etag? */
+  get hasDefaultVector(): boolean {
+    return this.#vector === "";
+  }
+
   /** Composed on demand: a bulk insert never needs it. */
   get changeVector(): string {
     return this.#vector === "" ? this.#state.changeVectorAt(this.etag) : this.#vector;

@@ -24,6 +24,10 @@ export const batchRoutes: readonly Route[] = [
   },
 ];
 
+const resultsOpen = Buffer.from('{"Results":[');
+const resultsClose = Buffer.from("]}");
+const noRows = Buffer.alloc(0);
+
 /** POST bulk_docs: 201 `{"Results":[row, …]}`. */
 async function postBatch(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
   const wait = waitOf(exchange, copyCount(server, database.name));
@@ -47,7 +51,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   if (wait !== undefined) await waitForReplicas(wait, database, server.cluster);
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
-  exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+  exchange.replyJson(201, Buffer.concat([resultsOpen, isQuiet ? noRows : rows, resultsClose]));
 }
 
 /** Not awaited in parts: the caller would keep the body beside its commands. */

@@ -101,19 +101,22 @@ const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
  * PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}`. The body is the document, or a form with the document as a
  * file.
  */
-async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
-  // Not awaited by itself: this function would keep the body while the document is stored.
-  const stored = await exchange
-    .body()
-    .then((body) =>
-      body[0] === braceOpen ? body : uploadedFile(exchange.header("content-type"), body),
-    )
-    .then((text) => database.documents.put(id, text, expected));
-  exchange.replyJson(
-    201,
-    `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,
+  // The body is not awaited by itself: this function would keep it while the document is stored.
+  const store = (body: Buffer) =>
+    body[0] === braceOpen
+      ? database.documents.put(id, body, expected)
+      : uploadedFile(exchange.header("content-type"), body).then((text) =>
+          database.documents.put(id, text, expected),
+        );
+  const body = exchange.bodyAtOnce();
+  return (body instanceof Promise ? body.then(store) : store(body)).then((stored) =>
+    exchange.replyJson(
+      201,
+      `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,
+    ),
   );
 }
 

@@ -174,6 +174,7 @@ class BodyCollector {
     this.#whole = undefined;
     this.#chunks = [];
     if (whole !== undefined) return whole.subarray(0, this.#length);
+    if (chunks.length > 1 && this.#length <= copiedBytesMax) countPassing(this.#length);
     return chunks.length === 1 ? (chunks[0] as Buffer) : joined(chunks, this.#length);
   }
 

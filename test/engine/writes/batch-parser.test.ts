@@ -107,6 +107,44 @@ describe("parseBatch", () => {
     }
   });
 
+  test("gives the members that JSON.parse gives, however they are repeated and ordered", async () => {
+    const key = fc.constantFrom("Id", "Type", "Document", "ChangeVector", "\\u0049d", "Other");
+    const value = fc.constantFrom(
+      '"PUT"',
+      '"a/1"',
+      '"\\u0061\\ud800"',
+      "null",
+      "1e3",
+      "true",
+      '{"a":[1]}',
+      `["${"x".repeat(20_000)}"]`,
+    );
+    const members = fc.array(fc.tuple(key, value), { maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(members, async (list) => {
+        const command = `{${list.map(([name, one]) => `"${name}": ${one}`).join(" ,")}}`;
+        const expected = JSON.parse(command) as Record<string, unknown>;
+        const parsed = parseBatch(Buffer.from(`{"Commands":[${command}]}`));
+        if (typeof expected["Type"] !== "string") {
+          await expect(parsed).rejects.toMatchObject({ code: "invalid-operation" });
+          return;
+        }
+        const [found] = (await parsed).commands;
+        expect(found?.type).toBe(expected["Type"]);
+        for (const name of ["Id", "Type", "ChangeVector", "Other"]) {
+          const own = expected[name];
+          expect(found?.value(name)).toEqual(own);
+          if (typeof own === "string" || own == null) expect(found?.text(name)).toBe(own ?? null);
+          else expect(() => found?.text(name)).toThrow(/^Expected String , but got /);
+        }
+        const { from, to } = found?.span("Document") ?? { from: 0, to: 0 };
+        const text = found?.bytes.toString("utf8", from, to) ?? "";
+        expect(text === "" ? null : JSON.parse(text)).toEqual(expected["Document"] ?? null);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test("takes the last of a repeated member", async () => {
     expect(await read('{"Commands":[{"Type":"PUT","Id":"a","Type":"DELETE","Id":null}]}')).toEqual([
       { type: "DELETE", id: null, document: null },
