@@ -1,6 +1,9 @@
 /** Several servers as one cluster: what they share, and the copies of databases that they have. */
 import { randomBytes } from "node:crypto";
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { runCommand } from "../../../cli/run.ts";
 import { DatabaseReplication } from "../../../engine/database/database-replication.ts";
 import { Cluster } from "../../../server/cluster/cluster.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
@@ -245,6 +248,48 @@ test("a node that is removed stays away until it is added", async () => {
   await expect(nodes.cluster(leader).addMember("Q")).rejects.toMatchObject({
     code: "invalid-argument",
   });
+});
+
+test("copies are spread over the nodes by a command, and what was written is in all", async () => {
+  const names = ["spread1", "spread2", "spread3"];
+  for (const name of names) {
+    const options = {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ DatabaseName: name, Topology: { Members: ["B"] } }),
+    };
+    expect((await nodes.at("A").request(`/admin/databases?name=${name}`, options)).status).toBe(
+      201,
+    );
+    await nodes.leaderOf(name);
+    expect((await put("B", name, "a", { Name: name })).status).toBe(201);
+  }
+  const jackdaw = async (...words: string[]) => {
+    const [output, errors] = [new PassThrough(), new PassThrough()];
+    const printed = Promise.all([text(output), text(errors)]);
+    const streams = { input: Readable.from([]), output, errors };
+    const environment = { JACKDAW_URL: nodes.at("A").url };
+    const code = await runCommand(words, streams, environment, new AbortController().signal);
+    output.end();
+    errors.end();
+    const [out, err] = await printed;
+    expect([code, err]).toEqual([0, ""]);
+    return out;
+  };
+  const copies = () => {
+    const all = nodes.cluster("A").databases();
+    return nodes.tags.map(
+      (tag) => all.filter(({ registered }) => registered.members.includes(tag)).length,
+    );
+  };
+  expect(Math.max(...copies()) - Math.min(...copies())).toBeGreaterThan(1);
+  expect(await jackdaw("cluster", "spread")).toMatch(/spread1 has a copy on [AC] instead of B\n/);
+  expect(Math.max(...copies()) - Math.min(...copies())).toBeLessThan(2);
+  expect(await jackdaw("cluster", "spread", "--copies", "2")).toMatch(/spread1 has a copy on .\n/);
+  for (const name of names) {
+    expect(nodes.cluster("A").find(name)?.registered.members).toHaveLength(2);
+    for (const tag of nodes.tags) expect(await nameOn(tag, name, "a")).toBe(name);
+  }
 });
 
 test("a copy that may be behind does not answer as soon as the leader is silent", async () => {
