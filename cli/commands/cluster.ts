@@ -371,6 +371,12 @@ async function spread(surroundings: Surroundings): Promise<void> {
     if (!options.is("dry-run")) await moveCopy(surroundings, move);
     if (!isJson) print(moveText(move, options.is("dry-run")));
   }
+  const odd = placed.filter(({ isSound }) => !isSound).map(({ name }) => name);
+  if (odd.length > 0 && !isJson) {
+    print(
+      `Not moved, as not all of their copies are in order: ${odd.slice(0, shownFewer).join(", ")}`,
+    );
+  }
   const told = moves.map(({ name, from, to }) => ({ Database: name, From: from, To: to }));
   if (isJson) print(JSON.stringify(told));
   else if (moves.length === 0) print("The copies are spread as evenly as they can be");
@@ -383,8 +389,14 @@ function moveText({ name, from, to }: CopyMove, isDry: boolean): string {
 
 /** The new copy has everything before the other one is taken away. @throws Failure when it gets nothing, or that stays */
 async function moveCopy(surroundings: Surroundings, { name, from, to }: CopyMove): Promise<void> {
-  const { client } = surroundings;
-  await client().send("/admin/databases/node", { method: "PUT", query: { name, node: to } });
+  const has = (tag: string) => (status: Status) =>
+    status.Databases.some(
+      ({ Name, Members }) => Name === name && Members.some(({ Tag }) => Tag === tag),
+    );
+  const put = { method: "PUT", query: { name, node: to } };
+  if (!(await askUntil(surroundings, "/admin/databases/node", put, has(to)))) {
+    throw new Failure("failed", `'${name}' has got no copy on ${to} yet: look again`);
+  }
   await copyIsCurrent(surroundings, name, to);
   if (from === null) return;
   const { Databases } = await statusOf(surroundings);
@@ -392,16 +404,33 @@ async function moveCopy(surroundings: Surroundings, { name, from, to }: CopyMove
     await lead(surroundings, name, to);
   }
   const body = { DatabaseNames: [name], FromNodes: [from], HardDelete: true };
-  await client().send("/admin/databases", { method: "DELETE", body });
-  const isGone = (status: Status) =>
-    !status.Databases.some(
-      ({ Name, Members }) => Name === name && Members.some(({ Tag }) => Tag === from),
-    );
-  if ((await until(surroundings, memberMs, isGone)) !== null) return;
+  const remove = { method: "DELETE", body };
+  const isGone = (status: Status) => !has(from)(status);
+  if (await askUntil(surroundings, "/admin/databases", remove, isGone)) return;
   throw new Failure(
     "failed",
     `'${name}' has a copy on ${to}, and still one on ${from}: is it locked against deletion?`,
   );
+}
+
+/** Asks until it is so; again where no node can do it at the moment, as while another one begins to lead. */
+async function askUntil(
+  surroundings: Surroundings,
+  path: string,
+  request: {
+    readonly method: string;
+    readonly query?: Record<string, string>;
+    readonly body?: object;
+  },
+  isSo: (status: Status) => boolean,
+): Promise<boolean> {
+  const endMs = performance.now() + transferMs;
+  for (;;) {
+    const { status } = await surroundings.client().send(path, { ...request, accepts: [503] });
+    const isRefused = status === 503;
+    if ((await until(surroundings, isRefused ? pollMs : memberMs, isSo)) !== null) return true;
+    if (!isRefused || performance.now() > endMs) return false;
+  }
 }
 
 /** A large one takes its time: it is waited for as long as its node is heard. */
