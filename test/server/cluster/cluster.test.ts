@@ -8,6 +8,7 @@ import { DatabaseReplication } from "../../../engine/database/database-replicati
 import { Cluster } from "../../../server/cluster/cluster.ts";
 import { clusterStatus } from "../../../server/cluster/cluster-status.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { Heartbeats } from "../../../server/cluster/heartbeats.ts";
 import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
 import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
 import { ClusterServers } from "../../support/cluster-servers.ts";
@@ -41,6 +42,21 @@ function create(tag: string, name: string): Promise<Reply> {
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ DatabaseName: name }),
   });
+}
+
+/** Lets nothing more of the stream reach the copies of a node until the returned function is called. */
+function hold(tag: string): () => void {
+  const held: (() => void)[] = [];
+  const { deliver } = DatabaseReplication.prototype;
+  const spy = vi.spyOn(DatabaseReplication.prototype, "deliver");
+  spy.mockImplementation(function (this: DatabaseReplication, delivery) {
+    if (this.tag === tag) held.push(() => deliver.call(this, delivery));
+    else deliver.call(this, delivery);
+  });
+  return () => {
+    spy.mockRestore();
+    for (const one of held) one();
+  };
 }
 
 test("all nodes have one topology, and know each other", () => {
@@ -148,6 +164,29 @@ test("the copies that others have of a write are waited for", async () => {
   await put(leader, "waited", "a", {});
   expect(await nodes.cluster(leader).waitForCopies("waited", 2, 10_000)).toBe(2);
   expect(await nodes.cluster(leader).waitForCopies("waited", 3, 50)).toBe(2);
+});
+
+test("who waits for copies asks once, and is told when there are more", async () => {
+  await create("A", "awaited");
+  const leader = await nodes.leaderOf("awaited");
+  const slow = nodes.tags.find((tag) => tag !== leader) as string;
+  await put(leader, "awaited", "a", {});
+  expect(await nodes.cluster(leader).waitForCopies("awaited", 2, 10_000)).toBe(2);
+  const release = hold(slow);
+  const beats = vi.spyOn(Heartbeats.prototype, "beat");
+  try {
+    await put(leader, "awaited", "a", {});
+    const waiting = nodes.cluster(leader).waitForCopies("awaited", 2, 20_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    // Of three nodes, two a second and those about what was written.
+    expect(beats.mock.calls.length).toBeLessThan(20);
+    release();
+    expect(await waiting).toBe(2);
+    expect(await nodes.cluster(leader).waitForCopies("awaited", 3, 50)).toBe(2);
+  } finally {
+    release();
+    beats.mockRestore();
+  }
 });
 
 test("a node that was away has what was written, made and deleted meanwhile", async () => {
@@ -322,21 +361,6 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
 });
 
 describe("what was read at a node does not go back", () => {
-  /** Lets nothing more of the stream reach the copies of a node until the returned function is called. */
-  function hold(tag: string): () => void {
-    const held: (() => void)[] = [];
-    const { deliver } = DatabaseReplication.prototype;
-    const spy = vi.spyOn(DatabaseReplication.prototype, "deliver");
-    spy.mockImplementation(function (this: DatabaseReplication, delivery) {
-      if (this.tag === tag) held.push(() => deliver.call(this, delivery));
-      else deliver.call(this, delivery);
-    });
-    return () => {
-      spy.mockRestore();
-      for (const one of held) one();
-    };
-  }
-
   async function prepared(name: string): Promise<{ leader: string; other: string }> {
     // The servers of NATS were stopped before.
     await nodes.until(async () => [201, 409].includes((await create("A", name)).status));
