@@ -5,7 +5,7 @@
  * Databases are created one after another by a seeded schedule, at a node that is asked at random; bytes and writes are
  * skewed, as a few databases have most. Neither is known when a database is created: only what counts evenly can be even.
  */
-
+import { copyMoves } from "../cli/commands/spread.ts";
 import type { ClusterView, NodeSighting, ReplicaState } from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
@@ -83,8 +83,8 @@ class Simulation {
   create(count: number): void {
     for (let at = 0; at < count; at++) {
       const asked = this.nodes[this.#isAskedAtOne ? 0 : this.#below(this.nodes.length)] as string;
-      const members = placesForNew(this.#viewOf(asked), copies);
       const name = `d${this.#created++}`;
+      const members = placesForNew(this.#viewOf(asked), name, copies);
       const state = fakeDatabase(name, members);
       // Pareto: a fifth of the databases has four fifths.
       const skewed = () => (1 - this.#random() / 2 ** 32) ** (-1 / 1.16);
@@ -117,6 +117,25 @@ class Simulation {
       count++;
     }
     return count;
+  }
+
+  /** What `jackdaw cluster spread` moves. */
+  spread(): number {
+    const placed = [...this.databases].map(([name, { state }]) => ({
+      name,
+      leader: state.leaderTag,
+      tags: state.registered.members,
+      isSound: true,
+    }));
+    const moves = copyMoves(this.nodes, placed);
+    for (const { name, from, to } of moves) {
+      this.#change(name, ({ members }) => [...members.filter((tag) => tag !== from), to]);
+      const { state, ...rest } = this.#found(name);
+      if (state.leaderTag === from) {
+        this.databases.set(name, { ...rest, state: { ...state, leaderTag: to } });
+      }
+    }
+    return moves.length;
   }
 
   add(): string {
@@ -152,14 +171,21 @@ class Simulation {
     return `${of("copies")} / ${of("leaders")} / ${of("bytes")} / ${of("writes")}`;
   }
 
-  /** How many others share databases with a node, in the mean. */
-  neighbours(): number {
-    const of = new Map(this.nodes.map((tag) => [tag, new Set<string>()] as const));
+  /** In the mean, with how many others a node shares databases; and the most that two share, as a multiple of the mean. */
+  pairs(): string {
+    const shared = new Map<string, number>();
     for (const { state } of this.databases.values()) {
-      const { members } = state.registered;
-      for (const tag of members) for (const other of members) of.get(tag)?.add(other);
+      const members = [...state.registered.members].sort();
+      for (const [at, one] of members.entries()) {
+        for (const other of members.slice(at + 1)) {
+          shared.set(`${one} ${other}`, (shared.get(`${one} ${other}`) ?? 0) + 1);
+        }
+      }
     }
-    return [...of.values()].reduce((sum, { size }) => sum + Math.max(0, size - 1), 0) / of.size;
+    const { length } = this.nodes;
+    const most = (Math.max(...shared.values()) * length * (length - 1)) / 2;
+    const sum = [...shared.values()].reduce((one, other) => one + other, 0);
+    return `${((2 * shared.size) / length).toFixed(1)} neighbours, two nodes share up to ${(most / sum).toFixed(2)} times the mean`;
   }
 }
 
@@ -204,7 +230,7 @@ async function simulate(
   made.create(count);
   const perNode = (copies * count) / nodeCount;
   print(
-    `${nodeCount} nodes, ${count} databases: ${made.imbalance()}; ${made.neighbours().toFixed(1)} neighbours; ` +
+    `${nodeCount} nodes, ${count} databases: ${made.imbalance()}; ${made.pairs()}; ` +
       `${Math.max(...[...made.figures().values()].map((row) => row.copies))} copies on a node: ` +
       `${(perNode * nodeCorePerCopy * 100).toFixed(1)} % of a core and ${Math.round(perNode * nodeMbPerCopy)} MB when idle; ` +
       `${count} streams on each of three servers of NATS: ${(count * natsCorePerStream * 100).toFixed(1)} %`,
@@ -230,11 +256,16 @@ async function simulate(
   grown.create(count);
   const added = grown.add();
   const at0 = grown.imbalance();
+  const even = make();
+  even.create(count);
+  even.add();
+  const moved = even.spread();
   grown.create(Math.round(count / nodeCount));
   const row = grown.figures().get(added);
   print(
     `  a node is added: ${at0}, nothing moves; with ${Math.round(count / nodeCount)} more databases: ${grown.imbalance()}, it has ${row?.copies} copies and leads ${row?.leaders}`,
   );
+  print(`  or ${moved} copies are spread onto it: ${even.imbalance()}; ${even.pairs()}`);
 }
 
 /** What it costs to say and to hear how far copies are, twice a second, by the code of the product. */

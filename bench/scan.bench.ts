@@ -32,6 +32,7 @@ const noMetadata = Buffer.from("{}");
 
 /** Records packed into one buffer; implements only what these queries need. */
 class PackedDatabase implements RowSource, IndexHost {
+  readonly isFollowing = false;
   readonly shapes = new ShapeTable();
   readonly indexes = new IndexSet(this, automaticIndexName);
   readonly #compiler = new QueryCompiler(() => 0);

@@ -541,6 +541,18 @@ export const commandTable: readonly Command[] = [
     load: cluster,
   },
   {
+    name: "cluster spread",
+    about: "move copies of databases until all nodes have equally many: after a node was added",
+    arguments: none,
+    options: {
+      copies: { value: "COUNT", about: "first, so many for each database that has fewer" },
+      "dry-run": { about: "say what would be moved; move nothing" },
+    },
+    example: "jackdaw cluster spread",
+    needs: "server",
+    load: cluster,
+  },
+  {
     name: "cluster recover",
     about:
       "make a single node of the data folder that is left of a cluster whose other nodes are lost for good",

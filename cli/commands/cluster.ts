@@ -1,12 +1,14 @@
 /**
- * `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over; adopting databases
- * that a node has for itself.
+ * `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over; spreading copies;
+ * adopting databases that a node has for itself.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, tableLines } from "../output.ts";
 import { ask, canAsk } from "../question.ts";
+import { numberOr } from "../values.ts";
+import { type CopyMove, copyMoves } from "./spread.ts";
 
 interface Status {
   readonly IsClustered: boolean;
@@ -75,6 +77,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   else if (action === "add") await add(surroundings);
   else if (action === "remove") await remove(surroundings);
   else if (action === "adopt") await adopt(surroundings);
+  else if (action === "spread") await spread(surroundings);
   else await transfer(surroundings);
 }
 
@@ -239,7 +242,7 @@ async function add(surroundings: Surroundings): Promise<void> {
   print(
     options.is("json")
       ? JSON.stringify({ Tag, Url })
-      : `${Tag} is a node of the cluster; it gets copies of databases by PUT /admin/databases/node?name=…&node=${Tag}`,
+      : `${Tag} is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'`,
   );
 }
 
@@ -266,7 +269,7 @@ async function remove(surroundings: Surroundings): Promise<void> {
   else for (const line of [`${Tag} is removed`, ...fewerCopies(fewer)]) print(line);
 }
 
-/** Nobody makes copies again by himself: an operator decides where they go. */
+/** Nobody makes copies again by himself: an operator decides when. */
 function fewerCopies(
   fewer: readonly { readonly Name: string; readonly Copies: number }[],
 ): string[] {
@@ -275,7 +278,7 @@ function fewerCopies(
   const rest = fewer.length - shown.length;
   const names = rest === 0 ? shown.join(", ") : `${shown.join(", ")} and ${rest} others`;
   return [
-    `These databases have a copy less now: ${names}. Another node gets one by PUT /admin/databases/node?name=…`,
+    `These databases have a copy less now: ${names}. 'jackdaw cluster spread --copies COUNT' makes them again`,
   ];
 }
 
@@ -344,6 +347,109 @@ async function transfer(surroundings: Surroundings): Promise<void> {
   await lead(surroundings, database.Name, Tag);
   const told = { Database: database.Name, Leader: Tag };
   print(options.is("json") ? JSON.stringify(told) : `${database.Name} is led by ${Tag}`);
+}
+
+/** Moves copies until all nodes that are heard have equally many; what is missing is made before. */
+async function spread(surroundings: Surroundings): Promise<void> {
+  const { options, print } = surroundings;
+  const { Nodes, Databases } = await clusterOf(surroundings);
+  const nodes = Nodes.filter((node) => node.IsRegistered && (node.IsHere || node.IsHeard));
+  const placed = Databases.map(({ Name, Leader, Members }) => ({
+    name: Name,
+    leader: Leader,
+    tags: Members.map(({ Tag }) => Tag),
+    isSound:
+      Leader !== null && Members.every(({ Role }) => Role === "leader" || Role === "follower"),
+  }));
+  const moves = copyMoves(
+    nodes.map(({ Tag }) => Tag),
+    placed,
+    numberOr(options.text("copies"), 0, "--copies"),
+  );
+  const isJson = options.is("json");
+  for (const move of moves) {
+    if (!options.is("dry-run")) await moveCopy(surroundings, move);
+    if (!isJson) print(moveText(move, options.is("dry-run")));
+  }
+  const odd = placed.filter(({ isSound }) => !isSound).map(({ name }) => name);
+  if (odd.length > 0 && !isJson) {
+    print(
+      `Not moved, as not all of their copies are in order: ${odd.slice(0, shownFewer).join(", ")}`,
+    );
+  }
+  const told = moves.map(({ name, from, to }) => ({ Database: name, From: from, To: to }));
+  if (isJson) print(JSON.stringify(told));
+  else if (moves.length === 0) print("The copies are spread as evenly as they can be");
+}
+
+function moveText({ name, from, to }: CopyMove, isDry: boolean): string {
+  const verb = isDry ? "would have" : "has";
+  return `${name} ${verb} a copy on ${to}${from === null ? "" : ` instead of ${from}`}`;
+}
+
+/** The new copy has everything before the other one is taken away. @throws Failure when it gets nothing, or that stays */
+async function moveCopy(surroundings: Surroundings, { name, from, to }: CopyMove): Promise<void> {
+  const has = (tag: string) => (status: Status) =>
+    status.Databases.some(
+      ({ Name, Members }) => Name === name && Members.some(({ Tag }) => Tag === tag),
+    );
+  const put = { method: "PUT", query: { name, node: to } };
+  if (!(await askUntil(surroundings, "/admin/databases/node", put, has(to)))) {
+    throw new Failure("failed", `'${name}' has got no copy on ${to} yet: look again`);
+  }
+  await copyIsCurrent(surroundings, name, to);
+  if (from === null) return;
+  const { Databases } = await statusOf(surroundings);
+  if (Databases.some(({ Name, Leader }) => Name === name && Leader === from)) {
+    await lead(surroundings, name, to);
+  }
+  const body = { DatabaseNames: [name], FromNodes: [from], HardDelete: true };
+  const remove = { method: "DELETE", body };
+  const isGone = (status: Status) => !has(from)(status);
+  if (await askUntil(surroundings, "/admin/databases", remove, isGone)) return;
+  throw new Failure(
+    "failed",
+    `'${name}' has a copy on ${to}, and still one on ${from}: is it locked against deletion?`,
+  );
+}
+
+/** Asks until it is so; again where no node can do it at the moment, as while another one begins to lead. */
+async function askUntil(
+  surroundings: Surroundings,
+  path: string,
+  request: {
+    readonly method: string;
+    readonly query?: Record<string, string>;
+    readonly body?: object;
+  },
+  isSo: (status: Status) => boolean,
+): Promise<boolean> {
+  const endMs = performance.now() + transferMs;
+  for (;;) {
+    const { status } = await surroundings.client().send(path, { ...request, accepts: [503] });
+    const isRefused = status === 503;
+    if ((await until(surroundings, isRefused ? pollMs : memberMs, isSo)) !== null) return true;
+    if (!isRefused || performance.now() > endMs) return false;
+  }
+}
+
+/** A large one takes its time: it is waited for as long as its node is heard. */
+async function copyIsCurrent(surroundings: Surroundings, name: string, tag: string): Promise<void> {
+  const query = { name };
+  for (;;) {
+    const isHeard = ({ Nodes }: Status) => Nodes.some((one) => one.Tag === tag && one.IsHeard);
+    if ((await until(surroundings, memberMs, isHeard)) === null) {
+      throw new Failure(
+        "failed",
+        `${tag} is not heard any more: it has no whole copy of '${name}', whose other copies stay`,
+      );
+    }
+    const { Nodes } = (await surroundings.client().json("/topology", { query })) as {
+      Nodes: readonly { readonly ClusterTag: string; readonly ServerRole: string }[];
+    };
+    if (Nodes.some((one) => one.ClusterTag === tag && one.ServerRole === "Member")) return;
+    await pause(pollMs);
+  }
 }
 
 interface Moved {

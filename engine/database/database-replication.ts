@@ -50,6 +50,8 @@ export interface ReplicationWatcher {
    * `previous` is the hash of the frame before.
    */
   fetchRange(from: number, to: number, previous: string): Promise<readonly Buffer[] | null>;
+  /** The own log has durably taken more of the stream. For each group commit, in its turn: it must be quick. */
+  progressed?(): void;
 }
 
 export interface ReplicationOptions {
@@ -345,6 +347,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     assert(mark !== undefined, "a mark of the log is one that it was given");
     this.#marks.delete(record);
     this.#present?.durable(mark.sequence);
+    this.#options.watcher.progressed?.();
     for (const look of [...this.#waiting]) look();
   }
 

@@ -143,6 +143,8 @@ export interface IndexHost {
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
+  /** Does another node decide which indexes there are? */
+  readonly isFollowing: boolean;
   /** Yields to the event loop. */
   yieldTurn(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. The timer keeps the process alive only if `isAwaited`. */

@@ -73,6 +73,8 @@ export class IndexSet {
   readonly #resting = new Set<OpenIndex>();
   /** For dropping superseded indexes and for retries. */
   readonly #timers = new Set<{ cancel(): void }>();
+  /** When another node was last seen to decide which indexes there are. */
+  #followedAtMicros = 0;
   #isPumping = false;
   #pumping: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -228,12 +230,21 @@ export class IndexSet {
     });
   }
 
-  /** Drops indexes that were not queried for days; called periodically. */
+  /**
+   * Drops indexes that were not queried for days; called periodically. A node that follows keeps what the one that leads
+   * has, which knows its own queries alone; one that begins to lead does not know who else was asked before.
+   */
   tidy(): void {
     const now = this.#host.nowMicros();
+    if (this.#host.isFollowing) {
+      this.#followedAtMicros = now;
+      return;
+    }
     const most = idleAfterMicros(this.#host) + deletedAfterMicros(this.#host);
     for (const index of this.#automatics()) {
-      if (now - index.queriedAtMicros > most) this.drop(index.name);
+      if (now - Math.max(index.queriedAtMicros, this.#followedAtMicros) > most) {
+        this.drop(index.name);
+      }
     }
   }
 

@@ -61,7 +61,7 @@ export class ClusterDirectory {
 
   /** On this node, and on others. */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
-    return this.#cluster.createDatabase(name, record, this.#membersOfNew());
+    return this.#cluster.createDatabase(name, record, this.#membersOf(name));
   }
 
   /**
@@ -78,7 +78,7 @@ export class ClusterDirectory {
     const randomId = randomBytes(16).toString("hex");
     const made = await this.#databases.createFromShipped(name, record, throughMicros, add, newId);
     try {
-      const database = await this.#cluster.adoptDatabase(name, this.#membersOfNew(), true);
+      const database = await this.#cluster.adoptDatabase(name, this.#membersOf(name), true);
       return { ...made, database };
     } catch (error) {
       if (this.#cluster.find(name) === undefined) await this.#databases.delete(name);
@@ -86,9 +86,9 @@ export class ClusterDirectory {
     }
   }
 
-  #membersOfNew(): readonly string[] {
+  #membersOf(name: string): readonly string[] {
     const { tag } = this.#cluster;
-    const others = placesFor(this.#cluster, this.#cluster.members().length);
+    const others = placesFor(this.#cluster, name, this.#cluster.members().length);
     return [tag, ...others.filter((one) => one !== tag)].slice(0, copiesDefault);
   }
 

@@ -139,9 +139,14 @@ export class Cluster implements ClusterView {
   /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   readonly #scrub: StreamScrub;
-  /** How many wait for copies of what they wrote. */
-  #waiting = 0;
-  #beatMs = 0;
+  /** Woken when another node has said something: those who wait for copies of what they wrote. */
+  readonly #waiting = new Set<() => void>();
+  /** Has the last heartbeat said that somebody waits? */
+  #isKnownToWait = false;
+  /** Has a copy here taken more than the last heartbeat has said? */
+  #hasMore = false;
+  #beatMs = Number.NEGATIVE_INFINITY;
+  #beatTimer: NodeJS.Timeout | null = null;
   #duties: Promise<void> | null = null;
   readonly founder: Founder;
   readonly #adoption: Adoption;
@@ -266,6 +271,7 @@ export class Cluster implements ClusterView {
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
+    for (const wake of [...this.#waiting]) wake();
     await this.#repairs.stop();
     await this.#scrub.stop();
     await this.#trimming;
@@ -276,6 +282,7 @@ export class Cluster implements ClusterView {
 
   /** Says a last time how far it is, and leaves. After the databases were closed. */
   async close(): Promise<void> {
+    if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     this.#heartbeats?.beat();
     this.#heartbeats?.stop();
     await this.#parts?.nats.close();
@@ -581,18 +588,28 @@ export class Cluster implements ClusterView {
     id: string,
     { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
   ): Promise<number> {
-    this.#waiting++;
-    try {
-      for (;;) {
-        const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
-        if (have >= count || performance.now() >= untilMs || this.#isStopped) return have;
-        // Those who hear this say at once how far they are.
-        this.#beat();
-        await pause(Math.min(beatMs, Math.max(1, untilMs - performance.now())));
-      }
-    } finally {
-      this.#waiting--;
+    for (;;) {
+      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
+      const leftMs = untilMs - performance.now();
+      if (have >= count || leftMs <= 0 || this.#isStopped) return have;
+      const heard = this.#whenHeard(leftMs);
+      // Who hears that somebody waits says at once when it has more.
+      if (!this.#isKnownToWait) this.#beatSoon();
+      await heard;
     }
+  }
+
+  /** Resolves when another node has said something, after `ms` at the latest. */
+  #whenHeard(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      this.#waiting.add(wake);
+    });
   }
 
   // Databases
@@ -798,6 +815,10 @@ export class Cluster implements ClusterView {
         this.#scrub.blocked(id);
         this.#changed();
       },
+      progressed: () => {
+        this.#hasMore = true;
+        if (this.#sightings.isWaitedFor) this.#beatSoon();
+      },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
       fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
@@ -836,7 +857,9 @@ export class Cluster implements ClusterView {
       if (replication !== null) databases.set(id, this.#sightingOf(id, replication, generation));
     }
     const { version } = this.#options;
-    return encodeStatus({ member: member(), version, databases, isWaiting: this.#waiting > 0 });
+    this.#hasMore = false;
+    this.#isKnownToWait = this.#waiting.size > 0;
+    return encodeStatus({ member: member(), version, databases, isWaiting: this.#isKnownToWait });
   }
 
   /** What this node says of its copy; while that is being replaced, the mark is that of the files that come. */
@@ -892,12 +915,15 @@ export class Cluster implements ClusterView {
       });
   }
 
-  /** Says now how far this node is, instead of within half a second. */
-  #beat(): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#beatMs < beatMs) return;
-    this.#beatMs = nowMs;
-    this.#heartbeats?.beat();
+  /** Says in this moment how far this node is, instead of within half a second; not sooner than `beatMs` after the last. */
+  #beatSoon(): void {
+    if (this.#beatTimer !== null || this.#heartbeats === null) return;
+    const waitMs = Math.max(0, this.#beatMs + beatMs - performance.now());
+    this.#beatTimer = setTimeout(() => {
+      this.#beatTimer = null;
+      this.#beatMs = performance.now();
+      this.#heartbeats?.beat();
+    }, waitMs).unref();
   }
 
   get #serving(): ClusterService {
@@ -908,7 +934,8 @@ export class Cluster implements ClusterView {
   #heard(tag: string, sent: NodeStatus): void {
     const status = this.#sightings.hear(tag, sent);
     if (status === null) return;
-    if (status.isWaiting) this.#beat();
+    for (const wake of [...this.#waiting]) wake();
+    if (status.isWaiting && this.#hasMore) this.#beatSoon();
     const shared = status.databases.get(sharedValuesId);
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const registered of this.#known.databases.values()) {

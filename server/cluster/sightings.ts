@@ -59,6 +59,11 @@ export class Sightings {
     return this.#heard.get(tag)?.status.databases.get(id)?.applied ?? 0;
   }
 
+  /** Does a node that is there wait for others to have more? */
+  get isWaitedFor(): boolean {
+    return this.#recent().some(({ status }) => status.isWaiting);
+  }
+
   /** Has any node something of this database? */
   isKnown(id: string): boolean {
     return [...this.#heard.keys()].some((tag) => this.appliedBy(tag, id) > 0);

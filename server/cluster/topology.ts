@@ -6,6 +6,7 @@
  * - Members come before those that are behind or silent, and the leader before all: clients send to the first that answers.
  * - Only registered nodes are told of, each with the address that it is registered with.
  */
+import { createHash } from "node:crypto";
 import type { ClusterMember, ClusterView, ReplicaState } from "./cluster-view.ts";
 
 /** A node that has been silent for longer counts as gone: ten heartbeats. */
@@ -111,11 +112,13 @@ function newestApplied(cluster: ClusterView, state: ReplicaState): number {
 }
 
 /**
- * Nodes for the copies of a new database: those that are heard first, then those with the fewest copies, then this one.
+ * Nodes for copies of the database `name`: those that are heard first, then those with the fewest copies. Among equals the
+ * database's own order counts, so that databases have their copies on many different groups of nodes: when a node is lost, all
+ * others share what it did.
  *
  * @param count at least 1; more than there are nodes means all of them
  */
-export function placesFor(cluster: ClusterView, count: number): string[] {
+export function placesFor(cluster: ClusterView, name: string, count: number): string[] {
   const copies = new Map<string, number>();
   for (const { registered } of cluster.databases()) {
     for (const tag of registered.members) copies.set(tag, (copies.get(tag) ?? 0) + 1);
@@ -123,32 +126,40 @@ export function placesFor(cluster: ClusterView, count: number): string[] {
   const rank = (tag: string) => [
     isHeard(cluster, tag) ? 0 : 1,
     copies.get(tag) ?? 0,
-    tag === cluster.tag ? 0 : 1,
+    drawnPlace(name, tag),
   ];
-  return cluster
-    .members()
-    .map(({ tag }) => tag)
-    .sort((one, other) => compared(rank(one), rank(other)))
-    .slice(0, count);
+  return sortedBy(
+    cluster.members().map(({ tag }) => tag),
+    rank,
+  ).slice(0, count);
 }
 
 /**
  * Nodes for a new database, as by `placesFor`. The first of them is to create it, and leads it then: of those that are
  * heard the one that leads the fewest, if possible this one. So who creates all databases at one node has leaders on all.
  */
-export function placesForNew(cluster: ClusterView, count: number): string[] {
+export function placesForNew(cluster: ClusterView, name: string, count: number): string[] {
   const led = new Map<string, number>();
   for (const { leaderTag, registered } of cluster.databases()) {
     // A leader that was not heard yet is the first member, which creates it: many may be created at once.
     const tag = leaderTag ?? registered.members[0];
     if (tag !== undefined) led.set(tag, (led.get(tag) ?? 0) + 1);
   }
-  const rank = (tag: string) => [
+  return sortedBy(placesFor(cluster, name, count), (tag) => [
     isHeard(cluster, tag) ? 0 : 1,
     led.get(tag) ?? 0,
     tag === cluster.tag ? 0 : 1,
-  ];
-  return placesFor(cluster, count).sort((one, other) => compared(rank(one), rank(other)));
+  ]);
+}
+
+/** The place of a node in the order of a database: the same on all nodes, and as if it were drawn for each database. */
+function drawnPlace(name: string, tag: string): number {
+  return createHash("sha256").update(`${name.toLowerCase()}/${tag}`).digest().readUInt32BE();
+}
+
+function sortedBy(tags: readonly string[], rank: (tag: string) => readonly number[]): string[] {
+  const ranked = tags.map((tag) => ({ tag, rank: rank(tag) }));
+  return ranked.sort((one, other) => compared(one.rank, other.rank)).map(({ tag }) => tag);
 }
 
 function compared(one: readonly number[], other: readonly number[]): number {

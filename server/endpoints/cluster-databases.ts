@@ -66,7 +66,7 @@ export async function membersOfNew(
   if (factor < 1) {
     throw new EngineError("invalid-argument", "Replication factor must be greater than 0.");
   }
-  const members = placesForNew(cluster, factor);
+  const members = placesForNew(cluster, String(sent["DatabaseName"]), factor);
   return { members, creators: members };
 }
 
@@ -210,7 +210,7 @@ export async function addCopyTo(
   { registered: { name, members } }: ReplicaState,
   wanted: string | undefined,
 ): Promise<void> {
-  const others = placesFor(cluster, cluster.members().length);
+  const others = placesFor(cluster, name, cluster.members().length);
   const tag = wanted ?? others.find((one) => !members.includes(one));
   if (tag === undefined) {
     throw new EngineError(

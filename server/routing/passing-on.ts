@@ -302,10 +302,9 @@ function leastHere({ exchange }: Passing, { mustShow }: ReplicaState): number {
   return exchange.origin === undefined ? mustShow : Number(exchange.header(leastHeader) ?? 0);
 }
 
-/** What another node must show, which may not lead. */
+/** What another node must show, which may not lead. "Infinity", while that is not known: only the leader answers. */
 function leastOf({ need }: Passing, { mustShow }: ReplicaState): Record<string, string> {
-  const isTold = need.copies === "any" && mustShow > 0 && Number.isFinite(mustShow);
-  return isTold ? { [leastHeader]: String(mustShow) } : {};
+  return need.copies === "any" && mustShow > 0 ? { [leastHeader]: String(mustShow) } : {};
 }
 
 /** @returns false: nothing was done, and the leader can do it. @throws else */

@@ -26,13 +26,12 @@ export function needOf(
 ): Need | undefined {
   const name = database ?? namedIn(exchange, route);
   if (name === undefined) return undefined;
-  const { copies } = route;
-  const own = typeof copies === "function" ? copies(exchange) : copies;
-  return {
-    database: name,
-    copies: own ?? usualCopies(route),
-    wanted: exchange.header("x-ravendb-request-node")?.trim().toUpperCase(),
-  };
+  const own = typeof route.copies === "function" ? route.copies(exchange) : route.copies;
+  const copies = own ?? usualCopies(route);
+  // When the wanted node cannot answer, the one that passes the request on sends it to another.
+  const isChosen = exchange.origin !== undefined && copies === "any";
+  const wanted = isChosen ? undefined : exchange.header("x-ravendb-request-node");
+  return { database: name, copies, wanted: wanted?.trim().toUpperCase() };
 }
 
 function namedIn({ query }: Exchange, { about }: Route): string | undefined {

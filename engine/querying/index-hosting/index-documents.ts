@@ -235,6 +235,10 @@ export class IndexedDocuments implements IndexHost {
     return this.#clock.monotonicMs();
   }
 
+  get isFollowing(): boolean {
+    return this.#database.isFollowing;
+  }
+
   nowMicros(): number {
     return this.#clock.nowMicros();
   }

@@ -1,6 +1,8 @@
 /** `jackdaw cluster` against a real server whose cluster is a fake one. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { failureCodes } from "../../../cli/failure.ts";
+import { EngineError } from "../../../engine/engine.ts";
+import type { NodeSighting, ReplicaState } from "../../../server/cluster/cluster-view.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { ServerServices } from "../../../server/routing/services.ts";
 import { type CommandLine, startCommandLine } from "../../support/command-line.ts";
@@ -163,7 +165,7 @@ const hasRoutes = routes.some(
 test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
   cluster.foreign = [fakeMember("D")];
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
-    "D is a node of the cluster; it gets copies of databases by PUT /admin/databases/node?name=…&node=D\n",
+    "D is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'\n",
   );
   expect(cluster.asked).toEqual(["add D"]);
   expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);
@@ -183,7 +185,7 @@ test.runIf(hasRoutes)("a node is removed after it has handed over what it leads"
   ]);
   expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe(
     "world is led by C\nzoo is led by C\nB is removed\n" +
-      `These databases have a copy less now: ${fewer}. Another node gets one by PUT /admin/databases/node?name=…\n`,
+      `These databases have a copy less now: ${fewer}. 'jackdaw cluster spread --copies COUNT' makes them again\n`,
   );
   expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
@@ -200,6 +202,108 @@ test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
     ],
   });
   expect(cluster.asked).toEqual(["remove B"]);
+});
+
+describe("copies are spread", () => {
+  beforeAll(async () => {
+    const { databases } = line.server.running.services;
+    for (const name of ["world", "zoo"]) await databases.create(name, { DatabaseName: name });
+  });
+  beforeEach(() => {
+    cluster.nodes.push(fakeMember("D"));
+    cluster.sightings.set("D", fakeSighting());
+    for (const name of ["addCopy", "removeCopy"] as const) {
+      const done = cluster[name];
+      cluster[name] = async (database, tag) => {
+        await done(database, tag);
+        const state = cluster.find(database) as ReplicaState;
+        const others = state.registered.members.filter((one) => one !== tag);
+        const members = name === "addCopy" ? [...others, tag] : others;
+        Object.assign(state, { registered: { ...state.registered, members } });
+        if (name === "addCopy" && tag !== "A") heard(tag, database, state.applied);
+      };
+    }
+  });
+
+  function heard(tag: string, database: string, applied: number): void {
+    const sighting = cluster.sighting(tag) as NodeSighting;
+    const { id } = (cluster.find(database) as ReplicaState).registered;
+    const databases = new Map(sighting.databases);
+    databases.set(id, { role: "follower", epoch: 3, applied });
+    cluster.sightings.set(tag, { ...sighting, databases });
+  }
+
+  test("onto a node that was added, with what is led there", async () => {
+    const plan = await jackdaw("cluster", "spread", "--dry-run");
+    expect(plan.out).toBe(
+      "shop would have a copy on D instead of B\nworld would have a copy on D instead of A\n",
+    );
+    expect(cluster.asked).toEqual([]);
+    const { code, out, err } = await jackdaw("cluster", "spread");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toBe("shop has a copy on D instead of B\nworld has a copy on D instead of A\n");
+    expect(cluster.asked).toEqual([
+      "add-copy shop D",
+      "remove-copy shop B",
+      "add-copy world D",
+      "remove-copy world A",
+    ]);
+    expect((await jackdaw("cluster", "spread")).out).toBe(
+      "The copies are spread as evenly as they can be\n",
+    );
+    expect(await line.json(["cluster", "spread", "--copies", "4"])).toEqual(
+      ["shop B", "world A", "zoo D"].map((text) => {
+        const [Database, To] = text.split(" ");
+        return { Database, From: null, To };
+      }),
+    );
+  });
+
+  test("and one that leads goes when the new one leads", async () => {
+    cluster.states = [fakeDatabase("shop", ["A"]), fakeDatabase("world", ["A"])].map((one) => ({
+      ...one,
+      role: "leader",
+      applied: 5,
+    }));
+    cluster.nodes = ["A", "D"].map(fakeMember);
+    expect((await jackdaw("cluster", "spread")).out).toBe("shop has a copy on D instead of A\n");
+    expect(cluster.asked).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
+  });
+
+  test("but none is taken away before the new one has all", async () => {
+    const { addCopy } = cluster;
+    cluster.addCopy = async (name, tag) => {
+      await addCopy(name, tag);
+      heard(tag, name, 0);
+      setTimeout(() => {
+        expect(cluster.asked).toEqual(["add-copy shop D"]);
+        heard(tag, name, 20);
+      }, 600);
+    };
+    cluster.states = cluster.states.slice(0, 1);
+    cluster.nodes = ["A", "B", "D"].map(fakeMember);
+    Object.assign(cluster.find("shop") ?? {}, {
+      registered: { ...cluster.find("shop")?.registered, members: ["A", "B"] },
+    });
+    cluster.states.push({ ...fakeDatabase("world", ["A", "B"]), role: "stopped", trouble: "odd" });
+    expect((await jackdaw("cluster", "spread")).out).toBe(
+      "shop has a copy on D instead of B\n" +
+        "Not moved, as not all of their copies are in order: world\n",
+    );
+  });
+
+  test("and what no node can do at the moment is asked for again", async () => {
+    const { removeCopy } = cluster;
+    let refusals = 2;
+    cluster.removeCopy = async (name, tag) => {
+      if (refusals-- > 0) throw new EngineError("not-leader", "Nobody leads it.");
+      await removeCopy(name, tag);
+    };
+    cluster.states = cluster.states.slice(0, 2);
+    cluster.nodes = ["A", "B", "C", "D"].map(fakeMember);
+    expect((await jackdaw("cluster", "spread")).code).toBe(0);
+    expect(refusals).toBeLessThan(0);
+  });
 });
 
 test("says which databases are of the node alone, and has them adopted", async () => {

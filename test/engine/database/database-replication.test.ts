@@ -262,6 +262,34 @@ test("a node that was away for too long, or lost its files, begins with those of
   await all.expectSame();
 });
 
+test("automatic indexes that only other nodes use stay on a follower, and when it leads", async () => {
+  const all = await threeNodes();
+  const first = await all.leader();
+  await databaseOf(first).put("things/1", { a: 1, "@metadata": { "@collection": "Things" } });
+  await databaseOf(first).query("from Things where a = 1", {}, { add: () => null });
+  const indexes = (node: ReplicatedNode) => databaseOf(node).queries.indexes;
+  const names = (node: ReplicatedNode) =>
+    indexes(node)
+      .all()
+      .map(({ name }) => name);
+  const soon = { timeout: 10_000, interval: 20 };
+  const tidy = (node: ReplicatedNode) => {
+    for (const index of indexes(node).all()) index.queriedAtMicros = 0;
+    indexes(node).tidy();
+  };
+  for (const node of all.followers()) {
+    await expect.poll(() => names(node), soon).toEqual(["Auto/Things/Bya"]);
+    tidy(node);
+    expect(names(node)).toEqual(["Auto/Things/Bya"]);
+  }
+  await first.kill();
+  const second = await all.leader();
+  tidy(second);
+  expect(names(second)).toEqual(["Auto/Things/Bya"]);
+  await first.open();
+  await all.expectSame();
+});
+
 test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());

@@ -79,6 +79,7 @@ export function storedSeriesOf(
 
 /** Written and deleted by id; etags count up. */
 export class ArrayDatabase implements RowSource, IndexHost {
+  readonly isFollowing = false;
   readonly shapes = new ShapeTable();
   readonly indexes: IndexSet;
   readonly compareExchange = new Map<string, string>();

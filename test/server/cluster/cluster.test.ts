@@ -1,9 +1,14 @@
 /** Several servers as one cluster: what they share, and the copies of databases that they have. */
 import { randomBytes } from "node:crypto";
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { runCommand } from "../../../cli/run.ts";
 import { DatabaseReplication } from "../../../engine/database/database-replication.ts";
 import { Cluster } from "../../../server/cluster/cluster.ts";
+import { clusterStatus } from "../../../server/cluster/cluster-status.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import { Heartbeats } from "../../../server/cluster/heartbeats.ts";
 import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
 import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
 import { ClusterServers } from "../../support/cluster-servers.ts";
@@ -37,6 +42,21 @@ function create(tag: string, name: string): Promise<Reply> {
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ DatabaseName: name }),
   });
+}
+
+/** Lets nothing more of the stream reach the copies of a node until the returned function is called. */
+function hold(tag: string): () => void {
+  const held: (() => void)[] = [];
+  const { deliver } = DatabaseReplication.prototype;
+  const spy = vi.spyOn(DatabaseReplication.prototype, "deliver");
+  spy.mockImplementation(function (this: DatabaseReplication, delivery) {
+    if (this.tag === tag) held.push(() => deliver.call(this, delivery));
+    else deliver.call(this, delivery);
+  });
+  return () => {
+    spy.mockRestore();
+    for (const one of held) one();
+  };
 }
 
 test("all nodes have one topology, and know each other", () => {
@@ -146,6 +166,29 @@ test("the copies that others have of a write are waited for", async () => {
   expect(await nodes.cluster(leader).waitForCopies("waited", 3, 50)).toBe(2);
 });
 
+test("who waits for copies asks once, and is told when there are more", async () => {
+  await create("A", "awaited");
+  const leader = await nodes.leaderOf("awaited");
+  const slow = nodes.tags.find((tag) => tag !== leader) as string;
+  await put(leader, "awaited", "a", {});
+  expect(await nodes.cluster(leader).waitForCopies("awaited", 2, 10_000)).toBe(2);
+  const release = hold(slow);
+  const beats = vi.spyOn(Heartbeats.prototype, "beat");
+  try {
+    await put(leader, "awaited", "a", {});
+    const waiting = nodes.cluster(leader).waitForCopies("awaited", 2, 20_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    // Of three nodes, two a second and those about what was written.
+    expect(beats.mock.calls.length).toBeLessThan(20);
+    release();
+    expect(await waiting).toBe(2);
+    expect(await nodes.cluster(leader).waitForCopies("awaited", 3, 50)).toBe(2);
+  } finally {
+    release();
+    beats.mockRestore();
+  }
+});
+
 test("a node that was away has what was written, made and deleted meanwhile", async () => {
   await create("A", "kept");
   await create("A", "gone");
@@ -247,6 +290,53 @@ test("a node that is removed stays away until it is added", async () => {
   });
 });
 
+test("copies are spread over the nodes by a command, and what was written is in all", async () => {
+  const names = ["spread1", "spread2", "spread3"];
+  for (const name of names) {
+    const options = {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ DatabaseName: name, Topology: { Members: ["B"] } }),
+    };
+    const made = () => nodes.at("A").request(`/admin/databases?name=${name}`, options);
+    await nodes.until(async () => [201, 409].includes((await made()).status));
+    await nodes.leaderOf(name);
+    expect((await put("B", name, "a", { Name: name })).status).toBe(201);
+  }
+  const jackdaw = async (...words: string[]) => {
+    const [output, errors] = [new PassThrough(), new PassThrough()];
+    const printed = Promise.all([text(output), text(errors)]);
+    const streams = { input: Readable.from([]), output, errors };
+    const environment = { JACKDAW_URL: nodes.at("A").url };
+    const code = await runCommand(words, streams, environment, new AbortController().signal);
+    output.end();
+    errors.end();
+    const [out, err] = await printed;
+    expect([code, err]).toEqual([0, ""]);
+    return out;
+  };
+  const copies = () => {
+    const all = nodes.cluster("A").databases();
+    return nodes.tags.map(
+      (tag) => all.filter(({ registered }) => registered.members.includes(tag)).length,
+    );
+  };
+  const isSound = () =>
+    clusterStatus(nodes.cluster("A")).databases.every(
+      (one) => one.leaderTag !== null && one.copies.every(({ role }) => /^[lf]/.test(role ?? "")),
+    );
+  await nodes.until(isSound);
+  expect(Math.max(...copies()) - Math.min(...copies())).toBeGreaterThan(1);
+  expect(await jackdaw("cluster", "spread")).toMatch(/^(\w+ has a copy on \w instead of \w\n)+$/);
+  expect(Math.max(...copies()) - Math.min(...copies())).toBeLessThan(2);
+  await nodes.until(isSound);
+  expect(await jackdaw("cluster", "spread", "--copies", "2")).toMatch(/spread1 has a copy on .\n/);
+  for (const name of names) {
+    expect(nodes.cluster("A").find(name)?.registered.members).toHaveLength(2);
+    for (const tag of nodes.tags) expect(await nameOn(tag, name, "a")).toBe(name);
+  }
+});
+
 test("a copy that may be behind does not answer as soon as the leader is silent", async () => {
   await create("A", "silent");
   const leader = await nodes.leaderOf("silent");
@@ -271,23 +361,9 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
 });
 
 describe("what was read at a node does not go back", () => {
-  /** Lets nothing more of the stream reach the copies of a node until the returned function is called. */
-  function hold(tag: string): () => void {
-    const held: (() => void)[] = [];
-    const { deliver } = DatabaseReplication.prototype;
-    const spy = vi.spyOn(DatabaseReplication.prototype, "deliver");
-    spy.mockImplementation(function (this: DatabaseReplication, delivery) {
-      if (this.tag === tag) held.push(() => deliver.call(this, delivery));
-      else deliver.call(this, delivery);
-    });
-    return () => {
-      spy.mockRestore();
-      for (const one of held) one();
-    };
-  }
-
   async function prepared(name: string): Promise<{ leader: string; other: string }> {
-    await create("A", name);
+    // The servers of NATS were stopped before.
+    await nodes.until(async () => [201, 409].includes((await create("A", name)).status));
     const leader = await nodes.leaderOf(name);
     const other = nodes.tags.find((tag) => tag !== leader) as string;
     await put(leader, name, "a", { Name: "old" });

@@ -71,41 +71,63 @@ test("who is no longer registered as a node is not told of", () => {
   expect(nodes(cluster, "orders")).toEqual(["A Member", "C Member"]);
 });
 
-test("new databases go to nodes that are heard, with the fewest copies, this one first among equals", () => {
+test("new databases go to nodes that are heard, with the fewest copies, in an order of their own among equals", () => {
   const cluster = clusterOf();
-  expect(placesFor(cluster, 1)).toEqual(["A"]);
+  expect(placesFor(cluster, "x", 3).sort()).toEqual(["A", "B", "C"]);
   cluster.register("one", ["A"]);
-  expect(placesFor(cluster, 1)).toEqual(["B"]);
+  expect(placesFor(cluster, "x", 2).sort()).toEqual(["B", "C"]);
   cluster.register("two", ["B"]);
-  expect(placesFor(cluster, 2)).toEqual(["C", "A"]);
+  expect(placesFor(cluster, "x", 1)).toEqual(["C"]);
+  const seen = new Set(
+    Array.from({ length: 20 }, (_, at) => placesFor(cluster, `new${at}`, 3).join("")),
+  );
+  expect([...seen].sort()).toEqual(["CAB", "CBA"]);
+  expect(placesFor(cluster, "NEW1", 3)).toEqual(placesFor(cluster, "new1", 3));
   cluster.hear("C", {}, 60_000);
-  expect(placesFor(cluster, 2)).toEqual(["A", "B"]);
-  expect(placesFor(cluster, 9)).toEqual(["A", "B", "C"]);
+  expect(placesFor(cluster, "x", 2).sort()).toEqual(["A", "B"]);
+  expect(placesFor(cluster, "x", 9)[2]).toBe("C");
   cluster.nodes.push(fakeMember("D"));
   cluster.hear("D");
-  expect(placesFor(cluster, 1)).toEqual(["D"]);
+  expect(placesFor(cluster, "x", 1)).toEqual(["D"]);
 });
 
 test("a new database is led by the one of its nodes that leads the fewest, by this one if none leads fewer", () => {
   const cluster = clusterOf();
-  expect(placesForNew(cluster, 3)).toEqual(["A", "B", "C"]);
+  expect(placesForNew(cluster, "x", 3)[0]).toBe("A");
   cluster.register("one", ["A", "B"]);
-  expect(placesForNew(cluster, 3)).toEqual(["C", "B", "A"]);
-  expect(placesForNew(cluster, 2)).toEqual(["C", "A"]);
+  expect(placesForNew(cluster, "x", 3)[0]).toMatch(/[BC]/);
+  expect(placesForNew(cluster, "x", 3)[2]).toBe("A");
+  expect(placesForNew(cluster, "x", 1)).toEqual(["C"]);
   cluster.register("two", ["A"], { leaderTag: "C" });
   cluster.register("three", ["A"], { leaderTag: "C" });
   // C has the fewest copies, and leads more than B.
-  expect(placesFor(cluster, 2)).toEqual(["C", "B"]);
-  expect(placesForNew(cluster, 2)).toEqual(["B", "C"]);
+  expect(placesFor(cluster, "x", 2)).toEqual(["C", "B"]);
+  expect(placesForNew(cluster, "x", 2)).toEqual(["B", "C"]);
   cluster.hear("B", {}, 60_000);
-  expect(placesForNew(cluster, 3)).toEqual(["A", "C", "B"]);
+  expect(placesForNew(cluster, "x", 3)).toEqual(["A", "C", "B"]);
+});
+
+test("databases that are created at one node share each with many others", () => {
+  const tags = Array.from({ length: 9 }, (_, at) => String.fromCharCode(65 + at));
+  const cluster = clusterOf(tags);
+  for (let n = 0; n < 90; n++) cluster.register(`new${n}`, placesForNew(cluster, `new${n}`, 3));
+  const databases = [...cluster.states.values()].map(({ registered }) => registered.members);
+  for (const tag of tags) {
+    const own = databases.filter((members) => members.includes(tag));
+    expect(own).toHaveLength(30);
+    expect(new Set(own.flat()).size).toBe(9);
+    // Of 60 places beside its own, none of the eight others has a third.
+    for (const other of tags.filter((one) => one !== tag)) {
+      expect(own.filter((members) => members.includes(other)).length).toBeLessThan(20);
+    }
+  }
 });
 
 test("databases that are created at one node one after another have their leaders on all", () => {
   const cluster = clusterOf();
   for (let n = 0; n < 9; n++) {
     // Nobody has said yet who leads them.
-    cluster.register(`new${n}`, placesForNew(cluster, 3), { leaderTag: null });
+    cluster.register(`new${n}`, placesForNew(cluster, `new${n}`, 3), { leaderTag: null });
   }
   const first = [...cluster.states.values()].map(({ registered }) => registered.members[0]);
   expect(["A", "B", "C"].map((tag) => first.filter((one) => one === tag).length)).toEqual([

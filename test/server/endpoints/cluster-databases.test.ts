@@ -108,14 +108,14 @@ describe("a new database", () => {
     cluster.answer = () => ({ status: 201, json: { Name: "new", RaftCommandIndex: 7 } });
     expect((await put("new")).json).toEqual({ Name: "new", RaftCommandIndex: 7 });
     expect(cluster.sent.map(({ tag, what }) => `${tag} ${what}`)).toEqual([
-      "B PUT /admin/databases?name=new",
+      "C PUT /admin/databases?name=new",
     ]);
     expect(cluster.calls).toEqual([]);
-    // That cannot be reached, nor can C.
+    // That cannot be reached, nor can B.
     cluster.answer = () => {
       throw new EngineError("node-unreachable", "away", { details: { wasSent: false } });
     };
-    expect((await put("here")).json).toMatchObject({ Topology: { Members: ["B", "C", "A"] } });
+    expect((await put("here")).json).toMatchObject({ Topology: { Members: ["C", "B", "A"] } });
     expect(cluster.find("here")?.leaderTag).toBe("A");
   });
 
@@ -125,8 +125,8 @@ describe("a new database", () => {
     expect(status).toBe(201);
     expect(json).toMatchObject({
       Name: "two",
-      Topology: { Members: ["A", "B"], ReplicationFactor: 2, Promotables: [], Rehabs: [] },
-      NodesAddedTo: ["http://a.example:8080", "http://b.example:8080"],
+      Topology: { Members: ["A", "C"], ReplicationFactor: 2, Promotables: [], Rehabs: [] },
+      NodesAddedTo: ["http://a.example:8080", "http://c.example:8080"],
       ShardsDefined: false,
     });
     expect((await put("nine", "&replicationFactor=9")).json).toMatchObject({

@@ -8,6 +8,7 @@ import { PassThrough } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type CertificatePair, makeServerCertificate } from "../../../certs/authority.ts";
+import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import type { DatabaseRoute, Route } from "../../../server/routing/route.ts";
@@ -282,6 +283,27 @@ describe("a read", () => {
     expect(await ask()).toBe(200);
     db.visible = { B: 5, C: 5 };
     expect(await ask()).toBe(404);
+  });
+
+  test("is answered by the leader alone while it is not known what was shown here", async () => {
+    db.members = ["B", "C"];
+    await put("b", "r/8");
+    const shown = vi.spyOn(ShownPlaces.prototype, "of").mockReturnValue(Number.POSITIVE_INFINITY);
+    try {
+      const ask = async (headers = {}) =>
+        (await server("a").request(docs("r/8"), { headers }, writer)).status;
+      expect(await ask({ "x-ravendb-request-node": "C" })).toBe(200);
+      const member = cluster.members.get("B");
+      if (member === undefined) throw new Error("B is a member");
+      cluster.members.set("B", { ...member, url: "https://127.0.0.1:1" });
+      const waiting = ask();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      cluster.members.set("B", member);
+      cluster.changed();
+      expect(await waiting).toBe(200);
+    } finally {
+      shown.mockRestore();
+    }
   });
 
   test("is compressed by the node that makes it, for who sent it", async () => {
