@@ -30,8 +30,30 @@ export function nodeEnvironment(locks: FolderLockOptions = {}): Environment {
   return { clock: nodeClock, files, random: (count) => randomBytes(count) };
 }
 
+/** A difference from the system's clock that is a step, and no drift. */
+const stepMsMin = 1000;
+
+/**
+ * The time in microseconds since 1970: that of the start and of a clock with microseconds since, which follows the system's
+ * when that was set, or went on while the computer slept.
+ * @param wallMs the system's clock, @param finerMs another one, in milliseconds since 1970
+ */
+export function steppedMicros(wallMs: () => number, finerMs: () => number): () => number {
+  let stepMs = 0;
+  return () => {
+    const nowMs = finerMs() + stepMs;
+    const differenceMs = wallMs() - nowMs;
+    if (differenceMs < stepMsMin && differenceMs > -stepMsMin) return Math.floor(nowMs * 1000);
+    stepMs += differenceMs;
+    return Math.floor((nowMs + differenceMs) * 1000);
+  };
+}
+
 const nodeClock: Clock = {
-  nowMicros: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
+  nowMicros: steppedMicros(
+    () => Date.now(),
+    () => performance.timeOrigin + performance.now(),
+  ),
   monotonicMs: () => performance.now(),
   setTimer(ms: number, run: () => void, isAwaited = false): Timer {
     // An exception in a timer would end the process. As an unhandled rejection it is reported, and the embedding

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+import { nodeEnvironment, steppedMicros } from "../../../engine/platform/node-environment.ts";
 
 let folder = "";
 
@@ -32,6 +32,24 @@ test("the clock gives whole microseconds, and timers can be cancelled", async ()
   } finally {
     vi.useRealTimers();
   }
+});
+
+test("the clock follows the system's when that makes a step, and not its every millisecond", () => {
+  let wallMs = 1_000_000;
+  let finerMs = 1_000_000.25;
+  const nowMicros = steppedMicros(
+    () => wallMs,
+    () => finerMs,
+  );
+  expect(nowMicros()).toBe(1_000_000_250);
+  finerMs += 500.5; // a drift
+  expect(nowMicros()).toBe(1_000_500_750);
+  wallMs += 3_600_000; // the computer slept
+  expect(nowMicros()).toBe(wallMs * 1000);
+  finerMs += 0.125;
+  expect(nowMicros()).toBe(wallMs * 1000 + 125);
+  wallMs -= 10_000_000; // somebody set it back
+  expect(nowMicros()).toBe(wallMs * 1000);
 });
 
 test("random bytes are as many as asked for, and differ", () => {
