@@ -97,11 +97,20 @@ export class ClusterServers {
     );
   }
 
+  /** The node that leads what the nodes share, as all that run say: one that just began has not heard of it yet. */
+  leader(): Promise<string> {
+    return this.#agreed((cluster) => cluster.leaderTag);
+  }
+
   /** The node that leads a database, as all that run say. */
-  async leaderOf(name: string): Promise<string> {
+  leaderOf(name: string): Promise<string> {
+    return this.#agreed((cluster) => cluster.find(name)?.leaderTag);
+  }
+
+  async #agreed(leaderOf: (cluster: ClusterView) => string | null | undefined): Promise<string> {
     let found: string | null | undefined;
     await this.until(() => {
-      const told = this.tags.map((tag) => this.cluster(tag).find(name)?.leaderTag);
+      const told = this.tags.map((tag) => leaderOf(this.cluster(tag)));
       found = told[0];
       return typeof found === "string" && this.tags.includes(found) && new Set(told).size === 1;
     });

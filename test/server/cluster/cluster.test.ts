@@ -192,7 +192,8 @@ test("who waits for copies asks once, and is told when there are more", async ()
 test("a node that was away has what was written, made and deleted meanwhile", async () => {
   await create("A", "kept");
   await create("A", "gone");
-  const away = nodes.tags.find((tag) => tag !== nodes.cluster("A").leaderTag) as string;
+  const sharing = await nodes.leader();
+  const away = nodes.tags.find((tag) => tag !== sharing) as string;
   await nodes.close(away);
   const leader = await nodes.leaderOf("kept");
   await nodes.until(async () => (await put(leader, "kept", "a", { Name: "x" })).status === 201);
@@ -266,7 +267,7 @@ test("a node that was away for longer than the stream remembers takes the files 
 });
 
 test("a node that is removed stays away until it is added", async () => {
-  const leader = nodes.cluster("A").leaderTag as string;
+  const leader = await nodes.leader();
   const gone = nodes.tags.find((tag) => tag !== leader) as string;
   await nodes.cluster(leader).removeMember(gone);
   await nodes.until(() =>

@@ -173,7 +173,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   await button("Done").click();
   const socket = await ChangesSocket.open(studio.server, "/databases/shop/changes", pair);
   await studio.page.reload();
-  await button("ci-runner").click();
+  await button(/^ci-runner/).click();
   const drawer = studio.page.getByRole("complementary", { name: "Certificate ci-runner" });
   await drawer.getByText("1 open", { exact: true }).waitFor();
   await drawer.getByRole("radio", { name: "shop, read and write" }).check();
@@ -190,7 +190,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
     .waitFor();
   await button("Revoke ci-runner").click();
   await socket.closed;
-  await button("ci-runner").waitFor({ state: "detached" });
+  await button(/^ci-runner/).waitFor({ state: "detached" });
 });
 
 test("one's own certificate is marked, and cannot be revoked", async () => {
