@@ -82,7 +82,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/copy-repairs.ts",
     "server/cluster/lazy-stream.ts",
     "server/cluster/node-status.ts",
-    "server/cluster/registrar.ts",
     "server/cluster/registry.ts",
     "server/cluster/shared-changes.ts",
     "server/cluster/sightings.ts",

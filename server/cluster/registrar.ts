@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { ClusterMember, ValueChange } from "./cluster-view.ts";
 import { openFounding } from "./founding.ts";
 import {
+  deletedKey,
   type Founding,
   foundingKey,
   isSameMember,
@@ -18,8 +19,6 @@ export interface RegistrarOptions {
 
 export class Registrar {
   readonly #options: RegistrarOptions;
-  /** Ids of deleted databases whose streams this process has removed. */
-  readonly #tidied = new Set<string>();
 
   constructor(options: RegistrarOptions) {
     this.#options = options;
@@ -51,10 +50,13 @@ export class Registrar {
         },
       ]);
     }
-    for (const [id, { generation }] of deleted) {
-      if (this.#tidied.has(id)) continue;
-      await removeStream(id, generation);
-      this.#tidied.add(id);
+    // It is noted that a stream was removed: after years, the next leader asks for none of them again.
+    for (const [id, known] of deleted) {
+      if (known.isTidied) continue;
+      await removeStream(id, known.generation);
+      const tidied = { ...known, isTidied: true };
+      const expected = JSON.stringify(known);
+      await change([{ key: deletedKey(id), expected, value: JSON.stringify(tidied) }]);
     }
   }
 }

@@ -46,6 +46,8 @@ export interface Founding {
 export interface DeletedDatabase {
   readonly name: string;
   readonly generation: number;
+  /** Was its stream removed, too? Left out: not yet. */
+  readonly isTidied?: boolean;
 }
 
 export class Registry {
