@@ -157,7 +157,7 @@ export default defineConfig(({ mode }) => {
       },
       setupFiles: [
         ...(mode === "dist" ? ["dist/test/support/flush-coverage.js"] : []),
-        ...files([`test/support/${setup}.ts`]),
+        ...files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"]),
       ],
       server: { deps: { external: [/\/dist\//] } },
       // A browser on a busy machine may not come in time.
