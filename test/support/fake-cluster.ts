@@ -17,6 +17,7 @@ import type {
 import type { PeerLink, PeerReply, PeerRequest } from "../../server/cluster/peer-link.ts";
 import { databaseKey } from "../../server/cluster/registry.ts";
 import type { DatabaseDirectory, ServerServices } from "../../server/routing/services.ts";
+import { fakeDatabase, fakeMember } from "./seen-cluster.ts";
 
 export interface SentRequest extends PeerRequest {
   readonly tag: string;
@@ -87,30 +88,22 @@ export class FakeCluster implements ClusterView, PeerLink {
 
   /** Registers a database; this node has a copy when it is a member. */
   register(name: string, members: readonly string[], more: Partial<ReplicaState> = {}): void {
-    const registered: ClusterDatabase = {
-      name,
-      id: Buffer.from(name.padEnd(16).slice(0, 16)).toString("hex"),
-      generation: 1,
-      members,
-      originTag: members[0] ?? "A",
-      isSeeded: true,
-      initialRecord: { DatabaseName: name },
-      index: ++this.index,
-    };
     const isMember = members.includes(this.tag);
-    this.states.set(name.toLowerCase(), {
-      registered,
+    const state = fakeDatabase(name, members, {
       role: isMember ? "leader" : null,
       epoch: 2,
       leaderTag: isMember ? this.tag : (members[0] ?? null),
       applied: isMember ? 5 : 0,
-      topologyEtag: this.index,
+      topologyEtag: ++this.index,
       visible: 1,
-      mustShow: 0,
-      isComplete: true,
-      trouble: null,
       ...more,
     });
+    const registered: ClusterDatabase = {
+      ...state.registered,
+      initialRecord: { DatabaseName: name },
+      index: this.index,
+    };
+    this.states.set(name.toLowerCase(), { ...state, registered });
     this.kept.set(databaseKey(name), JSON.stringify(registered));
     for (const member of members) {
       const known = this.sightings.get(member)?.databases ?? new Map();
@@ -292,9 +285,4 @@ export class FakeCluster implements ClusterView, PeerLink {
       body: Readable.from(text === "" ? [] : [Buffer.from(text)]),
     };
   }
-}
-
-export function fakeMember(tag: string): ClusterMember {
-  const host = tag.toLowerCase();
-  return { tag, url: `http://${host}.example:8080`, tcpUrl: null, fingerprint: null };
 }

@@ -8,7 +8,8 @@ import {
   placesForNew,
 } from "../../../server/cluster/topology.ts";
 import type { ServerServices } from "../../../server/routing/services.ts";
-import { FakeCluster, fakeMember } from "../../support/fake-cluster.ts";
+import { FakeCluster } from "../../support/fake-cluster.ts";
+import { fakeMember } from "../../support/seen-cluster.ts";
 
 const clusterOf = (tags?: readonly string[]) => new FakeCluster({} as ServerServices, tags);
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/engine.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
-import { FakeCluster, fakeMember } from "../../support/fake-cluster.ts";
+import { FakeCluster } from "../../support/fake-cluster.ts";
+import { fakeMember } from "../../support/seen-cluster.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
 type Json = Record<string, unknown>;
