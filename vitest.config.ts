@@ -41,15 +41,23 @@ const long = [
 
 /** What takes seconds a file: `npm test` leaves it to `--mode long`. */
 const slow = [
+  "test/cli/commands/cluster-recover.test.ts",
+  "test/client/subscription-kill.test.ts",
+  "test/engine/api/replication.test.ts",
+  "test/engine/database/database-replication.test.ts",
   "test/engine/querying/index-hosting/index-snapshots.test.ts",
+  "test/engine/querying/steered-operations.test.ts",
   "test/engine/shipping/shipment.test.ts",
   "test/engine/writes/prepared-document.test.ts",
   "test/server/backups/backup-destination.test.ts",
   "test/server/backups/continuous-backup.test.ts",
   "test/server/backups/restores.test.ts",
   "test/server/backups/verification.test.ts",
+  "test/server/cluster/copy-fetch.test.ts",
+  "test/server/cluster/stream-trim.test.ts",
   "test/server/endpoints/large-replies.test.ts",
   "test/server/limits.test.ts",
+  "test/simulation/catalog-crash.test.ts",
   "test/simulation/database-crash.test.ts",
   "test/simulation/database-damage.test.ts",
   "test/simulation/database-model.test.ts",
