@@ -186,17 +186,15 @@ export class Indexes {
   }
 
   /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */
-  async terms(name: string, { field, after, countMax, signal }: TermsRequest): Promise<IndexTerms> {
+  async terms(name: string, request: TermsRequest): Promise<IndexTerms> {
+    const { field, after, signal } = request;
     const index = await this.#withWhole(name, field);
     if (index.invalidity !== null) {
       const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;
       throw new EngineError("invalid-operation", message);
     }
     const budget = new WorkBudget(signal);
-    const reader = index.reader(budget);
-    const found = await budget
-      .run(reader.termsOf(field, after, countMax), () => reader.freeze())
-      .finally(() => budget.close());
+    const found = await termsIn(index, request, budget).finally(() => budget.close());
     const terms = found ?? listTerms(index, field, after);
     const resultEtag = safeHash(index.lastEtag, index.index.store.liveCount);
     return { name: index.name, terms, resultEtag };
@@ -348,6 +346,17 @@ export class Indexes {
     if (index !== undefined) return index;
     throw new EngineError("index-missing", `There is no index with '${name}' name.`);
   }
+}
+
+async function termsIn(
+  index: OpenIndex,
+  { field, after, countMax }: TermsRequest,
+  budget: WorkBudget,
+): Promise<string[] | undefined> {
+  const refreshing = index.refresh(new Set([field]), budget);
+  if (refreshing !== null) await budget.run(refreshing);
+  const reader = index.reader(budget);
+  return await budget.run(reader.termsOf(field, after, countMax), () => reader.freeze());
 }
 
 /** `<field>_IsArray` has one term while an entry holds an array in the field: clients detect arrays this way. */

@@ -181,6 +181,21 @@ export function addValueTerms(
   }
 }
 
+/**
+ * Adds the term of a number, which is that of its shortest text. `like`: an entry of the column that probably has the same, or
+ * -1.
+ */
+export function addNumberTerm(column: FieldColumn, value: number, like: number): void {
+  const { dictionary } = column;
+  const term = like < 0 ? undefined : column.termsOf(like)[0];
+  if (term !== undefined && dictionary.values[term] === value) {
+    column.add(term);
+    return;
+  }
+  const length = scratch.latin1Write(String(value));
+  column.add(internNumber(dictionary, scratch, 0, length));
+}
+
 function addString(column: FieldColumn, mode: FieldMode, bytes: Buffer, at: number): void {
   if (typeof mode === "function") {
     addWords(column, mode, decodeString(bytes, at, skipValue(bytes, at)));

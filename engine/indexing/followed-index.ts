@@ -1,4 +1,5 @@
 /** The interface of every kind of index toward the code that updates and queries it. */
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Space } from "../spatial/space.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
@@ -104,6 +105,12 @@ export interface FollowedIndex {
    * @returns a promise when a record must first be read from the disk, else null.
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
+  /**
+   * Brings up to date what a query of these fields (null: of any) reads and what the index leaves behind until then: what has
+   * changed before the call. To be called before its entries are read. Omitted: it leaves nothing behind.
+   * @returns null when there is nothing to do
+   */
+  refresh?(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null;
   /** Called when such a change was committed: it may pass over these documents. Omitted: it takes them in as any. */
   fieldsChanged?(change: FieldChange): void;
   /**

@@ -1,16 +1,23 @@
 /**
  * An automatic map-reduce index: groups of documents by keys, with a count and sums. The contribution of each document
  * is kept packed, so that it can be subtracted without reading the document again; each group is an entry with its keys
- * and aggregates as fields, replaced when the group changes.
+ * and aggregates as fields.
+ *
+ * The sums of a group are always those of now, and so is its object, which is made when it is read. Its entry is made when
+ * the group appears; the terms of its aggregates are brought up to date when somebody asks for them (`refresh`). Most
+ * queries look a group up by its keys, which never change, and a document that changes touches two groups: keeping up what
+ * nobody reads would take most of the time.
  *
  * A sum includes all numbers of a group, and is a double when one of them is. (RavenDB 7.2.7 leaves out numbers of
  * another kind than the first: 4 + 4.5 = 4.) The doubles of a few documents are added up in their order, those of many
  * exactly (exact-sums.ts), so that a change costs the same however many there are.
  *
  * Invariants:
- * - After `settle`, a group has an entry exactly when it has contributions and none of them is spoiled.
+ * - Between slices, a group has an entry exactly when it has contributions and none of them is spoiled.
+ * - An entry has the aggregates of its group, unless the group is in `#outdated`.
  */
 import { assert } from "../base/assert.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { bodyStartOf } from "../documents/document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import { BytesColumn } from "./bytes-column.ts";
@@ -19,7 +26,7 @@ import {
   type FollowedCollection,
   type SavedProgress,
 } from "./collection-follower.ts";
-import { addValueTerms, type FieldMode } from "./document-fields.ts";
+import { addNumberTerm, addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import { ExactSums } from "./exact-sums.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -34,6 +41,7 @@ import { allDocuments, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import { columnNameOf, exactColumn, searchColumn } from "./map-index.ts";
 import { NumberColumn } from "./number-column.ts";
+import { NumberQueue } from "./number-queue.ts";
 import { grownUint32 } from "./packed.ts";
 import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
@@ -45,19 +53,11 @@ const amountBytes = 9;
 /** So many contributions are added up in order when there are doubles; two at most have the same sum in any order. */
 const orderedMin = 3;
 const orderedMax = 64;
+/** Cost of bringing a group's entry up to date. */
+const groupUnits = 32;
+const noTexts: readonly string[] = [];
 /** Between the texts of several keys, which have no such character. */
 const keySeparator = "\u0000";
-
-interface Group {
-  /** The JSON texts of its keys. */
-  readonly key: string;
-  count: number;
-  /** A sum has lost bits since all were last recomputed. */
-  isInexact: boolean;
-  /** Contributions with a value that is not a number. */
-  spoiledCount: number;
-  text: string;
-}
 
 interface OutputField {
   readonly column: string;
@@ -78,11 +78,20 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly #fields: readonly OutputField[];
   readonly #columnNumbers: ReadonlyMap<string, number>;
   readonly #sumCount: number;
-  /** By number; those of deleted groups are reused. */
-  readonly #groups: (Group | null)[] = [];
+  /** By group: the JSON texts of its keys. Numbers of deleted groups, which have null, are reused. */
+  readonly #keys: (string | null)[] = [];
   readonly #freeNumbers: number[] = [];
   readonly #groupNumbers = new Map<string, number>();
-  readonly #dirty = new Set<number>();
+  /** By group: its contributions. */
+  #counts: Uint32Array = new Uint32Array(16);
+  /** By group: contributions with a value that is not a number, where there are any. */
+  readonly #spoiledCounts = new Map<number, number>();
+  /** Groups with a sum that has lost bits since all were last recomputed. */
+  readonly #inexact = new Set<number>();
+  /** Groups that have changed since the last slice. */
+  readonly #touched = new Set<number>();
+  /** Groups whose entry may have other aggregates. */
+  readonly #outdated = new NumberQueue();
   /** By group and sum. */
   readonly #sums = new ExactSums();
   /** By group and sum: contributions with doubles. */
@@ -92,6 +101,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** Contributions of documents: an entry for each, with the number of its group and the amounts. */
   #contributions = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   #currentDocument = 0;
+  readonly #sumsFound: Float64Array;
 
   constructor(definition: IndexDefinition, host: IndexHost) {
     const group = definition.groupBy;
@@ -111,6 +121,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       sum: one.kind === "sum" ? sumCount++ : -1,
     }));
     this.#sumCount = sumCount;
+    this.#sumsFound = new Float64Array(sumCount);
     this.#names = [...this.keyNames, ...this.#aggregates.map((one) => one.name)];
     this.#memberTexts = this.#names.map(
       (name, i) => `${i === 0 ? "{" : ","}${JSON.stringify(name)}:`,
@@ -137,9 +148,32 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return number === undefined ? undefined : this.store.columns[number];
   }
 
-  /** The JSON text of a group's object. */
+  /** See `GroupOutputs.textOf`. */
   textOf(entry: number): string {
-    return (this.#groups[this.store.documents[entry] as number] as Group).text;
+    const number = this.store.documents[entry] as number;
+    const texts = this.#keyTextsOf(number);
+    const sums = this.#sumsOf(number);
+    for (const { sum } of this.#aggregates) texts.push(this.#aggregateText(number, sum, sums));
+    return `${texts.map((text, i) => (this.#memberTexts[i] as string) + text).join("")}}`;
+  }
+
+  /** See `FollowedIndex.refresh`. */
+  refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
+    if (this.#outdated.size === 0) return null;
+    const isRead = fields === null || this.#aggregates.some(({ name }) => fields.has(name));
+    return isRead ? this.#refreshOutdated(budget) : null;
+  }
+
+  *#refreshOutdated(budget: WorkBudget): Work<void> {
+    const outdated = this.#outdated;
+    // It would never end, were those waited for that change meanwhile.
+    const end = outdated.takenCount + outdated.size;
+    while (outdated.takenCount < end) {
+      const number = outdated.take();
+      if (this.store.firstOf(number) >= 0) this.#setEntry(number);
+      budget.tick(groupUnits);
+      if (budget.isDue) yield;
+    }
   }
 
   formColumn(name: string, form: FieldForm): FieldColumn | undefined {
@@ -180,20 +214,23 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   }
 
   #addGroup(key: string): number {
-    const number = this.#freeNumbers.pop() ?? this.#groups.length;
+    const number = this.#freeNumbers.pop() ?? this.#keys.length;
+    this.#keys[number] = key;
     this.#groupNumbers.set(key, number);
-    this.#groups[number] = this.#newGroup(key, number);
+    this.#clear(number);
     return number;
   }
 
-  #newGroup(key: string, number: number): Group {
+  /** Makes the group of this number an empty one. */
+  #clear(number: number): void {
+    this.#counts = grownUint32(this.#counts, number + 1);
+    this.#counts[number] = 0;
     const end = (number + 1) * this.#sumCount;
     this.#doubleCounts = grownUint32(this.#doubleCounts, end);
     for (let sum = number * this.#sumCount; sum < end; sum++) {
       this.#doubleCounts[sum] = 0;
       this.#sums.clear(sum);
     }
-    return { key, count: 0, isInexact: false, spoiledCount: 0, text: "" };
   }
 
   #takeRow(row: StoredRow): null {
@@ -217,7 +254,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     }
     const at = this.#contributions.endEntry(this.#currentDocument);
     this.#addTo(number, at, 1);
-    this.#dirty.add(number);
+    this.#touched.add(number);
   }
 
   #remove(document: number): void {
@@ -228,7 +265,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     for (let at = first; at < end; at++) {
       const number = this.#groupOf.numbers[at] as number;
       this.#addTo(number, at, -1);
-      this.#dirty.add(number);
+      this.#touched.add(number);
     }
     contributions.remove(document);
   }
@@ -243,8 +280,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
 
   /** `sign` 1 adds a contribution, -1 subtracts it. */
   #addTo(number: number, at: number, sign: 1 | -1): void {
-    const group = this.#groups[number] as Group;
-    group.count += sign;
+    this.#counts[number] = (this.#counts[number] as number) + sign;
     if (this.#sumCount === 0) return;
     const amounts = this.#amounts;
     amounts.find(at);
@@ -259,49 +295,59 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
         isSpoiled = true;
         continue;
       }
-      if (!this.#sums.add(sum, sign * value)) group.isInexact = true;
+      if (!this.#sums.add(sum, sign * value)) this.#inexact.add(number);
       if (kind === numberKinds.doubles) {
         this.#doubleCounts[sum] = (this.#doubleCounts[sum] as number) + sign;
       }
     }
-    if (isSpoiled) {
-      group.spoiledCount += sign;
-      if (sign === 1) this.counters.mapErrors++;
-    }
+    if (isSpoiled) this.#addSpoiled(number, sign);
   }
 
-  /** Replaces the entries of changed groups. */
+  #addSpoiled(number: number, sign: 1 | -1): void {
+    const count = (this.#spoiledCounts.get(number) ?? 0) + sign;
+    if (count === 0) this.#spoiledCounts.delete(number);
+    else this.#spoiledCounts.set(number, count);
+    if (sign === 1) this.counters.mapErrors++;
+  }
+
+  /** Adds the entries of groups that have appeared, and removes those of groups that are gone. */
   #settle(): void {
-    for (const number of this.#dirty) {
-      const group = this.#groups[number] as Group;
-      const previous = this.store.firstOf(number);
-      this.store.remove(number);
-      if (group.count === 0) {
-        this.#groupNumbers.delete(group.key);
-        this.#groups[number] = null;
-        this.#freeNumbers.push(number);
+    for (const number of this.#touched) {
+      const isEmpty = this.#counts[number] === 0;
+      const hasEntry = this.store.firstOf(number) >= 0;
+      if (!isEmpty && !this.#spoiledCounts.has(number)) {
+        if (hasEntry) this.#outdated.add(number);
+        else this.#setEntry(number);
+        continue;
       }
-      if (group.count === 0 || group.spoiledCount > 0) continue;
-      if (group.isInexact) this.#resum(number, group);
-      const sums = this.#sumsOf(number, group);
-      this.#addEntry(number, group, sums, previous);
+      this.store.remove(number);
+      if (isEmpty) this.#free(number);
     }
-    this.#dirty.clear();
+    this.#touched.clear();
+  }
+
+  #free(number: number): void {
+    this.#groupNumbers.delete(this.#keys[number] as string);
+    this.#keys[number] = null;
+    this.#inexact.delete(number);
+    this.#freeNumbers.push(number);
   }
 
   /** Adds up a group anew. Cost: in proportion to its contributions since the last compaction. */
-  #resum(number: number, group: Group): void {
+  #resum(number: number): void {
     const from = number * this.#sumCount;
-    group.isInexact = false;
     for (let i = 0; i < this.#sumCount; i++) this.#sums.clear(from + i);
     this.#visitAmounts(number, (i, value) => {
-      if (!this.#sums.add(from + i, value)) group.isInexact = true;
+      if (!this.#sums.add(from + i, value)) this.#inexact.add(number);
     });
   }
 
-  #sumsOf(number: number, { count }: Group): Float64Array {
+  /** The sums of a group; valid until the next call. */
+  #sumsOf(number: number): Float64Array {
+    if (this.#inexact.delete(number)) this.#resum(number);
     const from = number * this.#sumCount;
-    const sums = new Float64Array(this.#sumCount);
+    const sums = this.#sumsFound;
+    const count = this.#counts[number] as number;
     let hasDoubles = false;
     for (let i = 0; i < sums.length; i++) {
       if ((this.#doubleCounts[from + i] as number) > 0) hasDoubles = true;
@@ -329,49 +375,47 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     }
   }
 
-  #sumText(value: number, hasDoubles: boolean): string {
-    const text = String(value);
+  #keyTextsOf(number: number): string[] {
+    const key = this.#keys[number] as string; // the group exists
+    return this.keyNames.length === 1 ? [key] : key.split(keySeparator);
+  }
+
+  /** `sum`: which of `sums`; -1: the count. */
+  #aggregateText(number: number, sum: number, sums: Float64Array): string {
+    if (sum < 0) return String(this.#counts[number]);
+    const text = String(sums[sum]);
+    const hasDoubles = (this.#doubleCounts[number * this.#sumCount + sum] as number) > 0;
     return hasDoubles && /^-?\d+$/.test(text) ? `${text}.0` : text;
   }
 
-  /** `previous`: the entry of the same group that it replaces, or -1. */
-  #addEntry(number: number, group: Group, sums: Float64Array, previous: number): void {
-    const texts = this.keyNames.length === 1 ? [group.key] : group.key.split(keySeparator);
-    for (const { sum } of this.#aggregates) {
-      const hasDoubles = sum >= 0 && (this.#doubleCounts[number * this.#sumCount + sum] ?? 0) > 0;
-      texts.push(sum < 0 ? String(group.count) : this.#sumText(sums[sum] as number, hasDoubles));
-    }
-    let text = "";
-    const places: number[] = [];
-    for (let i = 0; i < texts.length; i++) {
-      text += this.#memberTexts[i];
-      places.push(text.length);
-      text += texts[i];
-    }
-    text += "}";
-    group.text = text;
-    const bytes = Buffer.from(text);
-    // Places are those of characters.
-    const isAscii = bytes.length === text.length;
+  /** Gives a group its entry. The one that it has stays when its aggregates are the same. */
+  #setEntry(number: number): void {
+    const previous = this.store.firstOf(number);
+    const keys = previous < 0 ? this.#keyTextsOf(number) : noTexts;
+    const sums = this.#sumsOf(number);
     for (let i = 0; i < this.#fields.length; i++) {
       const { mode, source } = this.#fields[i] as OutputField;
       const column = this.store.columns[i] as FieldColumn;
-      const place = places[source] as number;
-      if (previous >= 0 && source < this.keyNames.length) {
+      const aggregate = this.#aggregates[source - this.keyNames.length];
+      if (aggregate !== undefined) {
+        const { sum } = aggregate;
+        const value = (sum < 0 ? this.#counts[number] : sums[sum]) as number;
+        addNumberTerm(column, value, previous);
+      } else if (previous < 0) {
+        addValueTerms(column, mode, Buffer.from(keys[source] as string), 0);
+      } else {
         // The keys have the terms that they had.
         const terms = column.termsOf(previous);
         for (let at = 0; at < terms.length; at++) column.add(terms[at] as number);
-      } else if (isAscii) addValueTerms(column, mode, bytes, place);
-      else addValueTerms(column, mode, Buffer.from(texts[source] as string), 0);
+      }
     }
-    this.store.endEntry(number);
+    this.store.replaceEntry(number);
   }
 
-  /** See `FollowedIndex.save`. Between slices every group is settled. */
   save(parts: PartWriter): readonly SavedDocuments[] {
     this.store.save(parts.under("groups"));
-    parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
-    parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
+    parts.add("keys", ...savedTexts(this.#keys));
+    parts.add("outdated", this.#outdated.toArray());
     parts.set("counters", { ...this.counters });
     parts.set("follower", this.#follower.progress());
     return [this.#contributions.save(parts.under("contributions"))];
@@ -379,21 +423,17 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
 
   *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
     yield* this.store.restore(parts.under("groups"), (group) => group);
-    const keys = restoredTexts(parts.bytes("keys"));
-    for (const text of restoredTexts(parts.bytes("texts"))) {
-      const key = keys.next().value ?? null;
-      const number = this.#groups.length;
-      if (text === null || key === null) {
-        this.#groups.push(null);
-        this.#freeNumbers.push(number);
-      } else {
-        const group = this.#newGroup(key, number);
-        group.text = text;
-        this.#groups.push(group);
-        this.#groupNumbers.set(group.key, number);
+    for (const key of restoredTexts(parts.bytes("keys"))) {
+      const number = this.#keys.length;
+      this.#keys.push(key);
+      if (key === null) this.#freeNumbers.push(number);
+      else {
+        this.#groupNumbers.set(key, number);
+        this.#clear(number);
       }
       if (number % restoreStride === 0) yield;
     }
+    for (const number of parts.uint32("outdated")) this.#outdated.add(number);
     yield* this.#contributions.restore(parts.under("contributions"), documents.documentOf);
     const groupOf = this.#groupOf;
     for (let at = 0; at < this.#contributions.entryCount; at++) {

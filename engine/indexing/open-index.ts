@@ -3,7 +3,7 @@
  * updates are up to its `FollowedIndex`.
  */
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
-import type { WorkBudget } from "../base/work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import { IndexBatches, type IndexCounts } from "./index-batches.ts";
@@ -177,6 +177,11 @@ export abstract class OpenIndex {
   /** It is in use: a query was answered with it, or its caller's answer is still that. */
   wasQueried(): void {
     this.queriedAtMicros = this.host.nowMicros();
+  }
+
+  /** See `FollowedIndex.refresh`. */
+  refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
+    return this.index.refresh?.(fields, budget) ?? null;
   }
 
   /** `budget`: the reader's. */

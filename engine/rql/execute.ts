@@ -132,6 +132,7 @@ const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 /** The rows seen by queries that are not `distinct`. */
 const noRows = new Set<string>();
+const noFields: ReadonlySet<string> = new Set();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
 export function* executeQuery(
@@ -324,7 +325,7 @@ class Execution {
     const setups = { ...this.#documentReader(), budget: this.#budget };
     const made = await summaryOf(summary, this.#query, setups);
     const include = (id: string) => this.#included().addId(id);
-    const rows = await this.#onIndex(index, (reader) =>
+    const rows = await this.#onIndex(index, null, (reader) =>
       summaryRows(made, this.#query, index, this.#whereContext(reader), include),
     );
     for (const row of rows) await this.#sink.add(row);
@@ -378,7 +379,7 @@ class Execution {
     // All that RavenDB's entries have is shown.
     const whole = this.#host.indexes.withWholeFields(found.name, () => null) ?? found;
     const index = whole.isStale ? await this.#awaitIndex(whole) : whole;
-    return await this.#onIndex(index, (reader) => this.#entryTexts(reader, index));
+    return await this.#onIndex(index, null, (reader) => this.#entryTexts(reader, index));
   }
 
   *#entryTexts(reader: IndexReader, index: QueryIndex): Work<EntriesOutcome> {
@@ -400,9 +401,25 @@ class Execution {
     };
   }
 
-  /** Runs work on an index; restarts it when the index was compacted meanwhile. */
+  /**
+   * Runs work on an index; restarts it when the index was compacted meanwhile. `fields`: those that the work reads; null: it
+   * may be any.
+   */
   #onIndex<Result>(
     index: QueryIndex,
+    fields: ReadonlySet<string> | null,
+    begin: (reader: IndexReader) => Work<Result>,
+  ): Result | Promise<Result> {
+    const refreshing = index.refresh(fields, this.#budget);
+    const refreshed = refreshing === null ? null : this.#budget.start(refreshing);
+    return refreshed instanceof Promise
+      ? refreshed.then(() => this.#onRefreshed(index, fields, begin))
+      : this.#onRefreshed(index, fields, begin);
+  }
+
+  #onRefreshed<Result>(
+    index: QueryIndex,
+    fields: ReadonlySet<string> | null,
     begin: (reader: IndexReader) => Work<Result>,
   ): Result | Promise<Result> {
     const heldBefore = this.#budget.heldBytes;
@@ -411,12 +428,13 @@ class Execution {
     const step = work.next();
     return step.done === true
       ? step.value
-      : this.#goOnWithIndex(index, begin, { reader, work, heldBefore });
+      : this.#goOnWithIndex(index, fields, begin, { reader, work, heldBefore });
   }
 
   /** Goes on with work on an index that has paused. */
   async #goOnWithIndex<Result>(
     index: QueryIndex,
+    fields: ReadonlySet<string> | null,
     begin: (reader: IndexReader) => Work<Result>,
     started: { reader: IndexReader; work: Work<Result>; readonly heldBefore: number },
   ): Promise<Result> {
@@ -427,6 +445,8 @@ class Execution {
       await budget.pause();
       if (!reader.isCurrent) {
         budget.release(budget.heldBytes - started.heldBefore);
+        const refreshing = index.refresh(fields, budget);
+        if (refreshing !== null) await budget.run(refreshing);
         reader = index.reader(budget);
         work = begin(reader);
       }
@@ -508,7 +528,8 @@ class Execution {
   }
 
   #indexRows(index: QueryIndex): Candidates | Promise<Candidates> {
-    return this.#onIndex(index, (reader) => this.#entryRows(reader, index));
+    const fields = index.outputs === null ? noFields : wholeFieldsOf(this.#query);
+    return this.#onIndex(index, fields, (reader) => this.#entryRows(reader, index));
   }
 
   *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {

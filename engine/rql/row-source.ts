@@ -3,7 +3,7 @@
  * database implements it; tests do so over arrays of JSON texts.
  */
 
-import type { WorkBudget } from "../base/work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Shape } from "../documents/shapes.ts";
 import type { Analyzer } from "../indexing/analyzer.ts";
 import type { GroupOutputs } from "../indexing/followed-index.ts";
@@ -91,6 +91,8 @@ export interface QueryIndex {
   readonly lastEtag: number;
   /** Created by this very query. */
   readonly isNew: boolean;
+  /** To be called before its entries are read; see `FollowedIndex.refresh`. */
+  refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null;
   /** `budget`: the reader's. */
   reader(budget?: WorkBudget): IndexReader;
   /** Whether conditions and order may use this field. A permitted field that the index lacks is empty. */
