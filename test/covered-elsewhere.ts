@@ -124,6 +124,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/wildcard-automaton.ts",
   ],
   "test/engine/indexing/group-index.test.ts": [
+    "engine/indexing/amounts-column.ts",
     "engine/indexing/automatic-index.ts",
     "engine/indexing/entry-order.ts",
     "engine/indexing/group-values.ts",

@@ -11,38 +11,39 @@
 import { grownFloat64 } from "./packed.ts";
 
 export class ExactSums {
-  #highs: Float64Array = new Float64Array(16);
-  #lows: Float64Array = new Float64Array(16);
+  /** Both halves of each pair stand together: they are read together. */
+  #pairs: Float64Array = new Float64Array(16);
 
   /** Makes a sum 0. Called before it is first used. */
   clear(sum: number): void {
-    this.#highs = grownFloat64(this.#highs, sum + 1);
-    this.#lows = grownFloat64(this.#lows, sum + 1);
-    this.#highs[sum] = 0;
-    this.#lows[sum] = 0;
+    this.#pairs = grownFloat64(this.#pairs, 2 * (sum + 1));
+    this.#set(sum, 0, 0);
   }
 
   valueOf(sum: number): number {
-    return this.#highs[sum] as number;
+    return this.#pairs[2 * sum] as number;
   }
 
   /** @returns false when the sum is no longer exact */
   add(sum: number, value: number): boolean {
-    const high = this.#highs[sum] as number;
-    const low = this.#lows[sum] as number;
+    const high = this.#pairs[2 * sum] as number;
+    const low = this.#pairs[2 * sum + 1] as number;
     const total = high + value;
     if (!Number.isFinite(total)) {
-      this.#highs[sum] = total;
-      this.#lows[sum] = 0;
+      this.#set(sum, total, 0);
       return false;
     }
     const error = errorOf(high, value, total);
     const rest = low + error;
     const isExact = errorOf(low, error, rest) === 0;
     const rounded = total + rest;
-    this.#highs[sum] = rounded;
-    this.#lows[sum] = errorOf(total, rest, rounded);
+    this.#set(sum, rounded, errorOf(total, rest, rounded));
     return isExact;
+  }
+
+  #set(sum: number, high: number, low: number): void {
+    this.#pairs[2 * sum] = high;
+    this.#pairs[2 * sum + 1] = low;
   }
 }
 

@@ -19,8 +19,8 @@
 import { assert } from "../base/assert.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { bodyStartOf } from "../documents/document-record.ts";
+import { AmountsColumn } from "./amounts-column.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
-import { BytesColumn } from "./bytes-column.ts";
 import {
   CollectionFollower,
   type FollowedCollection,
@@ -47,8 +47,6 @@ import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./s
 import { goneStride, restoreStride } from "./store-column.ts";
 
 const documentStride = 64;
-/** Bytes of a number and its kind (`numberKinds`) in a contribution. */
-const amountBytes = 9;
 
 /** So many contributions are added up in order when there are doubles; two at most have the same sum in any order. */
 const orderedMin = 3;
@@ -98,8 +96,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #doubleCounts: Uint32Array = new Uint32Array(16);
   /** By aggregate or key: how a member begins, behind that before it. */
   readonly #memberTexts: readonly string[];
-  /** Contributions of documents: an entry for each, with the number of its group and the amounts. */
-  #contributions = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
+  /** Contributions of documents: an entry for each, with the number of its group and the amounts and their `numberKinds`. */
+  #contributions: EntryStore;
   #currentDocument = 0;
   readonly #sumsFound: Float64Array;
 
@@ -122,6 +120,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     }));
     this.#sumCount = sumCount;
     this.#sumsFound = new Float64Array(sumCount);
+    this.#contributions = new EntryStore(0, [new NumberColumn(), new AmountsColumn(sumCount)]);
     this.#names = [...this.keyNames, ...this.#aggregates.map((one) => one.name)];
     this.#memberTexts = this.#names.map(
       (name, i) => `${i === 0 ? "{" : ","}${JSON.stringify(name)}:`,
@@ -242,16 +241,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   }
 
   #append(number: number, sums: Float64Array, kinds: Uint8Array): void {
-    const width = this.#sumCount;
     this.#groupOf.set(number);
-    if (width > 0) {
-      const amounts = this.#amounts;
-      amounts.reserve(width * amountBytes);
-      for (let i = 0, at = amounts.at; i < width; i++, at += amountBytes) {
-        amounts.chunk.writeDoubleLE(sums[i] as number, at);
-        amounts.chunk[at + amountBytes - 1] = kinds[i] as number;
-      }
-    }
+    this.#amounts.set(sums, kinds);
     const at = this.#contributions.endEntry(this.#currentDocument);
     this.#addTo(number, at, 1);
     this.#touched.add(number);
@@ -274,29 +265,25 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return this.#contributions.extras[0] as NumberColumn; // the first of both
   }
 
-  get #amounts(): BytesColumn {
-    return this.#contributions.extras[1] as BytesColumn; // the second of both
+  get #amounts(): AmountsColumn {
+    return this.#contributions.extras[1] as AmountsColumn; // the second of both
   }
 
   /** `sign` 1 adds a contribution, -1 subtracts it. */
   #addTo(number: number, at: number, sign: 1 | -1): void {
     this.#counts[number] = (this.#counts[number] as number) + sign;
-    if (this.#sumCount === 0) return;
-    const amounts = this.#amounts;
-    amounts.find(at);
-    const { chunk } = amounts;
+    const width = this.#sumCount;
+    const { values, kinds } = this.#amounts;
     let isSpoiled = false;
-    const end = (number + 1) * this.#sumCount;
-    let from = amounts.at;
-    for (let sum = number * this.#sumCount; sum < end; sum++, from += amountBytes) {
-      const value = chunk.readDoubleLE(from);
-      const kind = chunk[from + amountBytes - 1];
+    for (let i = 0; i < width; i++) {
+      const sum = number * width + i;
+      const value = values[at * width + i] as number;
       if (Number.isNaN(value)) {
         isSpoiled = true;
         continue;
       }
       if (!this.#sums.add(sum, sign * value)) this.#inexact.add(number);
-      if (kind === numberKinds.doubles) {
+      if (kinds[at * width + i] === numberKinds.doubles) {
         this.#doubleCounts[sum] = (this.#doubleCounts[sum] as number) + sign;
       }
     }
@@ -364,12 +351,12 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** Visits the numbers of a group's contributions, in order. */
   #visitAmounts(number: number, visit: (sum: number, value: number) => void): void {
     const groupOf = this.#groupOf;
-    const amounts = this.#amounts;
+    const { values } = this.#amounts;
+    const width = this.#sumCount;
     for (let at = groupOf.firstOf(number); at >= 0; at = groupOf.nextOf(at)) {
       if (!this.#contributions.isLive(at)) continue;
-      amounts.find(at);
-      for (let i = 0; i < this.#sumCount; i++) {
-        const value = amounts.chunk.readDoubleLE(amounts.at + i * amountBytes);
+      for (let i = 0; i < width; i++) {
+        const value = values[at * width + i] as number;
         if (!Number.isNaN(value)) visit(i, value);
       }
     }
