@@ -78,6 +78,20 @@ export class RecordAwaited extends Error {
   }
 }
 
+/** A member of a reduced object: the sum of the values' members of this name, or a part of the key (null: all of it). */
+export type SummedMember =
+  | { readonly name: string; readonly isSum: true }
+  | { readonly name: string; readonly isSum: false; readonly part: string | null };
+
+/** A reduce whose result has nothing but such members, in this order. */
+export interface SummedReduce {
+  readonly members: readonly SummedMember[];
+  /** Whether only integers are added up as doubles are. */
+  readonly isOfIntegers: boolean;
+  /** The JSON text of a sum. */
+  textOf(sum: number): string;
+}
+
 export interface IndexProgram {
   /** Omitted: documents. */
   readonly source?: MapSource;
@@ -100,6 +114,8 @@ export interface IndexProgram {
    * @throws EngineError when it fails
    */
   reduce(key: string, values: readonly string[]): string | null;
+  /** What the reduce does, where it only adds up; null or omitted: it may do anything. */
+  readonly sums?: SummedReduce | null;
   /** The fields of a reduced object. */
   fieldsOf(text: string): readonly MappedField[];
 }

@@ -1,4 +1,5 @@
 /** A deployed index: its definition, and the stages that produce its entries. */
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Space } from "../spatial/space.ts";
 import type { Analyzer } from "./analyzer.ts";
 import { type FollowedCollection, followedCollections } from "./collection-follower.ts";
@@ -210,6 +211,10 @@ class StagedIndex implements FollowedIndex {
     this.#sources = copied(this.maps.sources);
     this.#items = this.maps.items;
     return pending;
+  }
+
+  refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
+    return this.reduce?.refresh(fields, budget) ?? null;
   }
 
   save(parts: PartWriter): readonly SavedDocuments[] {

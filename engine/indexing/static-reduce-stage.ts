@@ -7,30 +7,39 @@
  *   level 0: pages           r          r         r    …    r        a result for each, once it is known
  *   level 1                       r                    …    r        a result for each `resultsOfPage` of them
  *
+ * A reduce that only adds up needs none of that (reduced-sums.ts): its groups have no pages, no result is kept of them, and the
+ * terms of a sum are brought up to date when somebody asks for them (`refresh`).
+ *
  * Invariants:
  * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
  * - The pages of a group, when known, hold each of its live values once.
+ * - An entry has the fields of its group, unless the group is dirty or in `#outdated`.
  */
 
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { reducePageValuesMax } from "../base/limits.ts";
 import { partitionPoint } from "../base/partition-point.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { GroupOutputs, RestoredDocuments } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
-import type { IndexProgram, MapResult } from "./index-program.ts";
+import type { IndexProgram, MappedField, MapResult } from "./index-program.ts";
 import type { MapTarget } from "./map-outcomes.ts";
 import { NumberColumn } from "./number-column.ts";
+import { NumberQueue } from "./number-queue.ts";
 import type { OutputSink } from "./reduce-output.ts";
+import { ReducedSums } from "./reduced-sums.ts";
 import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import type { StaticEntries } from "./static-entries.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
 
 /** Results of pages that are reduced together. */
 const resultsOfPage = 16;
+/** Cost of bringing an entry up to date. */
+const groupUnits = 64;
 /** In place of a result: reducing failed, or there are no values. */
 const failed = "";
 const vacant = "-";
@@ -54,8 +63,10 @@ interface Group {
   /** By level: the result of each page; null: not known. Null: none is. */
   results: (string | null)[][] | null;
   valueCount: number;
-  /** The reduced object; null: none. */
+  /** The reduced object; null: none, or its members are in `#sums`. */
   text: string | null;
+  /** Whether it can be added up. */
+  readonly isOfSums: boolean;
 }
 
 export class StaticReduceStage implements MapTarget, GroupOutputs {
@@ -73,6 +84,10 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   #values = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   readonly #dirty = new Set<Group>();
   readonly #sink: OutputSink | null;
+  /** Null: the reduce does more than adding up. */
+  readonly #sums: ReducedSums | null;
+  /** Groups whose entry may have other sums. */
+  readonly #outdated = new NumberQueue();
 
   constructor(
     name: string,
@@ -88,6 +103,8 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     this.#entries = entries;
     this.#errors = errors;
     this.#host = host;
+    const { sums = null } = program;
+    this.#sums = sums === null ? null : new ReducedSums(sums);
   }
 
   /** Every group is reduced. */
@@ -125,15 +142,71 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   /** Reduces dirty groups until `isTimeUp`. */
   settle(isTimeUp: () => boolean): void {
     for (const group of this.#dirty) {
-      if (!this.#reducePages(group, isTimeUp)) return;
+      const isSummed = this.#isSummed(group);
+      if (!isSummed && !this.#reducePages(group, isTimeUp)) return;
       this.#dirty.delete(group);
-      this.#finish(group);
+      if (isSummed && this.#canWait(group)) this.#outdated.add(group.number);
+      else this.#finish(group);
       if (isTimeUp()) return;
     }
   }
 
+  /** See `FollowedIndex.refresh`. */
+  refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
+    if (this.#outdated.size === 0 || this.#sums?.hasAny(fields) !== true) return null;
+    return this.#refreshOutdated(budget);
+  }
+
+  *#refreshOutdated(budget: WorkBudget): Work<void> {
+    const outdated = this.#outdated;
+    // It would never end, were those waited for that change meanwhile.
+    const end = outdated.takenCount + outdated.size;
+    while (outdated.takenCount < end) {
+      const group = this.#groups[outdated.take()] ?? null;
+      // What is dirty is reduced in its turn.
+      if (group !== null && !this.#dirty.has(group) && this.#isSummed(group)) this.#refresh(group);
+      budget.tick(groupUnits);
+      if (budget.isDue) yield;
+    }
+  }
+
   textOf(entry: number): string {
-    return this.#groups[this.#entries.store.documents[entry] as number]?.text ?? "{}";
+    const group = this.#groups[this.#entries.store.documents[entry] as number] ?? null;
+    return (group === null ? null : this.#textOf(group)) ?? "{}";
+  }
+
+  /** The reduced object; null: none. */
+  #textOf(group: Group): string | null {
+    if (group.valueCount === 0 || !this.#isSummed(group)) return group.text;
+    const members = this.#membersOf(group).map(
+      ({ name, text }) => `${JSON.stringify(name)}:${text}`,
+    );
+    return `{${members.join(",")}}`;
+  }
+
+  /** Whether its result is that of its sums. */
+  #isSummed(group: Group): boolean {
+    return group.isOfSums && this.#sums?.has(group.number) === true;
+  }
+
+  /** Its values are reduced by sums. */
+  #membersOf(group: Group): { readonly name: string; readonly text: string }[] {
+    const sums = this.#sums as ReducedSums; // it is summed
+    return sums.members(group.number, group.key, group.valueCount, (visit) => {
+      const groupOf = this.#groupOf;
+      const texts = this.#texts;
+      for (let at = groupOf.firstOf(group.number); at >= 0; at = groupOf.nextOf(at)) {
+        if (!this.#values.isLive(at)) continue;
+        texts.find(at);
+        visit(texts.chunk, texts.at);
+      }
+    });
+  }
+
+  /** Whether its entry may stay as it is until somebody asks for a sum: nobody else has to be told. */
+  #canWait(group: Group): boolean {
+    const isFound = group.valueCount > 0 && this.#entries.store.firstOf(group.number) >= 0;
+    return isFound && this.#sink === null && !this.#entries.hasStored;
   }
 
   /** Compacts dead values, a slice at a time. This renumbers entries, so pages must be rebuilt. */
@@ -149,6 +222,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   save(parts: PartWriter): readonly SavedDocuments[] {
     parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
     parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
+    parts.add("outdated", this.#outdated.toArray());
     parts.add(
       "dirty",
       Uint32Array.from(this.#dirty, ({ number }) => number),
@@ -165,9 +239,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
         this.#groups.push(null);
         this.#freeNumbers.push(number);
       } else {
-        const group: Group = { number, key, pages: null, results: null, valueCount: 0, text };
-        this.#groups.push(group);
-        this.#groupByKey.set(key, group);
+        this.#setGroup(number, key, null, text);
       }
       if (number % restoreStride === 0) yield;
     }
@@ -175,8 +247,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     yield* values.restore(parts.under("values"), documents.documentOf);
     for (let entry = 0; entry < values.entryCount; entry++) {
       if (entry % restoreStride === 0) yield;
-      if (values.isLive(entry)) this.#groupAt(entry).valueCount++;
+      if (!values.isLive(entry)) continue;
+      const group = this.#groupAt(entry);
+      group.valueCount++;
+      if (group.isOfSums) this.#count(group, entry, 1);
     }
+    for (const number of parts.uint32("outdated")) this.#outdated.add(number);
     for (const number of parts.uint32("dirty")) this.#dirty.add(this.#groups[number] as Group);
   }
 
@@ -186,7 +262,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       if (number % goneStride === 0) yield;
       // Dirty groups are reported when they are reduced.
       if (group !== null && !this.#dirty.has(group) && sink.isInDoubt(group.key)) {
-        sink.changed(group.key, group.text);
+        sink.changed(group.key, this.#textOf(group));
       }
     }
   }
@@ -205,9 +281,18 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   #add(docNum: number, key: string, text: string): void {
     const group = this.#groupByKey.get(key) ?? this.#addGroup(key);
-    const pages = this.#pagesOf(group);
+    const texts = this.#texts;
     this.#groupOf.set(group.number);
-    this.#texts.setText(text);
+    texts.setText(text);
+    if (group.isOfSums) this.#sums?.add(group.number, texts.chunk, texts.at, 1);
+    group.valueCount++;
+    this.#dirty.add(group);
+    if (this.#isSummed(group)) {
+      this.#errors.reduceAttempts++;
+      this.#values.endEntry(docNum);
+      return;
+    }
+    const pages = this.#pagesOf(group);
     const entry = this.#values.endEntry(docNum);
     let last = pages.at(-1);
     if (last === undefined || last.added >= reducePageValuesMax) {
@@ -217,8 +302,13 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     last.added++;
     last.live++;
     forgetResults(group, pages.length - 1);
-    group.valueCount++;
-    this.#dirty.add(group);
+  }
+
+  /** Adds a value to the sums of its group, or subtracts it. */
+  #count(group: Group, entry: number, sign: 1 | -1): void {
+    const texts = this.#texts;
+    texts.find(entry);
+    this.#sums?.add(group.number, texts.chunk, texts.at, sign);
   }
 
   /** Removes a value from its group and page. */
@@ -226,6 +316,8 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     const group = this.#groupAt(entry);
     group.valueCount--;
     this.#dirty.add(group);
+    if (group.isOfSums) this.#count(group, entry, -1);
+    if (this.#isSummed(group)) forgetPages(group);
     const { pages } = group;
     if (pages === null) return;
     const low = partitionPoint(1, pages.length, (at) => (pages[at] as Page).first <= entry) - 1;
@@ -272,7 +364,14 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   #addGroup(key: string): Group {
     const number = this.#freeNumbers.pop() ?? this.#groups.length;
-    const group: Group = { number, key, pages: [], results: null, valueCount: 0, text: null };
+    return this.#setGroup(number, key, [], null);
+  }
+
+  #setGroup(number: number, key: string, pages: Page[] | null, text: string | null): Group {
+    const isOfSums = this.#sums?.takesKey(key) === true;
+    this.#sums?.clear(number);
+    const known = isOfSums ? null : pages;
+    const group = { number, key, pages: known, results: null, valueCount: 0, text, isOfSums };
     this.#groups[number] = group;
     this.#groupByKey.set(key, group);
     return group;
@@ -335,13 +434,19 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   #finish(group: Group): void {
     this.#refresh(group);
-    this.#sink?.changed(group.key, group.text);
+    this.#sink?.changed(group.key, this.#textOf(group));
   }
 
   /** Reduces a group as a whole. */
   #refresh(group: Group): void {
-    this.#entries.remove(group.number);
     group.text = null;
+    if (group.valueCount > 0 && this.#isSummed(group)) {
+      this.#setEntry(group, () =>
+        this.#membersOf(group).map(({ name, text }) => ({ name, text, dynamic: null })),
+      );
+      return;
+    }
+    this.#entries.remove(group.number);
     if (group.valueCount === 0) {
       this.#groupByKey.delete(group.key);
       this.#groups[group.number] = null;
@@ -357,10 +462,14 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     if (values === undefined || values.includes(failed)) return;
     group.text = this.#reduce(group, values);
     if (group.text === null) return;
+    this.#setEntry(group, () => this.#program.fieldsOf(group.text as string));
+  }
+
+  #setEntry(group: Group, fields: () => readonly MappedField[]): void {
     try {
-      const fields = this.#program.fieldsOf(group.text);
-      this.#entries.set(group.number, [{ fields, boosts: null }]);
+      this.#entries.set(group.number, [{ fields: fields(), boosts: null }]);
     } catch (error) {
+      this.#entries.remove(group.number);
       this.#fail(group, error);
     }
   }

@@ -168,13 +168,25 @@ export function visitFields(
 /**
  * The fields whose values a query by the name of an index needs as a whole, and not only their words; null: it may be any.
  */
-export function wholeFieldsOf({ where, orderBy, projection }: AnalyzedQuery): Set<string> | null {
+export function wholeFieldsOf(query: AnalyzedQuery): Set<string> | null {
+  return fieldsOf(query, (use) => use !== "search");
+}
+
+/** The fields whose terms a query reads; null: it may be any. */
+export function readFieldsOf(query: AnalyzedQuery): Set<string> | null {
+  return fieldsOf(query, () => true);
+}
+
+function fieldsOf(
+  { where, orderBy, projection }: AnalyzedQuery,
+  isMeant: (use: Use) => boolean,
+): Set<string> | null {
   const isOfRows = projection.kind !== "facets" && projection.kind !== "suggestions";
   if (!isOfRows || (where !== null && findsLikeness(where))) return null;
   const names = new Set<string>();
   if (where !== null) {
     visitFields(where, (field, use) => {
-      if (use !== "search") names.add(field.name);
+      if (isMeant(use)) names.add(field.name);
     });
   }
   for (const key of orderBy) {

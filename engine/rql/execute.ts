@@ -20,7 +20,7 @@ import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { giveText, type JsonText, takeText } from "../json/json-text.ts";
-import { wholeFieldsOf } from "./analyze-index.ts";
+import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
@@ -528,7 +528,7 @@ class Execution {
   }
 
   #indexRows(index: QueryIndex): Candidates | Promise<Candidates> {
-    const fields = index.outputs === null ? noFields : wholeFieldsOf(this.#query);
+    const fields = index.outputs === null ? noFields : readFieldsOf(this.#query);
     return this.#onIndex(index, fields, (reader) => this.#entryRows(reader, index));
   }
 

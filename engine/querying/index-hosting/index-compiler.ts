@@ -25,6 +25,7 @@ import {
   type MapSource,
   RecordAwaited,
   type ReducedValue,
+  type SummedReduce,
 } from "../../indexing/index-program.ts";
 import { checkSpatialText, isSpatialText } from "../../indexing/spatial-values.ts";
 import {
@@ -75,7 +76,9 @@ import {
   type Value,
 } from "../../scripting/script-values.ts";
 import { ShapeHint } from "../../scripting/shape-hint.ts";
+import { type ReduceLanguage, summedMembersOf } from "../../scripting/summed-reduce.ts";
 import { valueOfText } from "../../scripting/text-source.ts";
+import { numberText } from "../../scripting/value-text.ts";
 import type { Store } from "../../store/store.ts";
 import { RecordNotResident } from "../../store/transaction.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
@@ -134,6 +137,7 @@ class ScriptProgram implements IndexProgram {
   readonly referencedCollections: readonly (string | null)[];
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
+  readonly sums: SummedReduce | null;
   readonly source: MapSource;
   readonly #definition: StaticDefinition;
   readonly #database: Store;
@@ -167,6 +171,7 @@ class ScriptProgram implements IndexProgram {
       (script, number) => new Declared(script, (one) => indexMapsOf(name, number, one, this.#host)),
     );
     this.isReduce = reduce !== null;
+    this.sums = summedReduceOf(texts.reduce, isCSharp ? "csharp" : "script");
     this.#reduce =
       texts.reduce === null
         ? null
@@ -479,6 +484,18 @@ function isSameName(left: string, right: string): boolean {
 
 function limitsFor(base: ScriptLimits, count: number): ScriptLimits {
   return { ...base, stepsMax: base.stepsMax + count * stepsPerValue };
+}
+
+/** Null when the reduce is not recognized as one that only adds up. */
+function summedReduceOf(
+  script: CompiledScript | null,
+  language: ReduceLanguage,
+): SummedReduce | null {
+  const tree = script?.tree ?? null;
+  const members = tree === null ? null : summedMembersOf(tree, language);
+  if (members === null) return null;
+  // Sums of C# are decimals: fractions have their own rules.
+  return { members, isOfIntegers: language === "csharp", textOf: numberText };
 }
 
 type Property = "Maps" | "Reduce" | "AdditionalSources";

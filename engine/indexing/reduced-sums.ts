@@ -1,0 +1,183 @@
+/**
+ * The sums of a reduce whose result has nothing else but parts of the key (`SummedReduce`): they are kept by group, and what
+ * comes and goes is added and subtracted, so that a change costs the same however many values a group has.
+ *
+ * A group is reduced by its function as long as it has a value that is not a plain number where one is added, or whose sum has
+ * lost bits. The doubles of a few values are added up in their order, as the function does, those of many exactly.
+ *
+ * Knows nothing of where values are kept. Results are texts that the function would have returned.
+ *
+ * Hot: bench/reduce.bench.ts.
+ */
+import { reducePageValuesMax } from "../base/limits.ts";
+import { byteMinus, byteZero } from "../json/bytes.ts";
+import { quoteString } from "../json/escape.ts";
+import { decodeNumber, findMember, ValueSpan } from "../json/field-access.ts";
+import { ExactSums } from "./exact-sums.ts";
+import type { SummedReduce } from "./index-program.ts";
+import { grownUint32 } from "./packed.ts";
+
+/** Two numbers have the same sum in any order. */
+const orderedMin = 3;
+/** Digits of an integer that a double certainly holds. */
+const integerBytesMax = 15;
+/** JSON texts that a function returns as it got them, in whatever language. */
+const safeKey = /^(?:".*"|true|false|null|0|-?[1-9]\d{0,14})$/s;
+
+/** The numbers of a value, as read last. */
+interface ReadValue {
+  readonly numbers: Float64Array;
+  hasDoubles: boolean;
+}
+
+export class ReducedSums {
+  readonly #reduce: SummedReduce;
+  readonly #names: readonly Buffer[];
+  /** By part of the key: as it is found. */
+  readonly #parts: ReadonlyMap<string, Buffer>;
+  readonly #sums = new ExactSums();
+  /** By group: values with a double. */
+  #doubleCounts: Uint32Array = new Uint32Array(16);
+  /** By group: values that have something else where a number is added; groups without any are left out. */
+  readonly #strangeCounts = new Map<number, number>();
+  /** Groups with a sum that has lost bits. */
+  readonly #inexact = new Set<number>();
+  readonly #read: ReadValue;
+  readonly #ordered: Float64Array;
+
+  constructor(reduce: SummedReduce) {
+    this.#reduce = reduce;
+    const sums = reduce.members.filter(({ isSum }) => isSum);
+    this.#names = sums.map(({ name }) => quoteString(name));
+    this.#parts = new Map(
+      reduce.members.flatMap((one) =>
+        one.isSum || one.part === null ? [] : [[one.part, quoteString(one.part)]],
+      ),
+    );
+    this.#read = { numbers: new Float64Array(sums.length), hasDoubles: false };
+    this.#ordered = new Float64Array(sums.length);
+  }
+
+  /** Whether groups of this key can be added up: its parts are written as they are. */
+  takesKey(key: string): boolean {
+    return this.#reduce.members.every(
+      (member) => member.isSum || safeKey.test(this.#partOf(key, member.part)),
+    );
+  }
+
+  /** Whether one of these fields has a sum; null: any. */
+  hasAny(fields: ReadonlySet<string> | null): boolean {
+    if (fields === null) return true;
+    return this.#reduce.members.some(({ name, isSum }) => isSum && fields.has(name));
+  }
+
+  /** Begins with an empty group. */
+  clear(group: number): void {
+    this.#doubleCounts = grownUint32(this.#doubleCounts, group + 1);
+    this.#doubleCounts[group] = 0;
+    this.#inexact.delete(group);
+    const { length } = this.#names;
+    for (let i = 0; i < length; i++) this.#sums.clear(group * length + i);
+  }
+
+  /** Adds (`sign` 1) or subtracts (-1) the value that begins at `at`. */
+  add(group: number, bytes: Buffer, at: number, sign: 1 | -1): void {
+    if (!this.#readValue(bytes, at)) {
+      const count = (this.#strangeCounts.get(group) ?? 0) + sign;
+      if (count === 0) this.#strangeCounts.delete(group);
+      else this.#strangeCounts.set(group, count);
+      return;
+    }
+    const { numbers, hasDoubles } = this.#read;
+    const first = group * numbers.length;
+    for (let i = 0; i < numbers.length; i++) {
+      if (!this.#sums.add(first + i, sign * (numbers[i] as number))) this.#inexact.add(group);
+    }
+    if (hasDoubles) this.#doubleCounts[group] = (this.#doubleCounts[group] as number) + sign;
+  }
+
+  /** Whether the sums of a group are those that the function would find. */
+  has(group: number): boolean {
+    return !this.#strangeCounts.has(group) && !this.#inexact.has(group);
+  }
+
+  /** Whether `members` needs the values of a group of so many. */
+  #needsOrder(group: number, count: number): boolean {
+    const isFew = count >= orderedMin && count <= reducePageValuesMax;
+    return isFew && (this.#doubleCounts[group] as number) > 0;
+  }
+
+  /**
+   * The members of a group's result: name and JSON text. `values`: visits where the values of the group begin, in their order;
+   * `count`: how many there are.
+   */
+  members(
+    group: number,
+    key: string,
+    count: number,
+    values: (visit: (bytes: Buffer, at: number) => void) => void,
+  ): { readonly name: string; readonly text: string }[] {
+    const ordered = this.#needsOrder(group, count) ? this.#inOrder(values) : null;
+    let sum = 0;
+    return this.#reduce.members.map((member) => {
+      if (!member.isSum) return { name: member.name, text: this.#partOf(key, member.part) };
+      const total =
+        ordered === null
+          ? this.#sums.valueOf(group * this.#names.length + sum)
+          : (ordered[sum] as number);
+      sum++;
+      return { name: member.name, text: this.#reduce.textOf(total) };
+    });
+  }
+
+  #inOrder(values: (visit: (bytes: Buffer, at: number) => void) => void): Float64Array {
+    const found = this.#ordered.fill(0);
+    const { numbers } = this.#read;
+    values((bytes, at) => {
+      this.#readValue(bytes, at);
+      for (let i = 0; i < found.length; i++) {
+        found[i] = (found[i] as number) + (numbers[i] as number);
+      }
+    });
+    return found;
+  }
+
+  /** The text of a part of a key, or of all of it; empty: there is no such part, or it is not read that way. */
+  #partOf(key: string, part: string | null): string {
+    if (part === null) return key;
+    const bytes = Buffer.from(key);
+    const name = this.#parts.get(part) as Buffer; // all parts are known
+    return findMember(bytes, 0, name, span) ? bytes.utf8Slice(span.from, span.to) : "";
+  }
+
+  /** @returns false when something is added that is no plain number */
+  #readValue(bytes: Buffer, at: number): boolean {
+    const read = this.#read;
+    read.hasDoubles = false;
+    for (let i = 0; i < this.#names.length; i++) {
+      if (!findMember(bytes, at, this.#names[i] as Buffer, span)) return false;
+      const { from, to } = span;
+      const first = bytes[from] as number;
+      if (first !== byteMinus && (first < byteZero || first > byteNine)) return false;
+      if (isDouble(bytes, from, to)) {
+        if (this.#reduce.isOfIntegers) return false;
+        read.hasDoubles = true;
+      } else if (to - from > integerBytesMax) return false;
+      read.numbers[i] = decodeNumber(bytes, from, to);
+    }
+    return true;
+  }
+}
+
+const span = new ValueSpan();
+const byteDot = 0x2e;
+const byteNine = 0x39;
+const byteE = 0x65;
+
+function isDouble(bytes: Buffer, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) {
+    const byte = bytes[i] as number;
+    if (byte === byteDot || (byte | 0x20) === byteE) return true;
+  }
+  return false;
+}

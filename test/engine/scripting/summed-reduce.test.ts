@@ -1,0 +1,63 @@
+import { describe, expect, it, test } from "vitest";
+import { parseBody } from "../../../engine/scripting/script-parser.ts";
+import { summedMembersOf } from "../../../engine/scripting/summed-reduce.ts";
+
+const sum = (name: string) => ({ name, isSum: true });
+const key = (name: string, part: string | null = null) => ({ name, isSum: false, part });
+const adds = (name: string) => `${name}: g.values.reduce((n, v) => n + v.${name}, 0)`;
+const scriptOf = (aggregate: string) => `groupBy(x => x.K).aggregate(${aggregate})`;
+const membersOf = (text: string) => summedMembersOf(parseBody(text), "script");
+
+describe("summedMembersOf", () => {
+  test.each([
+    [`g => ({ K: g.key, ${adds("N")} })`, [key("K"), sum("N")]],
+    [
+      `(g) => { return { ${adds("N")}, 'K': g.key.A, B: g.key.B }; }`,
+      [sum("N"), key("K", "A"), key("B", "B")],
+    ],
+    [`function (g) { return { ${adds("A")}, ${adds("B")} }; }`, [sum("A"), sum("B")]],
+    ["g => ({ N: g.values.reduce(function (n, v) { return v.N + n; }, 0) })", [sum("N")]],
+  ])("knows %s", (aggregate, members) => {
+    expect(membersOf(scriptOf(aggregate))).toEqual(members);
+  });
+
+  test.each([
+    ["no sum", "g => ({ K: g.key })"],
+    ["another start", "g => ({ N: g.values.reduce((n, v) => n + v.N, 1) })"],
+    ["no start", "g => ({ N: g.values.reduce((n, v) => n + v.N) })"],
+    ["another operator", "g => ({ N: g.values.reduce((n, v) => n - v.N, 0) })"],
+    [
+      "another name, under which a sum of sums finds nothing",
+      "g => ({ M: g.values.reduce((n, v) => n + v.N, 0) })",
+    ],
+    ["a path", "g => ({ N: g.values.reduce((n, v) => n + v.N.N, 0) })"],
+    ["a computed name", "g => ({ N: g.values.reduce((n, v) => n + v['N'], 0) })"],
+    ["the same twice", `g => ({ ${adds("N")}, ${adds("N")} })`],
+    ["another list", "g => ({ N: g.others.reduce((n, v) => n + v.N, 0) })"],
+    ["another group", "g => ({ N: h.values.reduce((n, v) => n + v.N, 0) })"],
+    ["another total", "g => ({ N: g.values.reduce((n, v) => m + v.N, 0) })"],
+    ["one name for both", "g => ({ N: g.values.reduce((n, n2) => n + n.N, 0) })"],
+    ["a third parameter", "g => ({ N: g.values.reduce((n, v, i) => n + v.N, 0) })"],
+    ["a parameter with a default", `(g = {}) => ({ ${adds("N")} })`],
+    ["something before it", `g => { g.values.reverse(); return { ${adds("N")} }; }`],
+    ["a deeper key", `g => ({ K: g.key.A.B, ${adds("N")} })`],
+    ["something computed of the key", `g => ({ K: g.key + 1, ${adds("N")} })`],
+    ["a constant", `g => ({ K: 1, ${adds("N")} })`],
+    ["other members", `g => ({ ...g.key, ${adds("N")} })`],
+    ["a method", `g => ({ K() { return 1; }, ${adds("N")} })`],
+    ["a name that is ordered as a number", `g => ({ 1: g.key, ${adds("N")} })`],
+    ["a name that means something", `g => ({ $name: g.key, ${adds("N")} })`],
+    ["a list", `g => [{ ${adds("N")} }]`],
+  ])("does not know %s", (_, aggregate) => {
+    expect(membersOf(scriptOf(aggregate))).toBeNull();
+  });
+
+  it("does not know texts that do more than that", () => {
+    const aggregate = `g => ({ ${adds("N")} })`;
+    expect(membersOf(`const a = 1; ${scriptOf(aggregate)}`)).toBeNull();
+    expect(membersOf(`${scriptOf(aggregate)}.aggregate(${aggregate})`)).toBeNull();
+    expect(membersOf(`groupBy(x => x.K).aggregate(${aggregate}, 1)`)).toBeNull();
+    expect(membersOf(`groupBy(x => x.K).other(${aggregate})`)).toBeNull();
+    expect(membersOf(`grouped(x => x.K).aggregate(${aggregate})`)).toBeNull();
+  });
+});
