@@ -1,7 +1,7 @@
 /**
  * Reduces of many documents into ten groups and into half as many groups as documents, by an automatic index and by a
  * deployed one: the time to build them, and what keeping them up costs beside a plain map index when documents change and
- * every hundred changes a query follows, by the key of a group or by an aggregate of all.
+ * every hundred changes a query follows, by the key of a group or by a number.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
@@ -12,6 +12,8 @@ import { type BenchSize, costOf, interleaved, seeded } from "./harness.ts";
 import { ask, fill, grownBy, openBench, settledTotal, toldCost } from "./opened-database.ts";
 
 const upkeepRatioMax = 1.5;
+/** No total is greater. */
+const beyond = 1_000_000_000_000;
 const map = (key: string) =>
   `map('Orders', o => ({ Key: o.${key}, Count: 1, Total: o.Total, Units: o.Units }))`;
 const reduce =
@@ -29,26 +31,35 @@ const grouped = (key: string): Variant => ({
   definition: null,
   query: `from Orders group by ${key} where count() > 0 select ${key}, count(), sum(Total), sum(Units) limit 3`,
   waiting: {
-    "asked by key": `from Orders group by ${key} where ${key} = 'x' select ${key}, count(), sum(Total), sum(Units)`,
-    "asked by sum": `from Orders group by ${key} where sum(Total) > 1000000000000 select ${key}, count(), sum(Total), sum(Units)`,
+    "by key": `from Orders group by ${key} where ${key} = 'x' select ${key}, count(), sum(Total), sum(Units)`,
+    "by sum": `from Orders group by ${key} where sum(Total) > ${beyond} select ${key}, count(), sum(Total), sum(Units)`,
   },
 });
 const deployed = (key: string): Variant => ({
   definition: { Name: `By${key}`, Maps: [map(key)], Reduce: reduce },
   query: `from index 'By${key}' where Count > 0 limit 3`,
-  waiting: { "asked by key": `from index 'By${key}' where Key = 'x'` },
+  waiting: {
+    "by key": `from index 'By${key}' where Key = 'x'`,
+    "by sum": `from index 'By${key}' where Total > ${beyond}`,
+  },
 });
 
 const variants: Readonly<Record<string, Variant>> = {
   "automatic map": {
     definition: null,
     query: "from Orders where Customer = 'x' and Total > 1 and Units > 1 limit 3",
-    waiting: { asked: "from Orders where Customer = 'x'" },
+    waiting: {
+      "by key": "from Orders where Customer = 'x'",
+      "by sum": `from Orders where Total > ${beyond}`,
+    },
   },
   "deployed map": {
     definition: { Name: "Plain", Maps: [map("Customer")] },
     query: "from index 'Plain' where Count > 0 limit 3",
-    waiting: { asked: "from index 'Plain' where Key = 'x'" },
+    waiting: {
+      "by key": "from index 'Plain' where Key = 'x'",
+      "by sum": `from index 'Plain' where Total > ${beyond}`,
+    },
   },
   "automatic, ten groups": grouped("Region"),
   "automatic, many groups": grouped("Customer"),
@@ -79,22 +90,20 @@ export async function run(size: BenchSize): Promise<string[]> {
   const writing = await upkeep(database, null, count, changed);
   for (const kind of ["automatic", "deployed"] as const) {
     const wanted = Object.entries(variants).filter(([name]) => name.startsWith(kind));
-    const found = new Map<string, number>();
+    /** By how it is asked: of the plain map. */
+    const plain = new Map<string, number>();
     for (const [name, variant] of wanted) {
       await settled(database, variant);
       for (const [how, query] of Object.entries(variant.waiting)) {
-        const micros = await upkeep(database, query, count, changed);
-        found.set(`${name}, ${how}`, micros - writing);
+        const micros = (await upkeep(database, query, count, changed)) - writing;
+        if (!plain.has(how)) plain.set(how, micros);
+        const times = micros / (plain.get(how) as number);
+        const verdict = times <= upkeepRatioMax ? "reached" : "missed";
+        print(
+          `upkeep of ${name}, asked ${how}: ${micros.toFixed(1)} µs a changed document, ${times.toFixed(2)}x of a plain map (at most ${upkeepRatioMax}: ${verdict})`,
+        );
       }
       drop(database);
-    }
-    const plain = found.get(`${kind} map, asked`) as number; // one of the variants
-    for (const [name, micros] of found) {
-      const times = micros / plain;
-      const verdict = times <= upkeepRatioMax ? "reached" : "missed";
-      print(
-        `upkeep of ${name}: ${micros.toFixed(1)} µs a changed document, ${times.toFixed(2)}x of a plain map (at most ${upkeepRatioMax}: ${verdict})`,
-      );
     }
   }
   await database.close();
