@@ -63,12 +63,15 @@ export class EntryNumbers {
   valueCount = 0;
   /** The column, when its entries have a value at most, which is read without this object. */
   readonly plain: FieldColumn | null;
+  /** Whether the smallest and the largest are asked for: else the totals need not have them. */
+  readonly hasExtremes: boolean;
   readonly #column: FieldColumn | undefined;
   /** By term: the last entry that had it, plus one. Only for entries with several values. */
   #marks: Uint32Array | null = null;
 
-  constructor(column: FieldColumn | undefined) {
+  constructor(column: FieldColumn | undefined, hasExtremes = true) {
     this.#column = column;
+    this.hasExtremes = hasExtremes;
     this.plain = column === undefined || isSeveral(column) ? null : column;
   }
 
@@ -125,6 +128,11 @@ function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
   return isPacked || hasSeveral;
 }
 
+/** Whether each entry has one value: both have the same number then. */
+function isOneEach({ isPacked, hasSeveral, emptyCount }: FieldColumn): boolean {
+  return !isPacked && !hasSeveral && emptyCount === 0;
+}
+
 /** Totals of numbers, by slot. */
 class NumberTable {
   readonly numbers: EntryNumbers;
@@ -164,13 +172,16 @@ class NumberTable {
   }
 
   #addPlain(
-    { starts, terms, dictionary }: FieldColumn,
+    column: FieldColumn,
     entries: Uint32Array,
     from: number,
     to: number,
     slots: Uint32Array,
   ): void {
+    const { starts, terms, dictionary } = column;
     const { values } = dictionary;
+    const isFull = isOneEach(column);
+    const { hasExtremes } = this.numbers;
     const counts = this.#counts;
     const sums = this.#sums;
     const mins = this.#mins;
@@ -178,13 +189,14 @@ class NumberTable {
     for (let at = from; at < to; at++) {
       const slot = slots[at - from] as number;
       const entry = entries[at] as number;
-      const start = starts[entry] as number;
-      if (slot === 0 || start === starts[entry + 1]) continue;
+      const start = isFull ? entry : (starts[entry] as number);
+      if (slot === 0 || (!isFull && start === starts[entry + 1])) continue;
       const term = terms[start] as number;
       if (term < firstTerm || dictionary.kindOf(term) !== numberKind) continue;
       const value = values[term] as number;
       counts[slot] = (counts[slot] as number) + 1;
       sums[slot] = (sums[slot] as number) + value;
+      if (!hasExtremes) continue;
       if (value < (mins[slot] as number)) mins[slot] = value;
       if (value > (maxes[slot] as number)) maxes[slot] = value;
     }
@@ -256,12 +268,13 @@ export function* totalsWithin(
   for (let from = 0; from < entries.length; from += slots.length) {
     const to = Math.min(entries.length, from + slots.length);
     const { starts, terms } = column;
+    const isFull = isOneEach(column);
     for (let at = from; at < to; at++) {
       const entry = entries[at] as number;
-      const start = starts[entry] as number;
+      const start = isFull ? entry : (starts[entry] as number);
+      const isEmpty = !isFull && start === starts[entry + 1];
       // A term that came meanwhile is in none of the entries.
-      const slot =
-        start === starts[entry + 1] ? 0 : (slotsOfTerms[terms[start] as number] as number);
+      const slot = isEmpty ? 0 : (slotsOfTerms[terms[start] as number] as number);
       slots[at - from] = slot;
       counts[slot] = (counts[slot] as number) + 1;
     }
@@ -449,12 +462,14 @@ export class TermTally {
     const { starts, terms } = this.#column;
     const counts = this.#counts;
     const slots = this.#slots;
+    const isFull = isOneEach(this.#column);
     const to = Math.min(entries.length, from + slots.length);
     for (let at = from; at < to; at++) {
       const entry = entries[at] as number;
-      const start = starts[entry] as number;
+      const start = isFull ? entry : (starts[entry] as number);
+      const isEmpty = !isFull && start === starts[entry + 1];
       // What is counted for a gap does not count.
-      const term = start === starts[entry + 1] ? gapTerm : (terms[start] as number);
+      const term = isEmpty ? gapTerm : (terms[start] as number);
       counts[term] = (counts[term] as number) + 1;
       slots[at - from] = term;
     }

@@ -356,7 +356,10 @@ class FacetRow {
 
   /** For each aggregation, the numbers of its field. */
   numbersIn({ reader }: FacetContext): EntryNumbers[] {
-    return this.#aggregations.map(({ field }) => new EntryNumbers(reader.column(field, "lower")));
+    return this.#aggregations.map(({ field, kinds }) => {
+      const hasExtremes = kinds.has("Min") || kinds.has("Max");
+      return new EntryNumbers(reader.column(field, "lower"), hasExtremes);
+    });
   }
 
   /** Adds a value: a row for each aggregation, or one without. */
