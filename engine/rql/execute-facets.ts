@@ -390,19 +390,19 @@ class FacetRow {
     const from = dictionary.startOf(term);
     const to = from + dictionary.lengthOf(term);
     const { slab } = dictionary;
-    for (let i = from; i < to; i++) {
-      const byte = slab[i] as number;
-      if (byte < 0x20 || byte === byteQuote || byte === byteBackslash) return false;
-    }
     const rowBytes = countHead.length + numberBytesMax + rangeHead.length + to - from;
     const target = this.#text.reserve(rowBytes + rangeTail.length);
     const start = this.#text.length;
     // Without the comma before the first.
-    let at = copied(countHead, this.#isEmpty ? 1 : 0, countHead.length, target, start);
+    let at = copied(countHead, this.#isEmpty ? 1 : 0, target, start);
     at = writeWhole(target, at, count);
-    at = copied(rangeHead, 0, rangeHead.length, target, at);
-    at = copied(slab, from, to, target, at);
-    at = copied(rangeTail, 0, rangeTail.length, target, at);
+    at = copied(rangeHead, 0, target, at);
+    for (let i = from; i < to; i++) {
+      const byte = slab[i] as number;
+      if (byte < 0x20 || byte === byteQuote || byte === byteBackslash) return false;
+      target[at++] = byte;
+    }
+    at = copied(rangeTail, 0, target, at);
     this.#text.advance(at - start);
     this.#isEmpty = false;
     this.#charge();
@@ -449,8 +449,8 @@ class FacetRow {
 }
 
 /** Copies few bytes, which takes less time than a call. @returns the position after them */
-function copied(source: Buffer, from: number, to: number, target: Buffer, at: number): number {
+function copied(source: Buffer, from: number, target: Buffer, at: number): number {
   let next = at;
-  for (let i = from; i < to; i++) target[next++] = source[i] as number;
+  for (let i = from; i < source.length; i++) target[next++] = source[i] as number;
   return next;
 }
