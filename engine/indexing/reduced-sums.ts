@@ -2,7 +2,7 @@
  * The sums of a reduce whose result has nothing else but parts of the key (`SummedReduce`): they are kept by group, and what
  * comes and goes is added and subtracted, so that a change costs the same however many values a group has.
  *
- * A group is reduced by its function as long as it has a value that is not a plain number where one is added, or whose sum has
+ * A group is reduced by its function as long as it has a value that is neither a plain number nor null where one is added, or whose sum has
  * lost bits. The doubles of a few values are added up in their order, as the function does, those of many exactly.
  *
  * Knows nothing of where values are kept. Results are texts that the function would have returned.
@@ -158,6 +158,9 @@ export class ReducedSums {
       if (!findMember(bytes, at, this.#names[i] as Buffer, span)) return false;
       const { from, to } = span;
       const first = bytes[from] as number;
+      read.numbers[i] = 0;
+      // Both languages add nothing for null, as which a map writes what is missing.
+      if (first === byteN) continue;
       if (first !== byteMinus && (first < byteZero || first > byteNine)) return false;
       if (isDouble(bytes, from, to)) {
         if (this.#reduce.isOfIntegers) return false;
@@ -171,6 +174,7 @@ export class ReducedSums {
 
 const span = new ValueSpan();
 const byteDot = 0x2e;
+const byteN = 0x6e;
 const byteNine = 0x39;
 const byteE = 0x65;
 

@@ -145,6 +145,8 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       const isSummed = this.#isSummed(group);
       if (!isSummed && !this.#reducePages(group, isTimeUp)) return;
       this.#dirty.delete(group);
+      // As many as the function would take in, since failures are judged by their share.
+      if (isSummed) this.#errors.reduceAttempts += Math.min(group.valueCount, reducePageValuesMax);
       if (isSummed && this.#canWait(group)) this.#outdated.add(group.number);
       else this.#finish(group);
       if (isTimeUp()) return;
@@ -288,7 +290,6 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     group.valueCount++;
     this.#dirty.add(group);
     if (this.#isSummed(group)) {
-      this.#errors.reduceAttempts++;
       this.#values.endEntry(docNum);
       return;
     }
