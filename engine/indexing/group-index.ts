@@ -84,8 +84,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #counts: Uint32Array = new Uint32Array(16);
   /** By group: contributions with a value that is not a number, where there are any. */
   readonly #spoiledCounts = new Map<number, number>();
-  /** Groups with a sum that has lost bits since all were last recomputed. */
-  readonly #inexact = new Set<number>();
+  /** Groups with a sum that has lost bits: whether it is to be added up anew, since the group has changed. */
+  readonly #inexact = new Map<number, boolean>();
   /** Groups that have changed since the last slice. */
   readonly #touched = new Set<number>();
   /** Groups whose entry may have other aggregates. */
@@ -275,6 +275,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     const width = this.#sumCount;
     const { values, kinds } = this.#amounts;
     let isSpoiled = false;
+    let isInexact = this.#inexact.size > 0 && this.#inexact.has(number);
     for (let i = 0; i < width; i++) {
       const sum = number * width + i;
       const value = values[at * width + i] as number;
@@ -282,11 +283,12 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
         isSpoiled = true;
         continue;
       }
-      if (!this.#sums.add(sum, sign * value)) this.#inexact.add(number);
+      if (!this.#sums.add(sum, sign * value)) isInexact = true;
       if (kinds[at * width + i] === numberKinds.doubles) {
         this.#doubleCounts[sum] = (this.#doubleCounts[sum] as number) + sign;
       }
     }
+    if (isInexact) this.#inexact.set(number, true);
     if (isSpoiled) this.#addSpoiled(number, sign);
   }
 
@@ -324,14 +326,15 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #resum(number: number): void {
     const from = number * this.#sumCount;
     for (let i = 0; i < this.#sumCount; i++) this.#sums.clear(from + i);
+    this.#inexact.delete(number);
     this.#visitAmounts(number, (i, value) => {
-      if (!this.#sums.add(from + i, value)) this.#inexact.add(number);
+      if (!this.#sums.add(from + i, value)) this.#inexact.set(number, false);
     });
   }
 
   /** The sums of a group; valid until the next call. */
   #sumsOf(number: number): Float64Array {
-    if (this.#inexact.delete(number)) this.#resum(number);
+    if (this.#inexact.get(number) === true) this.#resum(number);
     const from = number * this.#sumCount;
     const sums = this.#sumsFound;
     const count = this.#counts[number] as number;

@@ -2,8 +2,8 @@
  * The sums of a reduce whose result has nothing else but parts of the key (`SummedReduce`): they are kept by group, and what
  * comes and goes is added and subtracted, so that a change costs the same however many values a group has.
  *
- * A group is reduced by its function as long as it has a value that is neither a plain number nor null where one is added, or whose sum has
- * lost bits. The doubles of a few values are added up in their order, as the function does, those of many exactly.
+ * A group is reduced by its function as long as it has a value that is neither a plain number nor null where one is added, or a
+ * sum that has lost bits. The doubles of a few values are added up in their order, as the function does, those of many exactly.
  *
  * Knows nothing of where values are kept. Results are texts that the function would have returned.
  *

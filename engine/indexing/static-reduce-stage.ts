@@ -223,7 +223,8 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   /** See `FollowedIndex.save`. */
   save(parts: PartWriter): readonly SavedDocuments[] {
     parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
-    parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
+    // Not `texts`, as which earlier versions expect those of all groups: they build the index anew.
+    parts.add("reduced", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
     parts.add("outdated", this.#outdated.toArray());
     parts.add(
       "dirty",
@@ -233,7 +234,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 
   *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
-    const texts = restoredTexts(parts.bytes("texts"));
+    const texts = restoredTexts(parts.bytes("reduced"));
     for (const key of restoredTexts(parts.bytes("keys"))) {
       const text = texts.next().value ?? null;
       const number = this.#groups.length;
