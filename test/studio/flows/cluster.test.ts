@@ -66,8 +66,11 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await database("shop").getByText("Well").waitFor(slow);
     const leader = await nodes.leaderOf("shop");
     await database("shop").getByText(`${leader} leads`).waitFor();
+    // Not by the letter alone: `C 3 behind` has a B, too.
     for (const tag of ["A", "B", "C"])
-      await database("shop").locator(".chip", { hasText: tag }).waitFor();
+      await database("shop")
+        .locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) })
+        .waitFor();
     await studio.page.getByText("Copies of each stream").waitFor();
     await picture("light");
     await studio.page.emulateMedia({ colorScheme: "dark" });
