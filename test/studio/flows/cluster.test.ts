@@ -28,6 +28,9 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
       .filter({ has: page.getByText(name, { exact: true }) });
   const node = (tag: string, page = studio.page) => rowOf(page, "Nodes", tag);
   const database = (name: string, page = studio.page) => rowOf(page, "Copies of databases", name);
+  /** Not by the letter alone: `C 3 behind` has a B, too. */
+  const copy = (name: string, tag: string) =>
+    database(name).locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) });
   const choose = async (of: string, item: string) => {
     await studio.page.getByRole("button", { name: `What to do with ${of}` }).click();
     await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
@@ -66,11 +69,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await database("shop").getByText("Well").waitFor(slow);
     const leader = await nodes.leaderOf("shop");
     await database("shop").getByText(`${leader} leads`).waitFor();
-    // Not by the letter alone: `C 3 behind` has a B, too.
-    for (const tag of ["A", "B", "C"])
-      await database("shop")
-        .locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) })
-        .waitFor();
+    for (const tag of ["A", "B", "C"]) await copy("shop", tag).waitFor();
     await studio.page.getByText("Copies of each stream").waitFor();
     await picture("light");
     await studio.page.emulateMedia({ colorScheme: "dark" });
@@ -130,7 +129,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await question.getByText("2 copies stay.").waitFor();
     await question.getByRole("button", { name: `Remove it from ${tag}` }).click();
     await told(`${tag} has no copy of books any more`);
-    await database("books").locator(".chip", { hasText: tag }).waitFor({ state: "detached" });
+    await copy("books", tag).waitFor({ state: "detached" });
     await choose("books", `Add a copy on ${tag}`);
     await told(`${tag} gets a copy of books`);
     await database("books").getByText("Well").waitFor(slow);
