@@ -160,19 +160,10 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
     if (this.#outdated.size === 0) return null;
     const isRead = fields === null || this.#aggregates.some(({ name }) => fields.has(name));
-    return isRead ? this.#refreshOutdated(budget) : null;
-  }
-
-  *#refreshOutdated(budget: WorkBudget): Work<void> {
-    const outdated = this.#outdated;
-    // It would never end, were those waited for that change meanwhile.
-    const end = outdated.takenCount + outdated.size;
-    while (outdated.takenCount < end) {
-      const number = outdated.take();
+    const renew = (number: number) => {
       if (this.store.firstOf(number) >= 0) this.#setEntry(number);
-      budget.tick(groupUnits);
-      if (budget.isDue) yield;
-    }
+    };
+    return isRead ? this.#outdated.takeAll(renew, groupUnits, budget) : null;
   }
 
   formColumn(name: string, form: FieldForm): FieldColumn | undefined {

@@ -6,6 +6,7 @@
  * - A number has its bit exactly while it is in the ring.
  */
 import { assert } from "../base/assert.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { grownUint32 } from "./packed.ts";
 
 export class NumberQueue {
@@ -36,6 +37,16 @@ export class NumberQueue {
     this.takenCount++;
     this.size--;
     return number;
+  }
+
+  /** Takes out, in slices, those that wait now: with those that come meanwhile it might never end. Each costs so many `units`. */
+  *takeAll(take: (number: number) => void, units: number, budget: WorkBudget): Work<void> {
+    const end = this.takenCount + this.size;
+    while (this.takenCount < end) {
+      take(this.take());
+      budget.tick(units);
+      if (budget.isDue) yield;
+    }
   }
 
   /** All that wait, in their order. */

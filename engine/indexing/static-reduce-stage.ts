@@ -156,20 +156,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   /** See `FollowedIndex.refresh`. */
   refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null {
     if (this.#outdated.size === 0 || this.#sums?.hasAny(fields) !== true) return null;
-    return this.#refreshOutdated(budget);
-  }
-
-  *#refreshOutdated(budget: WorkBudget): Work<void> {
-    const outdated = this.#outdated;
-    // It would never end, were those waited for that change meanwhile.
-    const end = outdated.takenCount + outdated.size;
-    while (outdated.takenCount < end) {
-      const group = this.#groups[outdated.take()] ?? null;
+    const renew = (number: number) => {
+      const group = this.#groups[number] ?? null;
       // What is dirty is reduced in its turn.
       if (group !== null && !this.#dirty.has(group) && this.#isSummed(group)) this.#refresh(group);
-      budget.tick(groupUnits);
-      if (budget.isDue) yield;
-    }
+    };
+    return this.#outdated.takeAll(renew, groupUnits, budget);
   }
 
   textOf(entry: number): string {
