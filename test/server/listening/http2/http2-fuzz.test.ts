@@ -150,7 +150,7 @@ function mutated(random: SeededRandom, frames: readonly Buffer[]): Buffer[] {
       default:
         result.splice(at, 0, otherFrame(random));
     }
-    if (result.length === 0) result.push(opening);
+    if (result.length === 0) result.push(Buffer.from(opening));
   }
   return result;
 }
