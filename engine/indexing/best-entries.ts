@@ -1,15 +1,17 @@
 /**
  * The entries with the highest scores of those that are offered: a heap with the worst of them on top. Of equal scores the
- * entry with the lower number is better.
+ * entry with the lower place is better.
  */
 export class BestEntries {
   readonly #countMax: number;
   readonly #entries: Uint32Array;
   readonly #scores: Float64Array;
+  readonly #places: Uint32Array | null;
   #count = 0;
 
-  /** `countMax`: at least one. */
-  constructor(countMax: number) {
+  /** `countMax`: at least one. `places`: by entry; null: the place of each is its number. */
+  constructor(countMax: number, places: Uint32Array | null = null) {
+    this.#places = places;
     this.#countMax = countMax;
     this.#entries = new Uint32Array(countMax);
     this.#scores = new Float64Array(countMax);
@@ -23,7 +25,7 @@ export class BestEntries {
   offer(entry: number, score: number): void {
     if (this.#count < this.#countMax) {
       this.#rise(this.#count++, entry, score);
-    } else if (isWorse(this.#scores[0] as number, this.#entries[0] as number, score, entry)) {
+    } else if (this.#isWorse(this.#scores[0] as number, this.#entries[0] as number, score, entry)) {
       this.#sink(this.#countMax, entry, score);
     }
   }
@@ -47,7 +49,7 @@ export class BestEntries {
     while (at > 0) {
       const above = (at - 1) >>> 1;
       const value = scores[above] as number;
-      if (!isWorse(score, entry, value, entries[above] as number)) break;
+      if (!this.#isWorse(score, entry, value, entries[above] as number)) break;
       scores[at] = value;
       entries[at] = entries[above] as number;
       at = above;
@@ -67,7 +69,7 @@ export class BestEntries {
       const other = below + 1;
       if (
         other < count &&
-        isWorse(
+        this.#isWorse(
           scores[other] as number,
           entries[other] as number,
           scores[below] as number,
@@ -77,7 +79,7 @@ export class BestEntries {
         below = other;
       }
       const value = scores[below] as number;
-      if (!isWorse(value, entries[below] as number, score, entry)) break;
+      if (!this.#isWorse(value, entries[below] as number, score, entry)) break;
       scores[at] = value;
       entries[at] = entries[below] as number;
       at = below;
@@ -85,8 +87,11 @@ export class BestEntries {
     scores[at] = score;
     entries[at] = entry;
   }
-}
 
-function isWorse(score: number, entry: number, otherScore: number, otherEntry: number): boolean {
-  return score < otherScore || (score === otherScore && entry > otherEntry);
+  #isWorse(score: number, entry: number, otherScore: number, otherEntry: number): boolean {
+    if (score !== otherScore) return score < otherScore;
+    const places = this.#places;
+    if (places === null) return entry > otherEntry;
+    return (places[entry] as number) > (places[otherEntry] as number);
+  }
 }

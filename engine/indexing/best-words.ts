@@ -83,7 +83,7 @@ export class BestWords {
       limits: this.#limitsOf(term, words),
       frequency: 0,
     }));
-    this.#best = new BestEntries(count);
+    this.#best = new BestEntries(count, view.places);
   }
 
   /** Of the entries with any of the words. */

@@ -3,11 +3,17 @@
  * have changed gets new entries at the end; a removed entry is only marked dead. When many are dead, the live ones are
  * copied to a new store in slices while reads and writes go on.
  *
+ * Results without an order are in the order of places. The place of an entry is its number, unless it replaced the one
+ * entry of its document: then it has the place of that one, as with RavenDB 7.2.7. A copy of the store is made in the order
+ * of places: in it the numbers are the places again.
+ *
  * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" here
  * may be anything with a number, such as a group.
  *
  * Invariants:
  * - Entries of one document are adjacent; `firstOf(document)` is the first of them, while it has any.
+ * - The place of an entry never changes, no two live ones have the same, and it is never above its number.
+ * - Where the place of a live entry is not its number, the entry with this number is dead, and was of the same document.
  * - Every column has as many entries as the store.
  * - `liveCount` is the number of bits in `live`.
  */
@@ -25,7 +31,7 @@ function columnOf(kind: ColumnKind): FieldColumn {
 
 /** A store is compacted when it has more dead entries than live ones, and more than this. */
 const deadCountMin = 1024;
-/** Entries copied between two checks of the clock. */
+/** Places copied between two checks of the clock, the first of which is behind the first place. */
 const copyStride = 256;
 
 /** Document numbers in a snapshot, by entry; undefined for dead entries. */
@@ -46,6 +52,8 @@ export class EntryStore {
   documents: Uint32Array = new Uint32Array(16);
   /** One bit for each entry. */
   live: Uint32Array = new Uint32Array(1);
+  /** By entry; null: the place of each is its number. */
+  places: Uint32Array | null = null;
   /** Whether some document has, or had, more than one entry. */
   hasSeveral = false;
   /** By document: its first entry plus one; 0 when it has none. */
@@ -84,6 +92,18 @@ export class EntryStore {
     return EntrySet.ofWords(this.live.slice(0, (this.entryCount + 31) >>> 5));
   }
 
+  /** The place of an entry among those that are in no other order. */
+  placeOf(entry: number): number {
+    return this.places === null ? entry : (this.places[entry] as number);
+  }
+
+  /** The live entry at a place, the first one of its document if that has several; -1: there is none. */
+  entryAt(place: number): number {
+    if (this.isLive(place)) return this.placeOf(place) === place ? place : -1;
+    const entry = this.firstOf(this.documents[place] as number);
+    return entry > place && this.placeOf(entry) === place ? entry : -1;
+  }
+
   /** The first entry of a document, or -1. */
   firstOf(document: number): number {
     return (this.#firsts[document] ?? 0) - 1;
@@ -102,22 +122,40 @@ export class EntryStore {
     else this.hasSeveral = true;
     for (const column of this.columns) column.endEntry();
     for (const extra of this.extras) extra.endEntry();
+    if (this.places !== null) this.#setPlace(entry, entry);
     return entry;
   }
 
+  #setPlace(entry: number, place: number): void {
+    if (this.places === null) {
+      this.places = new Uint32Array(this.documents.length);
+      for (let at = 0; at < entry; at++) this.places[at] = at;
+    }
+    if (entry >= this.places.length) this.places = grownUint32(this.places, entry + 1);
+    this.places[entry] = place;
+  }
+
   /**
-   * As `remove` and `endEntry`, for a document that has one entry from now on: when it has one with these values, that
-   * stays, which costs a fraction, and as with RavenDB 7.2.7 the document keeps its place among others.
+   * As `remove` and `endEntry`, for a document that has one entry from now on. When it had one, its place is kept; when
+   * that had the same values, it stays itself, which costs a fraction.
    * @returns the number of its entry
    */
   replaceEntry(document: number): number {
     const first = this.firstOf(document);
-    if (first >= 0 && this.endOf(first) === first + 1 && this.#repeats(first)) {
+    if (first < 0 || this.endOf(first) > first + 1) {
+      this.remove(document);
+      return this.endEntry(document);
+    }
+    if (this.#repeats(first)) {
       this.dropPending();
       return first;
     }
-    this.remove(document);
-    return this.endEntry(document);
+    const place = this.placeOf(first);
+    this.#removeEntries(document, first, first + 1);
+    const entry = this.endEntry(document);
+    this.#setPlace(entry, place);
+    this.#compaction?.replaced(first, entry);
+    return entry;
   }
 
   /** Forgets what was added since the last entry, of a document that could not be taken in as a whole. */
@@ -148,14 +186,18 @@ export class EntryStore {
     const first = this.firstOf(document);
     if (first < 0) return 0;
     const end = this.endOf(first);
+    this.#removeEntries(document, first, end);
+    for (let entry = first; entry < end; entry++) this.#compaction?.removed(entry);
+    return end - first;
+  }
+
+  #removeEntries(document: number, first: number, end: number): void {
     for (let entry = first; entry < end; entry++) {
       this.live[entry >>> 5] = (this.live[entry >>> 5] as number) & ~(1 << (entry & 31));
       for (const column of this.columns) column.removed(entry);
-      this.#compaction?.removed(entry);
     }
     this.#firsts[document] = 0;
     this.liveCount -= end - first;
-    return end - first;
   }
 
   get needsCompaction(): boolean {
@@ -185,6 +227,7 @@ export class EntryStore {
     parts.set("columns", this.kinds);
     parts.add("documents", documents);
     parts.add("live", live);
+    if (this.places !== null) parts.add("places", this.places.subarray(0, this.entryCount));
     for (const [i, column] of this.columns.entries()) column.save(parts.under(`column-${i}`));
     for (const [i, extra] of this.extras.entries()) extra.save(parts.under(`extra-${i}`));
     return { documents, live };
@@ -209,6 +252,7 @@ export class EntryStore {
     }
     this.documents = parts.uint32("documents");
     this.live = parts.uint32("live");
+    this.places = parts.has("places") ? parts.uint32("places") : null;
     for (let from = 0; from < entryCount; from += restoreStride) {
       yield;
       this.#restoreEntries(from, Math.min(from + restoreStride, entryCount), documentOf);
@@ -224,13 +268,15 @@ export class EntryStore {
 
   /** Hot: runs once for each document. */
   #restoreEntries(from: number, to: number, documentOf: (number: number) => number): void {
-    const { documents, live } = this;
+    const { documents, live, places } = this;
     let firsts = this.#firsts;
     let liveCount = 0;
     for (let entry = from; entry < to; entry++) {
       if (((live[entry >>> 5] as number) & (1 << (entry & 31))) === 0) continue;
       const document = documentOf(documents[entry] as number);
       documents[entry] = document;
+      // The dead entry at its place leads to it.
+      if (places !== null) documents[places[entry] as number] = document;
       liveCount++;
       if (document >= firsts.length) firsts = grownUint32(firsts, document + 1);
       if (firsts[document] === 0) firsts[document] = entry + 1;
@@ -255,17 +301,30 @@ export class EntryStore {
         );
       }
     }
+    this.#checkPlaces();
     assert(count === this.liveCount, "the count of living entries is the number of bits");
     for (const column of [...this.columns, ...this.extras]) {
       assert(column.entryCount === this.entryCount, "columns have as many entries as the store");
       column.checkInvariants();
     }
   }
+
+  #checkPlaces(): void {
+    if (this.places === null) return;
+    for (let entry = 0; entry < this.entryCount; entry++) {
+      const place = this.placeOf(entry);
+      assert(place <= entry, "a place is never above the number");
+      if (!this.isLive(entry)) continue;
+      const isFirst = this.firstOf(this.documents[entry] as number) === entry;
+      assert(!isFirst || this.entryAt(place) === entry, "an entry is found at its place");
+      assert(isFirst || place === entry, "an entry of several has the place of its number");
+    }
+  }
 }
 
 /**
- * A compaction in progress. The cursor reaches entries appended meanwhile; entries removed behind it are removed from
- * the copy too.
+ * A compaction in progress, in the order of places. The cursor reaches entries appended meanwhile; entries removed behind it
+ * are removed from the copy too, and replaced in it where they are replaced.
  */
 class Compaction {
   readonly #source: EntryStore;
@@ -273,6 +332,7 @@ class Compaction {
   readonly #copiers: readonly ((entry: number) => void)[];
   /** By old entry: the new one plus one. */
   #copies: Uint32Array = new Uint32Array(16);
+  /** The next place. */
   #next = 0;
 
   constructor(source: EntryStore) {
@@ -287,28 +347,43 @@ class Compaction {
   }
 
   run(isTimeUp: () => boolean): EntryStore | null {
-    while (this.#next < this.#source.entryCount) {
-      if (this.#next % copyStride === 0 && isTimeUp()) {
-        this.#copyOne();
-        return null;
-      }
-      this.#copyOne();
+    for (let visited = 0; this.#next < this.#source.entryCount; visited++) {
+      if (visited % copyStride === 1 && isTimeUp()) return null;
+      this.#copyNext();
     }
     return this.#target;
   }
 
-  /** Called when an entry of the source is removed. */
+  /** Called when an entry of the source was removed. */
   removed(entry: number): void {
-    if (entry >= this.#next || (this.#copies[entry] ?? 0) === 0) return;
+    if ((this.#copies[entry] ?? 0) === 0) return;
     this.#target.remove(this.#source.documents[entry] as number);
     this.#copies[entry] = 0;
   }
 
-  #copyOne(): void {
-    const entry = this.#next++;
-    if (!this.#source.isLive(entry)) return;
+  /** Called when the one entry of a document was replaced by another. */
+  replaced(before: number, entry: number): void {
+    if ((this.#copies[before] ?? 0) === 0) return;
+    this.#copies[before] = 0;
     for (const copy of this.#copiers) copy(entry);
-    const made = this.#target.endEntry(this.#source.documents[entry] as number);
+    this.#copied(entry, this.#target.replaceEntry(this.#source.documents[entry] as number));
+  }
+
+  /** Copies what is at the next place: all entries of its document, which must stand together. */
+  #copyNext(): void {
+    const place = this.#next++;
+    const source = this.#source;
+    const first = source.entryAt(place);
+    if (first < 0) return;
+    const end = source.hasSeveral ? source.endOf(first) : first + 1;
+    for (let entry = first; entry < end; entry++) {
+      for (const copy of this.#copiers) copy(entry);
+      this.#copied(entry, this.#target.endEntry(source.documents[entry] as number));
+    }
+    if (first === place) this.#next = end;
+  }
+
+  #copied(entry: number, made: number): void {
     this.#copies = grownUint32(this.#copies, entry + 1);
     this.#copies[entry] = made + 1;
   }

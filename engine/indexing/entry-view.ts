@@ -12,6 +12,8 @@ import type { EntryStore } from "./entry-store.ts";
 export class EntryView {
   /** Upper bound (exclusive) of the entry numbers. */
   readonly size: number;
+  /** By entry; null: the place of each is its number. */
+  readonly places: Uint32Array | null;
   readonly #store: EntryStore;
   #live: Uint32Array;
   #isFrozen = false;
@@ -20,7 +22,13 @@ export class EntryView {
   constructor(store: EntryStore) {
     this.#store = store;
     this.size = store.entryCount;
+    this.places = store.places;
     this.#live = store.live;
+  }
+
+  /** Whether other work may have changed the index since. */
+  get isFrozen(): boolean {
+    return this.#isFrozen;
   }
 
   /** By entry. */
@@ -35,6 +43,11 @@ export class EntryView {
 
   isLive(entry: number): boolean {
     return ((this.#live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
+  }
+
+  /** The place of an entry among those that are in no other order. */
+  placeOf(entry: number): number {
+    return this.places === null ? entry : (this.places[entry] as number);
   }
 
   /** All live entries. */

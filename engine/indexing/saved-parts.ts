@@ -70,6 +70,11 @@ export class PartReader {
     return new PartReader(this.#sections, this.#values, `${this.#prefix}${name}/`);
   }
 
+  /** Whether there is a part of bytes. */
+  has(name: string): boolean {
+    return this.#sections.has(this.#prefix + name);
+  }
+
   /** @throws UnusableSnapshot when the part is missing */
   bytes(name: string): Buffer {
     const found = this.#sections.get(this.#prefix + name);

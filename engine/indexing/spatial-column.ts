@@ -110,6 +110,12 @@ class Forest {
   }
 }
 
+/** The entries among which the nearest ones are sought, and the order of those that are equally near. */
+export interface NearestAmong {
+  accepts(entry: number): boolean;
+  rankOf(entry: number): number;
+}
+
 export class SpatialColumn {
   readonly space: Space;
   readonly #column: FieldColumn;
@@ -418,15 +424,15 @@ export class SpatialColumn {
 
   /**
    * The `count` accepted entries nearest to a place, and all whose keys (`keysOf`) are greater than that of the last of
-   * them by at most `slack`, by distance, then in the order of entries. Call `refresh` first. Cost: in proportion to the
-   * entries looked at.
+   * them by at most `slack`, by distance, then in the order of their places. Call `refresh` first. Cost: in proportion to
+   * the entries looked at.
    */
   *nearest(
     x: number,
     y: number,
     count: number,
     slack: number,
-    accepts: (entry: number) => boolean,
+    { accepts, rankOf }: NearestAmong,
     budget: WorkBudget,
   ): Work<Uint32Array> {
     const search = new NearestItems(this.#placedTrees(), this.#places, x, y, this.space);
@@ -448,7 +454,7 @@ export class SpatialColumn {
       steps = search.steps;
       if (budget.isDue) yield;
     }
-    found.sort((a, b) => a.key - b.key || a.entry - b.entry);
+    found.sort((a, b) => a.key - b.key || rankOf(a.entry) - rankOf(b.entry));
     return Uint32Array.from(found, ({ entry }) => entry);
   }
 

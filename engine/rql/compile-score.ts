@@ -6,9 +6,11 @@
 
 import type { Work } from "../base/work-budget.ts";
 import { standardWords } from "../indexing/analyzer.ts";
+import { positionsOf } from "../indexing/entry-order.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { slicedSortByKey } from "../indexing/sliced-sort.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
 import { TextColumn } from "../indexing/text-column.ts";
 import { rarity, wordScore } from "../indexing/word-weights.ts";
@@ -248,7 +250,7 @@ function* wordScores(
   if (column === undefined || search === undefined) return { scores: sums, parts };
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
-  const order = ascendingOrder(entries);
+  const order = yield* ascendingOrder(entries, context);
   const words = yield* standardWords(text, context.reader.budget);
   for (const word of words) {
     yield* pause(context);
@@ -274,14 +276,16 @@ function* wordScores(
 }
 
 /** The positions of entries in ascending order; null: that is the order they are in. */
-function ascendingOrder(entries: Uint32Array): Uint32Array | null {
+function* ascendingOrder(
+  entries: Uint32Array,
+  { reader: { budget } }: WhereContext,
+): Work<Uint32Array | null> {
   let isAscending = true;
   for (let i = 1; i < entries.length; i++) {
     if ((entries[i - 1] as number) > (entries[i] as number)) isAscending = false;
   }
   if (isAscending) return null;
-  const order = Uint32Array.from(entries, (_, i) => i);
-  return order.sort((a, b) => (entries[a] as number) - (entries[b] as number));
+  return yield* slicedSortByKey(positionsOf(entries.length), entries, budget);
 }
 
 function findWord({ dictionary }: FieldColumn, word: string): number {

@@ -59,10 +59,10 @@ export function* selectBest(
   entries: Uint32Array,
   scores: Float64Array,
   count: number,
-  { reader: { budget } }: WhereContext,
+  { reader: { budget, view } }: WhereContext,
 ): Work<Uint32Array | null> {
   if (count === 0) return null;
-  const best = new BestEntries(count);
+  const best = new BestEntries(count, view.places);
   for (let from = 0; from < entries.length; from += stride) {
     const to = Math.min(entries.length, from + stride);
     for (let i = from; i < to; i++) {

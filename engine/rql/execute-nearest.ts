@@ -3,7 +3,7 @@
  * the page is short, the nearest entries are taken from the index one after the other.
  *
  * The order is that of the sort keys (functions/spatial-functions.ts): entries without a shape come first when it
- * ascends, and last when it descends; ties are in the order of entries. Descending on the globe is ascending from the
+ * ascends, and last when it descends; ties are in the order of places. Descending on the globe is ascending from the
  * opposite place.
  *
  * Hot: bench/spatial.bench.ts.
@@ -12,6 +12,7 @@ import type { Work } from "../base/work-budget.ts";
 import { BestEntries } from "../indexing/best-entries.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { sortedByPlace } from "../indexing/place-order.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
@@ -49,16 +50,19 @@ export function* nearestEntries(
   yield* column.refresh(budget);
   if (isDescending && (isFlat || column.hasSeveral)) return null;
   const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
-  const without = isWithoutFirst ? withoutShape(column, set, count, reader) : [];
-  const accepts = (entry: number) => entry < view.size && set.has(entry);
+  const without = isWithoutFirst ? yield* withoutShape(column, set, count, reader) : [];
+  const among = {
+    accepts: (entry: number) => entry < view.size && set.has(entry),
+    rankOf: (entry: number) => view.placeOf(entry),
+  };
   const rest = count - without.length;
   const [fromX, fromY] = isDescending ? [x > 0 ? x - 180 : x + 180, -y] : [x, y];
   const slack = isDescending ? oppositeSlack : 0;
-  const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, slack, accepts, budget);
+  const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, slack, among, budget);
   const ordered = isDescending ? yield* reordered(column, near, x, y, reader) : near;
   const entries = [...without, ...ordered];
   if (entries.length < count && !isWithoutFirst) {
-    entries.push(...withoutShape(column, set, count - entries.length, reader));
+    entries.push(...(yield* withoutShape(column, set, count - entries.length, reader)));
   }
   return Uint32Array.from(entries.slice(0, count));
 }
@@ -69,14 +73,14 @@ function* leastDistant(
   { place, isDescending, nulls }: DistanceKey,
   entries: Uint32Array,
   count: number,
-  { budget }: IndexReader,
+  { budget, view }: IndexReader,
 ): Work<Uint32Array | null> {
   if (count === 0) return null;
   const { x, y } = placeIn(column.space, place);
   yield* column.refresh(budget);
   const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
   const without = isWithoutFirst ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
-  const best = new BestEntries(Math.min(count, entries.length));
+  const best = new BestEntries(Math.min(count, entries.length), view.places);
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i] as number;
     const distance = column.keyOf(entry, x, y);
@@ -93,26 +97,26 @@ function* reordered(
   entries: readonly number[] | Uint32Array,
   x: number,
   y: number,
-  { budget }: IndexReader,
+  { budget, view }: IndexReader,
 ): Work<number[]> {
   const keyed = [...entries].map((entry) => ({ entry, key: column.keyOf(entry, x, y) }));
   budget.spend(keyed.length * 16);
-  keyed.sort((a, b) => b.key - a.key || a.entry - b.entry);
+  keyed.sort((a, b) => b.key - a.key || view.placeOf(a.entry) - view.placeOf(b.entry));
   return keyed.map(({ entry }) => entry);
 }
 
-function withoutShape(
+function* withoutShape(
   column: SpatialColumn,
   set: EntrySet,
   count: number,
-  { view, budget }: IndexReader,
-): number[] {
+  reader: IndexReader,
+): Work<number[]> {
   const entries: number[] = [];
-  const all = column.withoutShape(view);
+  const all = yield* sortedByPlace(column.withoutShape(reader.view), reader);
   for (let i = 0; i < all.length && entries.length < count; i++) {
     if (set.has(all[i] as number)) entries.push(all[i] as number);
   }
-  budget.spend(all.length >>> 2);
+  reader.budget.spend(all.length >>> 2);
   return entries;
 }
 

@@ -9,6 +9,7 @@ import {
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInOrder } from "../indexing/ordered-prefix.ts";
+import { firstInPlaces, sortedByPlace } from "../indexing/place-order.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { nearestEntries } from "./execute-nearest.ts";
 import { orderUseOf } from "./functions/function-table.ts";
@@ -27,7 +28,7 @@ export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number
 
 /**
  * The entries of a set that come first in the order, at least `count` of them, without looking at all of them; null: they
- * are better ordered as a list. Entries without an order are in the order of their numbers.
+ * are better ordered as a list. Entries without an order are in the order of their places.
  */
 export function* firstEntries(
   set: EntrySet,
@@ -37,7 +38,7 @@ export function* firstEntries(
 ): Work<Uint32Array | null> {
   if (reader.store.hasSeveral) return null;
   const [key] = orderBy;
-  if (key === undefined) return set.first(count);
+  if (key === undefined) return yield* firstInPlaces(set, count, reader);
   if (key.kind === "spatial.distance" && orderBy.length === 1) {
     return yield* nearestEntries(key, set, count, reader);
   }
@@ -45,11 +46,12 @@ export function* firstEntries(
   if (key.kind !== "field" || column === undefined) return null;
   const { isDescending, nulls, type: form } = key;
   const sort = { form, isDescending, nulls, isOnly: false };
-  return yield* firstInOrder(column, set, sort, count, reader);
+  const first = yield* firstInOrder(column, set, sort, count, reader);
+  return first && (yield* sortedByPlace(first, reader));
 }
 
 /**
- * Sorts entries, which are in the order of their numbers. `isAll`: these are all entries of the index. `count`: as many of
+ * Sorts entries, which are in the order of their places. `isAll`: these are all entries of the index. `count`: as many of
  * the first ones are enough.
  * @throws EngineError sorter-missing
  */

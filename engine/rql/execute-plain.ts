@@ -10,9 +10,11 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { WorkBudget } from "../base/work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
+import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { firstInPlaces, inPlaces } from "../indexing/place-order.ts";
 import { giveText, takeText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
@@ -138,14 +140,10 @@ function placeByIndex(
   if (set === null) return null;
   const end = Math.min(set.count, pageEndOf(query) ?? Number.MAX_SAFE_INTEGER);
   if (end - paging.skip > rowsMax) return null;
-  let entries = set.first(end);
-  if (orderBy.length > 0) {
-    if (set.count > sortedMax) return null;
-    const order = { reader, source, scores: null, newSeed: noSeed };
-    const sorting = orderEntries(set.toList(), orderBy, order, false, end).next();
-    if (sorting.done !== true) return null;
-    entries = sorting.value;
-  }
+  if (orderBy.length > 0 && set.count > sortedMax) return null;
+  const ordering = orderedPage(set, orderBy, end, reader, source).next();
+  if (ordering.done !== true) return null;
+  const entries = ordering.value;
   // Of a document that is gone, and that the index has not heard of yet, the place is another's.
   const { documents } = reader.view;
   for (let i = 0; i < paging.skip && i < end; i++) {
@@ -156,6 +154,19 @@ function placeByIndex(
     page[i] = documents[entries[paging.skip + i] as number] as number; // below `end`
   }
   return set.count;
+}
+
+/** The entries up to the end of the page. */
+function* orderedPage(
+  set: EntrySet,
+  orderBy: AnalyzedQuery["orderBy"],
+  end: number,
+  reader: IndexReader,
+  source: PlainSource,
+): Work<Uint32Array> {
+  if (orderBy.length === 0) return yield* firstInPlaces(set, end, reader);
+  const order = { reader, source, scores: null, newSeed: noSeed };
+  return yield* orderEntries(yield* inPlaces(set, reader), orderBy, order, false, end);
 }
 
 /** No key of a plain query is random. */

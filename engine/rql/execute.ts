@@ -18,6 +18,7 @@ import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { inPlaces } from "../indexing/place-order.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { giveText, type JsonText, takeText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
@@ -632,7 +633,7 @@ class Execution {
         return { entries: page, total };
       }
     }
-    const entries = set.toList();
+    const entries = yield* inPlaces(set, reader);
     this.#traceOrder(query.orderBy.length === 0 && !isScored ? "none" : "sort", entries.length);
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     if (isByBest && scores !== null) {

@@ -4,6 +4,7 @@ import { BytesColumn } from "../../../engine/indexing/bytes-column.ts";
 import { EntryStore } from "../../../engine/indexing/entry-store.ts";
 import type { FieldColumn } from "../../../engine/indexing/field-column.ts";
 import { NumberColumn } from "../../../engine/indexing/number-column.ts";
+import { PartReader, PartWriter } from "../../../engine/indexing/saved-parts.ts";
 import { gapTerm, textKind } from "../../../engine/indexing/term-dictionary.ts";
 
 /** What a document has in the store: the terms of a column of values, the words of a text, a number and a stored text. */
@@ -44,6 +45,16 @@ const anyValues: fc.Arbitrary<Values> = fc.record({
   words: fc.array(word, { maxLength: 4 }),
   number: fc.integer({ min: 0, max: 2 }),
   stored: fc.option(word),
+});
+/** What it has from now on: entries, of which most have one. */
+const anyEntries = fc.record({
+  document: fc.nat(7),
+  entries: fc.oneof(
+    { weight: 6, arbitrary: fc.array(anyValues, { minLength: 1, maxLength: 1 }) },
+    { weight: 1, arbitrary: fc.array(anyValues, { maxLength: 3 }) },
+  ),
+  /** Places that a compaction copies behind it. */
+  copied: fc.option(fc.nat(3), { freq: 2, nil: 0 }),
 });
 const anyChange = fc.record({ document: fc.nat(5), values: fc.option(anyValues, { freq: 4 }) });
 
@@ -99,4 +110,80 @@ describe("EntryStore", () => {
     expect(store.liveCount).toBe(1);
     store.checkInvariants();
   });
+
+  it("keeps the place of a document that has one entry before and after, also when it is copied and restored", () => {
+    fc.assert(
+      fc.property(fc.array(anyEntries, { maxLength: 80 }), fc.boolean(), (changes, isSaved) => {
+        let store = newStore();
+        // A map keeps the place of a key that is set again.
+        const expected = new Map<number, readonly Values[]>();
+        for (const { document, entries, copied } of changes) {
+          const [only, ...others] = entries;
+          if (only !== undefined && others.length === 0) {
+            add(store, only);
+            store.replaceEntry(document);
+            if (expected.get(document)?.length !== 1) expected.delete(document);
+          } else {
+            store.remove(document);
+            expected.delete(document);
+            for (const values of entries) {
+              add(store, values);
+              store.endEntry(document);
+            }
+          }
+          if (entries.length > 0) expected.set(document, entries);
+          for (let n = 0; n < copied; n++) store = store.compact(() => true) ?? store;
+          store.checkInvariants();
+          expect(inOrder(store)).toEqual([...expected]);
+        }
+        if (isSaved) store = restoredFrom(store);
+        const documents = [...expected].map(([document, entries]) => [
+          isSaved ? numberNow(document) : document,
+          entries,
+        ]);
+        store.checkInvariants();
+        expect(inOrder(store)).toEqual(documents);
+        // One may have begun before.
+        for (let n = 0; n < 2; n++) {
+          store = store.compact(() => false) as EntryStore;
+          store.checkInvariants();
+          expect(inOrder(store)).toEqual(documents);
+        }
+        expect(store.places).toBeNull();
+      }),
+      { numRuns: 500 },
+    );
+  });
 });
+
+/** The documents with their entries, in the order of places. */
+function inOrder(store: EntryStore): [number, Values[]][] {
+  const found: [number, Values[]][] = [];
+  for (let place = 0; place < store.entryCount; place++) {
+    const first = store.entryAt(place);
+    if (first < 0) continue;
+    const document = store.documents[first] as number;
+    expect(store.placeOf(first)).toBe(place);
+    const values = valuesOf(store, first);
+    if (store.firstOf(document) !== first) found.at(-1)?.[1].push(values);
+    else found.push([document, [values]]);
+  }
+  return found;
+}
+
+/** The number of a document after the database was opened again. */
+function numberNow(document: number): number {
+  return (3 * document + 1) % 8;
+}
+
+function restoredFrom(store: EntryStore): EntryStore {
+  const writer = new PartWriter();
+  store.save(writer);
+  const sections = new Map(
+    writer.sections.map(({ name, parts }) => [name, Buffer.from(Buffer.concat([...parts]))]),
+  );
+  const values = JSON.parse(JSON.stringify(writer.values)) as Record<string, unknown>;
+  const restored = newStore();
+  for (const _ of restored.restore(new PartReader(sections, values), numberNow));
+  return restored;
+}

@@ -58,8 +58,11 @@ class Model {
 
   nearest(x: number, y: number, count: number): number[] {
     const view = new EntryView(this.store);
-    const accepts = (entry: number) => entry < view.size && view.isLive(entry);
-    const found = finish(this.spatial.nearest(x, y, count, 0, accepts, budget));
+    const among = {
+      accepts: (entry: number) => entry < view.size && view.isLive(entry),
+      rankOf: (entry: number) => view.placeOf(entry),
+    };
+    const found = finish(this.spatial.nearest(x, y, count, 0, among, budget));
     return [...found].map((entry) => this.store.documents[entry] as number);
   }
 }
@@ -174,7 +177,8 @@ describe("shapes of entries", () => {
     expect([...spatial.withoutShape(view)]).toEqual([5]);
     expect(spatial.placeOf(1, 0, 0)).toEqual({ x: 2.5, y: 2.5 });
     expect(spatial.placeOf(5, 0, 0)).toBeNull();
-    const near = finish(spatial.nearest(180, 1, 1, 0, () => true, budget));
+    const all = { accepts: () => true, rankOf: (entry: number) => entry };
+    const near = finish(spatial.nearest(180, 1, 1, 0, all, budget));
     expect([...near]).toEqual([3]);
   });
 

@@ -1,6 +1,14 @@
 /** A page in an order: the rows that the whole order has there, however they are found. */
 import { afterEach, describe, expect, it } from "vitest";
-import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { openFolder } from "../../../engine/database/open-folder.ts";
+import {
+  closeDatabases,
+  openDatabase,
+  putAll,
+  query,
+  temporaryFolder,
+} from "../../support/open-database.ts";
 import { SeededRandom } from "../../support/random.ts";
 import { seedOfRun } from "../../support/seed.ts";
 
@@ -151,5 +159,93 @@ describe("a page in the order of a field", () => {
     database.queries.administration.setPaused(false);
     for (const [i, text] of texts.entries())
       expect(stale[i], text).toEqual(await idsOf(text, true));
+  });
+
+  // The same sequence at RavenDB 7.2.7.
+  it("keeps changed documents at their places, and in them where they tie", async () => {
+    const folder = temporaryFolder();
+    let engine = await openFolder({ folder });
+    let database = await engine.databases.create("db", {});
+    const entriesOf = "from p in docs.P from t in p.Tags select new { p.City, T = t }";
+    await database.queries.administration.deploy([{ Name: "Tags", Maps: [entriesOf] }], true);
+    const documentOf = (n: number, changed: object = {}) => ({
+      [`p/${n}`]: {
+        City: `c${n}`,
+        Age: n % 2,
+        Text: `word number ${n}`,
+        Tags: [`a${n}`, `b${n}`],
+        Place: { Lat: 10, Lng: 20 },
+        ...changed,
+      },
+    });
+    const placed = "spatial.point(Place.Lat, Place.Lng), spatial.point(10, 20)";
+    const texts = [
+      "from P where Age >= 0",
+      "from P where Age >= 0 limit 2, 3",
+      "from P order by Age as long",
+      "from P order by Age as long desc",
+      "from P where Age >= 0 order by Missing",
+      "from P where search(Text, 'word')",
+      "from P where boost(Age = 1, 2) or Age = 0",
+      `from P order by spatial.distance(${placed})`,
+      "from index 'Tags'",
+    ];
+    const found = async () => {
+      const lists: string[] = [];
+      for (const text of texts) {
+        const { rows } = await query(database, text, { waitForNonStale: true });
+        const ids = rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+        lists.push(ids.map((id) => id.slice(2)).join(""));
+      }
+      return lists;
+    };
+    const groups = async () => {
+      const text = "from P group by City select City, count()";
+      const { rows } = await query(database, text, { waitForNonStale: true });
+      return rows.map(({ City }) => (City as string).slice(1)).join("");
+    };
+    for (let n = 1; n <= 6; n++) await putAll(database, "P", documentOf(n));
+    const all = "123456";
+    const first = [all, "345", "246135", "135246", all, all, "135246", all, all];
+    expect(await found()).toEqual(first);
+    expect(await groups()).toBe(all);
+
+    await putAll(database, "P", documentOf(2, { Text: "word number two", Tags: ["x", "y", "z"] }));
+    expect(await found()).toEqual([...first.slice(0, -1), "134562"]);
+
+    await putAll(database, "P", documentOf(3, { Age: 3, Tags: ["x"] }));
+    const changed = [all, "345", "246153", "315246", all, all, "15246", all, "145623"];
+    expect(await found()).toEqual(changed);
+
+    await putAll(database, "P", documentOf(3, { Tags: [] }));
+    await putAll(database, "P", documentOf(3, { Tags: ["q"] }));
+    await putAll(database, "P", documentOf(1, { Tags: ["a1", "n"] }));
+    expect(await found()).toEqual([...first.slice(0, -1), "456231"]);
+
+    await putAll(database, "P", documentOf(4, { City: "c1", Age: 7 }));
+    const last = [all, "345", "261354", "413526", all, all, "13526", all, "562314"];
+    expect(await found()).toEqual(last);
+    expect(await groups()).toBe("12356");
+    await putAll(database, "P", documentOf(4, { Age: 7 }));
+    expect(await groups()).toBe("123564");
+
+    await engine.close();
+    engine = await openFolder({ folder });
+    database = (await engine.databases.find("db")) as OpenDatabase;
+    expect(await found()).toEqual(last);
+    await database.delete("p/2");
+    await putAll(database, "P", documentOf(2));
+    expect(await found()).toEqual([
+      "134562",
+      "456",
+      "621354",
+      "413562",
+      "134562",
+      "134562",
+      "13562",
+      "134562",
+      "563142",
+    ]);
+    await engine.close();
   });
 });

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
+import { type EntrySet, EntrySetBuilder } from "../../../engine/indexing/entry-set.ts";
+import { EntryStore } from "../../../engine/indexing/entry-store.ts";
+import { EntryView } from "../../../engine/indexing/entry-view.ts";
+import { firstInPlaces, inPlaces } from "../../../engine/indexing/place-order.ts";
+import { textKind } from "../../../engine/indexing/term-dictionary.ts";
+import { SeededRandom } from "../../support/random.ts";
+import { seedOfRun } from "../../support/seed.ts";
+
+let versions = 0;
+
+/** Gives a document an entry that it did not have. */
+function change(store: EntryStore, document: number): void {
+  const [column] = store.columns;
+  column?.add(column.dictionary.internText(textKind, `version ${versions++}`, Number.NaN));
+  store.replaceEntry(document);
+}
+
+describe("the order of places", () => {
+  const seed = seedOfRun();
+  /** Sets that are lists and bitmaps, of stores in which few and most documents were changed. */
+  it.each([
+    [200, 3],
+    [200, 150],
+    [5000, 2],
+    [5000, 4000],
+    [40_000, 30_000],
+  ])("of %i documents, after %i changes", (count, changes) => {
+    const random = new SeededRandom(seed);
+    const store = new EntryStore(1);
+    /** The documents in the order that is expected. */
+    const order = new Set<number>();
+    for (let n = 0; n < count; n++) {
+      change(store, n);
+      order.add(n);
+    }
+    for (let n = 0; n < changes; n++) {
+      const document = random.below(count);
+      if (!random.chance(0.1)) change(store, document);
+      else {
+        store.remove(document);
+        order.delete(document);
+        continue;
+      }
+      order.add(document);
+    }
+    for (const share of [1, 0.5, 0.1, 0.01, 0.001]) {
+      const set = chosen(store, () => random.chance(share));
+      const members = new Set([...set.toList()].map((entry) => store.documents[entry] as number));
+      const expected = [...order].filter((document) => members.has(document));
+      for (const isFrozen of [false, true]) {
+        const view = new EntryView(store);
+        if (isFrozen) view.freeze();
+        const reader = { view, store, budget: new FreeBudget() };
+        const documents = (entries: Uint32Array) =>
+          [...entries].map((entry) => store.documents[entry]);
+        expect(documents(finish(inPlaces(set, reader)))).toEqual(expected);
+        for (const page of [0, 1, 10, 1000]) {
+          expect(documents(finish(firstInPlaces(set, page, reader)))).toEqual(
+            expected.slice(0, page),
+          );
+        }
+      }
+    }
+  });
+
+  it("is that of the moment when the query began", () => {
+    const store = new EntryStore(1);
+    for (let n = 0; n < 100; n++) change(store, n);
+    change(store, 5);
+    const view = new EntryView(store);
+    const set = view.all();
+    view.freeze();
+    for (const document of [5, 7, 7, 2]) change(store, document);
+    store.remove(3);
+    const reader = { view, store, budget: new FreeBudget() };
+    const documents = [...finish(firstInPlaces(set, 10, reader))].map((n) => store.documents[n]);
+    expect(documents).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+});
+
+function chosen(store: EntryStore, isIn: () => boolean): EntrySet {
+  const builder = new EntrySetBuilder(store.entryCount);
+  for (let entry = 0; entry < store.entryCount; entry++) {
+    if (store.isLive(entry) && isIn()) builder.add(entry);
+  }
+  return builder.finish();
+}
