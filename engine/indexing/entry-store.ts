@@ -200,9 +200,13 @@ export class EntryStore {
     this.liveCount -= end - first;
   }
 
+  get deadCount(): number {
+    return this.entryCount - this.liveCount;
+  }
+
   get needsCompaction(): boolean {
-    const dead = this.entryCount - this.liveCount;
-    return this.#compaction !== null || (dead > deadCountMin && dead > this.liveCount);
+    const { deadCount } = this;
+    return this.#compaction !== null || (deadCount > deadCountMin && deadCount > this.liveCount);
   }
 
   /**

@@ -15,6 +15,7 @@ export class EntryView {
   /** By entry; null: the place of each is its number. */
   readonly places: Uint32Array | null;
   readonly #store: EntryStore;
+  readonly #deadCount: number;
   #live: Uint32Array;
   #isFrozen = false;
   #all: EntrySet | null = null;
@@ -23,12 +24,13 @@ export class EntryView {
     this.#store = store;
     this.size = store.entryCount;
     this.places = store.places;
+    this.#deadCount = store.deadCount;
     this.#live = store.live;
   }
 
-  /** Whether other work may have changed the index since. */
-  get isFrozen(): boolean {
-    return this.#isFrozen;
+  /** Whether all entries that were live still are. */
+  get hasAll(): boolean {
+    return this.#store.deadCount === this.#deadCount;
   }
 
   /** By entry. */

@@ -22,11 +22,6 @@ const stride = 4096;
 /** What is read here of the reader of a query. */
 type PlaceReader = Pick<IndexReader, "view" | "store" | "budget">;
 
-/** All entries of a set; the array must not be changed. */
-export function* inPlaces(set: EntrySet, reader: PlaceReader): Work<Uint32Array> {
-  return yield* sortedByPlace(set.toList(), reader);
-}
-
 /** Entries, which are in the order of their numbers, in that of their places; the array must not be changed. */
 export function* sortedByPlace(
   entries: Uint32Array,
@@ -48,7 +43,7 @@ export function* firstInPlaces(
   const { view, store, budget } = reader;
   const { places } = view;
   if (places === null) return set.first(count);
-  if (set.list === null && !view.isFrozen) {
+  if (set.list === null && view.hasAll) {
     const first = walkedPlaces(set, count, places, view, store);
     budget.spend(visitsMax >>> 2);
     if (first !== null) return first;
@@ -60,8 +55,8 @@ export function* firstInPlaces(
 }
 
 /**
- * Visits the places from the first on: the entries of a large set are soon met. Only before other work has changed the
- * store.
+ * Visits the places from the first on: the entries of a large set are soon met. Only while the store has all entries of the
+ * view.
  * @returns null: most are further on
  */
 function walkedPlaces(
@@ -94,12 +89,23 @@ function* selected(
   budget: WorkBudget,
 ): Work<Uint32Array> {
   if (count === 0) return new Uint32Array(0);
-  const best = new BestEntries(count, places);
+  const best = new BestEntries(count);
   for (let from = 0; from < entries.length; from += stride) {
     const to = Math.min(entries.length, from + stride);
-    for (let i = from; i < to; i++) best.offer(entries[i] as number, 0); // i < length
+    offerPlaces(best, entries.subarray(from, to), places);
     budget.spend(to - from);
     if (budget.isDue) yield;
   }
   return best.take();
+}
+
+function offerPlaces(best: BestEntries, entries: Uint32Array, places: Uint32Array): void {
+  let { threshold } = best;
+  for (let i = 0; i < entries.length; i++) {
+    const entry = entries[i] as number; // i < length
+    const score = -(places[entry] as number);
+    if (score < threshold) continue;
+    best.offer(entry, score);
+    ({ threshold } = best);
+  }
 }

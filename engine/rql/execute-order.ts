@@ -46,13 +46,12 @@ export function* firstEntries(
   if (key.kind !== "field" || column === undefined) return null;
   const { isDescending, nulls, type: form } = key;
   const sort = { form, isDescending, nulls, isOnly: false };
-  const first = yield* firstInOrder(column, set, sort, count, reader);
-  return first && (yield* sortedByPlace(first, reader));
+  return yield* firstInOrder(column, set, sort, count, reader);
 }
 
 /**
- * Sorts entries, which are in the order of their places. `isAll`: these are all entries of the index. `count`: as many of
- * the first ones are enough.
+ * Sorts entries, which are in the order of their numbers; those that tie are in the order of their places. `isAll`: these are
+ * all entries of the index. `count`: as many of the first ones are enough.
  * @throws EngineError sorter-missing
  */
 export function* orderEntries(
@@ -64,12 +63,14 @@ export function* orderEntries(
 ): Work<Uint32Array> {
   for (const key of orderBy) if (key.kind !== "field") orderUseOf(key).check(key);
   const [firstKey] = orderBy;
-  if (firstKey === undefined || entries.length < 2) return entries;
-  const { budget } = context.reader;
+  if (entries.length < 2) return entries;
+  if (firstKey === undefined) return yield* sortedByPlace(entries, context.reader);
+  const { budget, view } = context.reader;
   const isOnly = isAll && orderBy.length === 1;
   const keys: Uint32Array[] = [];
   // Includes the arrays that sorting needs besides the keys.
-  budget.hold((orderBy.length + 3) * entries.byteLength);
+  const heldBytes = (orderBy.length + (view.places === null ? 3 : 4)) * entries.byteLength;
+  budget.hold(heldBytes);
   for (const key of orderBy) {
     keys.push(yield* sortKeysOf(entries, key, isOnly, context));
     if (budget.isDue) yield;
@@ -79,9 +80,16 @@ export function* orderEntries(
   const given = isSelected
     ? yield* smallestPositions(first, count, budget)
     : positionsOf(entries.length);
+  if (view.places !== null) keys.push(placesOf(entries, view.places));
   const positions = yield* sortPositions(given, keys, budget);
-  budget.release((orderBy.length + 3) * entries.byteLength);
+  budget.release(heldBytes);
   return positions.map((position) => entries[position] as number);
+}
+
+function placesOf(entries: Uint32Array, places: Uint32Array): Uint32Array {
+  const found = new Uint32Array(entries.length);
+  for (let i = 0; i < entries.length; i++) found[i] = places[entries[i] as number] as number;
+  return found;
 }
 
 function sortKeysOf(

@@ -14,7 +14,7 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-pieces.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
-import { firstInPlaces, inPlaces } from "../indexing/place-order.ts";
+import { firstInPlaces } from "../indexing/place-order.ts";
 import { giveText, takeText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
@@ -166,7 +166,7 @@ function* orderedPage(
 ): Work<Uint32Array> {
   if (orderBy.length === 0) return yield* firstInPlaces(set, end, reader);
   const order = { reader, source, scores: null, newSeed: noSeed };
-  return yield* orderEntries(yield* inPlaces(set, reader), orderBy, order, false, end);
+  return yield* orderEntries(set.toList(), orderBy, order, false, end);
 }
 
 /** No key of a plain query is random. */

@@ -18,7 +18,6 @@ import { isLargeDocument } from "../documents/document-pieces.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
-import { inPlaces } from "../indexing/place-order.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { giveText, type JsonText, takeText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
@@ -633,7 +632,7 @@ class Execution {
         return { entries: page, total };
       }
     }
-    const entries = yield* inPlaces(set, reader);
+    const entries = set.toList();
     this.#traceOrder(query.orderBy.length === 0 && !isScored ? "none" : "sort", entries.length);
     const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     if (isByBest && scores !== null) {
