@@ -138,10 +138,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/vector-form.ts",
     "engine/indexing/vector-terms.ts",
   ],
-  "test/engine/indexing/best-words.test.ts": [
-    "engine/indexing/best-entries.ts",
-    "engine/indexing/word-weights.ts",
-  ],
+  "test/engine/indexing/best-words.test.ts": ["engine/indexing/best-entries.ts"],
   "test/engine/indexing/text-column.test.ts": ["engine/indexing/term-postings.ts"],
   "test/engine/indexing/static-index.test.ts": [
     "engine/indexing/bytes-column.ts",
@@ -254,7 +251,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/rql/execute.test.ts": [
     "engine/rql/compile-filter.ts",
     "engine/rql/compile-lucene.ts",
-    "engine/rql/compile-score.ts",
     "engine/rql/compile-where.ts",
     "engine/rql/execute-include.ts",
     "engine/rql/execute-load.ts",

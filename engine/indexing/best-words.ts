@@ -15,13 +15,13 @@ import { countBits } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
 import type { PostingReader } from "./term-postings.ts";
 import { setBits, type TextColumn } from "./text-column.ts";
-import { weightLimit, wordScore } from "./word-weights.ts";
+import type { WeightOf } from "./word-weights.ts";
 
 /** A word that scores are made of. One that is repeated counts again. */
 export interface WeighedWord {
   readonly term: number;
-  /** Positive. */
-  readonly weight: number;
+  /** Positive, and the greater, the greater the frequency. */
+  readonly weightOf: WeightOf;
 }
 
 /** The best entries, best first, and how many are found. */
@@ -53,9 +53,8 @@ export class BestWords {
   readonly #column: TextColumn;
   readonly #view: EntryView;
   readonly #budget: WorkBudget;
-  readonly #averageLength: number;
   /** As given, with the position of each one's term. */
-  readonly #words: readonly { readonly weight: number; readonly place: number }[];
+  readonly #words: readonly { readonly weightOf: WeightOf; readonly place: number }[];
   /** The rarest first. */
   readonly #terms: readonly SoughtTerm[];
   readonly #best: BestEntries;
@@ -72,15 +71,14 @@ export class BestWords {
     this.#column = column;
     this.#view = view;
     this.#budget = budget;
-    this.#averageLength = column.valueCount / Math.max(1, column.entryCount);
     const distinct = [...new Set(words.map(({ term }) => term))];
     distinct.sort((a, b) => (lives[a] as number) - (lives[b] as number));
-    this.#words = words.map(({ term, weight }) => ({ weight, place: distinct.indexOf(term) }));
+    this.#words = words.map(({ term, weightOf }) => ({ weightOf, place: distinct.indexOf(term) }));
     this.#terms = distinct.map((term) => ({
       term,
       reader: column.reader(),
       bits: null,
-      limits: this.#limitsOf(term, words),
+      limits: limitsOf(term, words),
       frequency: 0,
     }));
     this.#best = new BestEntries(count, view.places);
@@ -121,16 +119,6 @@ export class BestWords {
       if (this.#budget.isDue) yield;
     }
     return { entries: this.#best.take(), total };
-  }
-
-  #limitsOf(term: number, words: readonly WeighedWord[]): Float64Array {
-    const sum = words.reduce((sum, one) => (one.term === term ? sum + one.weight : sum), 0);
-    const shortest = this.#column.lengthMin;
-    return Float64Array.from({ length: frequencyMax + 1 }, (_, frequency) =>
-      frequency === frequencyMax
-        ? sum * weightLimit * roundedUp
-        : wordScore(sum, frequency, shortest, this.#averageLength) * roundedUp,
-    );
   }
 
   /** No entry scores more for the terms from a position on. */
@@ -252,12 +240,11 @@ export class BestWords {
   }
 
   #offer(entry: number): void {
-    const length = this.#column.lengthOf(entry);
     let score = 0;
     for (let i = 0; i < this.#words.length; i++) {
-      const { weight, place } = this.#words[i] as { weight: number; place: number };
+      const { weightOf, place } = this.#words[i] as { weightOf: WeightOf; place: number };
       const { frequency } = this.#terms[place] as SoughtTerm;
-      if (frequency > 0) score += wordScore(weight, frequency, length, this.#averageLength);
+      if (frequency > 0) score += weightOf(frequency);
     }
     this.#best.offer(entry, score);
   }
@@ -294,6 +281,14 @@ export class BestWords {
     this.#budget.spend(Math.ceil((common.length * 32 * sets.length) / bitsPerUnit));
     return this.#countLive(common);
   }
+}
+
+function limitsOf(term: number, words: readonly WeighedWord[]): Float64Array {
+  const own = words.filter((word) => word.term === term);
+  return Float64Array.from({ length: frequencyMax + 1 }, (_, frequency) => {
+    const occurrences = frequency === frequencyMax ? Number.MAX_SAFE_INTEGER : frequency;
+    return own.reduce((sum, { weightOf }) => sum + weightOf(occurrences), 0) * roundedUp;
+  });
 }
 
 /** No entry of the slice that is being read scores more for its term. */

@@ -49,8 +49,6 @@ export class TextColumn extends FieldColumn {
   #offsets: Uint32Array = new Uint32Array(16);
   #lengths: Uint32Array = new Uint32Array(16);
   readonly #chunks: Buffer[] = [];
-  /** The length of the shortest entry that has any value. */
-  lengthMin = Number.POSITIVE_INFINITY;
   /** By chunk: its first entry. */
   readonly #firstEntries: number[] = [];
   /** Bytes in use of the last chunk. */
@@ -302,7 +300,6 @@ export class TextColumn extends FieldColumn {
     const { postings } = this;
     postings.reserve(this.dictionary.count);
     this.counts = postings.counts;
-    if (values.length > 0) this.lengthMin = Math.min(this.lengthMin, values.length);
     if (values.length > 1) {
       this.hasSeveral = true;
       values.sort();

@@ -1,6 +1,6 @@
 /**
- * Relevance scores of entries: a sum over the full-text and equality conditions, each weighted by the rarity of its
- * terms (BM25), times its boost. Only computed for `order by score()`, `boost()`, `include explanations()`, and for
+ * Relevance scores of entries: a sum over the full-text and other conditions, each weighed by the rarity of its terms and
+ * its boost (indexing/word-weights.ts). Only computed for `order by score()`, `boost()`, `include explanations()`, and for
  * databases whose replies report scores.
  */
 
@@ -13,12 +13,13 @@ import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSortByKey } from "../indexing/sliced-sort.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
 import { TextColumn } from "../indexing/text-column.ts";
-import { rarity, wordScore } from "../indexing/word-weights.ts";
+import { type Weigher, weigherOf } from "../indexing/word-weights.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { FindEntries, ScorePart, Scoring, WhereContext } from "./functions/rql-function.ts";
 import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
+import { plainText } from "./query-parameters.ts";
 
 /** Whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
@@ -52,6 +53,7 @@ interface ScoredEntries {
   readonly context: WhereContext;
   /** Whether parts are kept, to explain the sum. */
   readonly isExplained: boolean;
+  readonly weigher: Weigher;
 }
 
 /** The score of each of `entries`, by position. */
@@ -61,8 +63,7 @@ export function* scoreEntries(
   context: WhereContext,
 ): Work<Float64Array> {
   if (where === null) return ones(entries);
-  return (yield* new EntryScoring({ entries, context, isExplained: false }).scored(where, 1))
-    .scores;
+  return (yield* scoredWhole(where, entries, context, false)).scores;
 }
 
 /** The scores of entries and their explanations. */
@@ -82,11 +83,29 @@ export function* explainEntries(
   const root: ScorePart =
     where === null
       ? { label: "every entry is found", scores: ones(entries), parts: [] }
-      : yield* new EntryScoring({ entries, context, isExplained }).scored(where, 1);
+      : yield* scoredWhole(where, entries, context, isExplained);
   return {
     scores: root.scores,
     textOf: (position) => (isExplained ? explanation(root, position, "") : ""),
   };
+}
+
+function* scoredWhole(
+  where: Condition,
+  entries: Uint32Array,
+  context: WhereContext,
+  isExplained: boolean,
+): Work<ScorePart> {
+  const weigher = weigherOf(context.reader.isLucene);
+  const scored = yield* new EntryScoring({ entries, context, isExplained, weigher }).scored(
+    where,
+    1,
+  );
+  const { norm } = weigher;
+  if (norm === 1) return scored;
+  // Lucene's scores are of 32 bits.
+  const scores = scored.scores.map((score) => Math.fround(score * norm));
+  return { label: `multiplied by ${norm.toPrecision(7)}`, scores, parts: [scored] };
 }
 
 function ones({ length }: Uint32Array): Float64Array {
@@ -134,12 +153,9 @@ class EntryScoring implements Scoring {
   }
 
   *sumOf(kind: string, operands: readonly Condition[], factor: number): Work<ScorePart> {
-    const scores = newScores(this.#scored);
-    const parts: ScorePart[] = [];
-    for (const operand of operands) {
-      yield* addPart(yield* this.scored(operand, factor), scores, parts, this.#scored);
-    }
-    return { label: `sum (${kind})`, scores, parts };
+    const sum = new ScoreSum(this.#scored, kind === "or");
+    for (const operand of operands) yield* sum.add(yield* this.scored(operand, factor));
+    return { label: `sum (${kind})`, ...sum.total() };
   }
 
   *byRarity(
@@ -149,10 +165,21 @@ class EntryScoring implements Scoring {
     const { entries, context } = this.#scored;
     const found = yield* findEntries(condition, context);
     const total = context.reader.store.liveCount;
-    const weight = factor * rarity(total, found.count);
+    const weighed = { total, found: found.count, boost: factor };
+    const { weigher } = this.#scored;
+    const sought = soughtTerm(condition, context);
+    const whole = sought === null ? weigher.wholeWeight(weighed) : 0;
+    const weightOf =
+      sought === null ? () => whole : weigher.termWeight(weighed, sought.column, sought.term);
+    const occurrences =
+      sought?.column.hasSeveral && !sought.column.isPacked
+        ? occurrencesOf(sought.column, sought.term, context)
+        : () => 1;
     const scores = newScores(this.#scored);
     for (let i = 0; i < entries.length; i++) {
-      if (found.has(entries[i] as number)) scores[i] = weight;
+      const entry = entries[i] as number; // i < length
+      // What is found otherwise than by the term, such as a number by its whole part, is found once.
+      if (found.has(entry)) scores[i] = weightOf(Math.max(1, occurrences(entry)));
       if ((i & (stride - 1)) === 0) yield* pause(context);
     }
     const { kind, field } = condition;
@@ -205,18 +232,58 @@ function newScores({ entries, context }: ScoredEntries): Float64Array {
   return new Float64Array(entries.length);
 }
 
-/** Adds a part to the sum, and keeps it when the sum is explained. */
-function* addPart(
-  part: ScorePart,
-  sums: Float64Array,
-  parts: ScorePart[],
-  { context, isExplained }: ScoredEntries,
-): Work<void> {
-  addAll(sums, part.scores);
-  if (isExplained) parts.push(part);
-  else context.reader.budget.release(part.scores.byteLength);
-  context.reader.budget.spend(1 + (sums.length >>> 2));
-  if (context.reader.budget.isDue) yield;
+/** A sum of parts. */
+class ScoreSum {
+  readonly #scored: ScoredEntries;
+  readonly #scores: Float64Array;
+  readonly #parts: ScorePart[] = [];
+  #count = 0;
+  /** How many of the parts each entry has; null: that does not matter. */
+  readonly #haves: Uint16Array | null;
+
+  /** `isOptional`: an entry need not have all parts. */
+  constructor(scored: ScoredEntries, isOptional: boolean) {
+    this.#scored = scored;
+    this.#scores = newScores(scored);
+    const isCounted = isOptional && scored.weigher.countsParts;
+    this.#haves = isCounted ? new Uint16Array(scored.entries.length) : null;
+  }
+
+  /** Adds a part, and keeps it when the sum is explained. */
+  *add(part: ScorePart): Work<void> {
+    const { context, isExplained } = this.#scored;
+    const { budget } = context.reader;
+    this.#count++;
+    addAll(this.#scores, part.scores, this.#haves);
+    if (isExplained) this.#parts.push(part);
+    else budget.release(part.scores.byteLength);
+    budget.spend(1 + (this.#scores.length >>> 2));
+    if (budget.isDue) yield;
+  }
+
+  /** Adds a part that no entry has. */
+  addNone(): void {
+    this.#count++;
+  }
+
+  total(): Pick<ScorePart, "scores" | "parts"> {
+    const scores = this.#scores;
+    const haves = this.#haves;
+    if (haves !== null) {
+      for (let i = 0; i < scores.length; i++) {
+        scores[i] = ((scores[i] as number) * (haves[i] as number)) / Math.max(1, this.#count);
+      }
+    }
+    return { scores, parts: this.#parts };
+  }
+}
+
+function addAll(sums: Float64Array, scores: Float64Array, haves: Uint16Array | null): void {
+  for (let i = 0; i < sums.length; i++) {
+    const score = scores[i] as number;
+    sums[i] = (sums[i] as number) + score;
+    if (haves !== null && score !== 0) haves[i] = (haves[i] as number) + 1;
+  }
 }
 
 /** Multiplies by the factors that maps passed to `boost`. */
@@ -232,47 +299,61 @@ function boost(
   }
 }
 
-function addAll(sums: Float64Array, scores: Float64Array): void {
-  for (let i = 0; i < sums.length; i++) sums[i] = (sums[i] as number) + (scores[i] as number);
-}
-
 function* wordScores(
   field: string,
   text: string,
   factor: number,
   scoring: ScoredEntries,
 ): Work<Pick<ScorePart, "scores" | "parts">> {
-  const { entries, context } = scoring;
-  const sums = newScores(scoring);
-  const parts: ScorePart[] = [];
+  const { entries, context, weigher } = scoring;
+  const sum = new ScoreSum(scoring, true);
   const column = context.reader.column(field, "words");
   const search = context.reader.field(field, "words");
-  if (column === undefined || search === undefined) return { scores: sums, parts };
+  if (column === undefined || search === undefined) return sum.total();
   const total = context.reader.store.liveCount;
-  const averageLength = column.valueCount / Math.max(1, column.entryCount);
   const order = yield* ascendingOrder(entries, context);
   const words = yield* standardWords(text, context.reader.budget);
   for (const word of words) {
     yield* pause(context);
     const term = findWord(column, word);
-    if (term < 0) continue;
-    const found = yield* entryCountOf(column, search, word);
-    const weight = factor * rarity(total, found);
+    const found = term < 0 ? 0 : yield* entryCountOf(column, search, word);
+    const weightOf = weigher.termWeight({ total, found, boost: factor }, column, term);
+    if (term < 0) {
+      sum.addNone();
+      continue;
+    }
     const scores = newScores(scoring);
     const occurrences = occurrencesOf(column, term, context);
     for (let i = 0; i < entries.length; i++) {
       const at = order === null ? i : (order[i] as number);
-      const entry = entries[at] as number;
-      const count = occurrences(entry);
+      const count = occurrences(entries[at] as number);
       if (context.reader.budget.isDue) yield;
-      if (count === 0) continue;
-      scores[at] = wordScore(weight, count, column.lengthOf(entry), averageLength);
+      if (count > 0) scores[at] = weightOf(count);
     }
     boost(scores, field, entries, context);
     const label = `'${word}', in ${found} of ${total} entries`;
-    yield* addPart({ label, scores, parts: [] }, sums, parts, scoring);
+    yield* sum.add({ label, scores, parts: [] });
   }
-  return { scores: sums, parts };
+  return sum.total();
+}
+
+/** The term that a condition looks for; null: it is another condition. */
+function soughtTerm(
+  condition: Condition,
+  { reader }: WhereContext,
+): { readonly column: FieldColumn; readonly term: number } | null {
+  if (condition.kind !== "comparison" || condition.operator !== "=") return null;
+  const { field, value, isExact } = condition;
+  const isText = value.type === "string" || value.type === "boolean";
+  // Lucene finds numbers as ranges.
+  if (!isText && (reader.isLucene || (value.type !== "long" && value.type !== "double")))
+    return null;
+  const column =
+    reader.column(field.name, isExact ? "exact" : "lower") ?? reader.column(field.name, "lower");
+  if (column === undefined) return null;
+  const text = plainText(value);
+  const [term = -1] = column.termsOfText(isExact ? text : text.toLowerCase());
+  return { column, term };
 }
 
 /** The positions of entries in ascending order; null: that is the order they are in. */

@@ -4,7 +4,7 @@ import { parseSearchText, standardWords, wordsOfPhrase } from "../../indexing/an
 import { type BestFound, BestWords, type WeighedWord } from "../../indexing/best-words.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
 import { TextColumn } from "../../indexing/text-column.ts";
-import { rarity } from "../../indexing/word-weights.ts";
+import { CoraxWeigher } from "../../indexing/word-weights.ts";
 import type { FieldReference } from "../analyzed-query.ts";
 import { fuzzyTest } from "../compile-fuzzy.ts";
 import { searchLucene } from "../compile-lucene.ts";
@@ -88,8 +88,10 @@ function* bestOfWords(
   { reader }: WhereContext,
 ): Work<BestFound | null> {
   const column = reader.column(field.name, "words");
-  if (isId(field) || !(column instanceof TextColumn)) return null;
-  const { budget } = reader;
+  if (isId(field) || !(column instanceof TextColumn) || !(factor > 0) || reader.isLucene)
+    return null;
+  const { budget, store } = reader;
+  const weigher = new CoraxWeigher();
   const sought = new Set<number>();
   for (const piece of yield* parseSearchText(text, reader.analyzerOf(field.name), budget)) {
     const [word] = piece.kind === "words" ? piece.words : [];
@@ -105,10 +107,10 @@ function* bestOfWords(
     const [term, ...others] = column.termsOfText(word);
     if (term === undefined) continue;
     const found = column.postings.lives[term] as number;
-    const weight = factor * rarity(reader.store.liveCount, found);
+    const weighed = { total: store.liveCount, found, boost: factor };
     if (!sought.delete(term) && !words.some((one) => one.term === term)) return null;
-    if (others.length > 0 || !(weight > 0) || words.length === weighedWordsMax) return null;
-    words.push({ term, weight });
+    if (others.length > 0 || words.length === weighedWordsMax) return null;
+    words.push({ term, weightOf: weigher.termWeight(weighed, column, term) });
   }
   if (sought.size > 0) return null;
   if (words.length === 0) return { entries: new Uint32Array(0), total: 0 };

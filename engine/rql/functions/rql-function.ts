@@ -196,7 +196,7 @@ export interface Scoring {
       findEntries: FindEntries,
     ) => Work<Float64Array>,
   ): Work<ScorePart>;
-  /** Weighs each word of `text` in a field (BM25). */
+  /** Weighs each word of `text` in a field. */
   byWords(label: string, field: string, text: string, factor: number): Work<ScorePart>;
 }
 

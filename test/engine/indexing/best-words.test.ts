@@ -7,7 +7,7 @@ import { EntryStore } from "../../../engine/indexing/entry-store.ts";
 import { EntryView } from "../../../engine/indexing/entry-view.ts";
 import { textKind } from "../../../engine/indexing/term-dictionary.ts";
 import type { TextColumn } from "../../../engine/indexing/text-column.ts";
-import { wordScore } from "../../../engine/indexing/word-weights.ts";
+import { CoraxWeigher, type WeightOf } from "../../../engine/indexing/word-weights.ts";
 import { SeededRandom } from "../../support/random.ts";
 
 const budget = new FreeBudget();
@@ -27,18 +27,21 @@ function storeOf(random: SeededRandom, count: number): EntryStore {
   return store;
 }
 
+function weightOf(column: TextColumn, term: number, found: number, boost: number): WeightOf {
+  return new CoraxWeigher().termWeight({ total: column.entryCount, found, boost }, column, term);
+}
+
 /** By definition: a sum over the words, in their order. */
 function slowly(store: EntryStore, words: readonly WeighedWord[], isAll: boolean) {
   const column = store.columns[0] as TextColumn;
-  const averageLength = column.valueCount / column.entryCount;
   const found: { readonly entry: number; readonly score: number }[] = [];
   for (const entry of store.all().toList()) {
     const terms = [...column.termsOf(entry)];
     const counts = words.map(({ term }) => terms.filter((one) => one === term).length);
     if (isAll ? counts.includes(0) : counts.every((count) => count === 0)) continue;
-    const score = words.reduce((sum, { weight }, i) => {
+    const score = words.reduce((sum, { weightOf }, i) => {
       const count = counts[i] as number;
-      return count === 0 ? sum : sum + wordScore(weight, count, terms.length, averageLength);
+      return count === 0 ? sum : sum + weightOf(count);
     }, 0);
     found.push({ entry, score });
   }
@@ -55,7 +58,8 @@ test("any or all of several words, of small and of large lists", () => {
       const words = Array.from({ length: 1 + random.below(4) }, () => {
         const rank = Math.floor(1 / (random.next() + 0.002));
         const term = column.dictionary.findText(textKind, `w${rank}`);
-        return { term, weight: 0.01 + random.next() * 4 };
+        const found = 1 + random.below(column.entryCount - 1);
+        return { term, weightOf: weightOf(column, term, found, 0.01 + random.next() * 4) };
       }).filter(({ term }) => term >= 0);
       if (words.length === 0) continue;
       for (const isAll of [false, true]) {
@@ -78,15 +82,13 @@ test("entries that come and go while the work pauses are not of its moment", () 
   const term = column.dictionary.findText(textKind, "w1");
   const other = column.dictionary.findText(textKind, "w2");
   const words = [
-    { term, weight: 1 },
-    { term: other, weight: 1.5 },
+    { term, weightOf: weightOf(column, term, 100, 1) },
+    { term: other, weightOf: weightOf(column, other, 50, 1.5) },
   ];
   const expected = slowly(store, words, false);
   const due = new FreeBudget();
   Object.defineProperty(due, "isDue", { get: () => true });
   const view = new EntryView(store);
-  const { averageLength } = { averageLength: column.valueCount / column.entryCount };
-  expect(averageLength).toBeGreaterThan(1);
   const work = new BestWords(column, view, words, 10, due).ofAny();
   for (let step = work.next(); ; step = work.next()) {
     if (step.done === true) {

@@ -1,0 +1,142 @@
+/** The order of scores, and those that Lucene tells, as RavenDB 7.2.7 answers the same requests. */
+import { afterEach, describe, expect, it } from "vitest";
+import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
+
+afterEach(closeDatabases);
+
+/** `apple` so many times, then other words up to the length. */
+function textOf(frequency: number, length: number): string {
+  return Array.from({ length }, (_, i) => (i < frequency ? "apple" : `filler${i % 7}`)).join(" ");
+}
+
+describe("order by score()", () => {
+  it("counts occurrences and not the length of the text; what ties keeps its place", async () => {
+    const database = await openDatabase();
+    const inserted =
+      "t2l500 t5l100 t1l1 t50l50 t10l200 t1l10 t2l10 t20l20 t1l500 t3l30 t1l100 t1l3 t2l2 t10l10 t2l100 t3l3 t5l5";
+    for (const id of inserted.split(" ")) {
+      const [, frequency, length] = /^t(\d+)l(\d+)$/.exec(id) as RegExpExecArray;
+      await putAll(database, "P", { [id]: { Text: textOf(Number(frequency), Number(length)) } });
+    }
+    const idsOf = async (words: string) => {
+      const { ids } = await query(
+        database,
+        `from P where search(Text, '${words}') order by score()`,
+      );
+      return ids.join(" ");
+    };
+    expect(await idsOf("apple")).toBe(
+      "t50l50 t20l20 t10l200 t10l10 t5l100 t5l5 t3l30 t3l3 t2l500 t2l10 t2l2 t2l100 t1l1 t1l10 t1l500 t1l100 t1l3",
+    );
+    expect(await idsOf("filler1")).toBe(
+      "t2l500 t1l500 t10l200 t1l100 t5l100 t2l100 t3l30 t1l10 t2l10 t1l3",
+    );
+    expect(await idsOf("apple filler6")).toBe(
+      "t2l500 t1l500 t10l200 t5l100 t2l100 t1l100 t3l30 t2l10 t1l10 t50l50 t20l20 t10l10 t5l5 t3l3 t2l2 t1l1 t1l3",
+    );
+  });
+
+  it("turns around at the boosts at which RavenDB's does", async () => {
+    const database = await openDatabase();
+    const tags = ["t1", "t3", "t8"];
+    const counts = [1, 3, 8];
+    for (const [i, tag] of tags.entries()) {
+      for (let n = 0; n < (counts[i] as number); n++) {
+        await putAll(database, "P", { [`${tag}-${n}`]: { Text: tag, Tags: [tag, tag] } });
+      }
+    }
+    for (let n = 12; n < 100; n++) await putAll(database, "P", { [`other-${n}`]: {} });
+    const first = async (condition: string) => {
+      const { ids } = await query(database, `from P where ${condition} order by score() limit 1`);
+      return ids[0]?.slice(0, 2);
+    };
+    const turns = async (at: number, one: string, of: (boost: number) => string, other: string) => {
+      expect(await first(of(at * 0.9999))).toBe(one);
+      expect(await first(of(at * 1.0001))).toBe(other);
+    };
+    const words = (tag: string) => `search(Text, '${tag}')`;
+    await turns(1.43248, "t1", (m) => `${words("t1")} or boost(${words("t3")}, ${m})`, "t3");
+    await turns(2.61835, "t1", (m) => `${words("t1")} or boost(${words("t8")}, ${m})`, "t8");
+    await turns(0.725693, "t3", (m) => `boost(${words("t1")}, ${m}) or ${words("t3")}`, "t1");
+    await turns(
+      2 * 1.67378,
+      "t1",
+      (m) => `boost(${words("t1")}, 2) or boost(${words("t3")}, ${m})`,
+      "t3",
+    );
+    await turns(1.43248, "t1", (m) => `Text = 't1' or boost(Text = 't3', ${m})`, "t3");
+    // A value that an entry has twice counts twice.
+    await turns(3.34756, "t1", (m) => `Tags = 't1' or boost(Text = 't3', ${m})`, "t3");
+  });
+
+  it("tells the scores of Lucene", async () => {
+    const database = await openDatabase();
+    const definition = {
+      Name: "L",
+      Maps: ["from u in docs.P select new { u.Text, u.City, u.Age }"],
+      Fields: { Text: { Indexing: "Search" } },
+      Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
+    };
+    await database.queries.administration.deploy([definition], true);
+    const made: [number, number][] = [
+      [1, 1],
+      [1, 3],
+      [1, 10],
+      [1, 100],
+      [2, 2],
+      [2, 10],
+      [2, 100],
+      [3, 3],
+      [3, 30],
+      [5, 5],
+      [10, 10],
+      [10, 200],
+    ];
+    for (const [frequency, length] of made) {
+      const id = `t${frequency}l${length}`;
+      const City = id.length % 2 === 1 ? "Rome" : "Oslo";
+      await putAll(database, "P", {
+        [id]: { Text: textOf(frequency, length), City, Age: id.length },
+      });
+    }
+    const scoresOf = async (condition: string) => {
+      const { rows } = await query(database, `from index 'L' where ${condition} order by score()`);
+      return rows.map((row) => {
+        const told = row["@metadata"] as { "@id": string; "@index-score": number };
+        return `${told["@id"]}:${told["@index-score"].toPrecision(5)}`;
+      });
+    };
+    expect((await scoresOf("search(Text, 'apple')")).slice(0, 4)).toEqual([
+      "t10l10:2.9092",
+      "t10l200:2.9092",
+      "t5l5:2.0571",
+      "t3l3:1.5934",
+    ]);
+    expect((await scoresOf("search(Text, 'apple filler1')")).slice(0, 9)).toEqual([
+      "t10l200:7.7037",
+      "t2l100:5.1125",
+      "t1l100:5.0583",
+      "t3l30:3.2246",
+      "t1l10:2.1669",
+      "t2l10:1.8885",
+      "t1l3:1.6798",
+      "t10l10:0.79662",
+      "t5l5:0.56330",
+    ]);
+    expect(await scoresOf("City = 'Rome' or Age = 5")).toEqual([
+      "t1l10:2.1254",
+      "t2l10:2.1254",
+      "t3l30:2.1254",
+      "t10l200:0.82746",
+    ]);
+    expect(await scoresOf("City = 'Rome' or boost(Age = 5, 3)")).toEqual([
+      "t1l10:1.8421",
+      "t2l10:1.8421",
+      "t3l30:1.8421",
+      "t10l200:0.49709",
+    ]);
+    expect(new Set((await scoresOf("Age > 4")).map((one) => one.split(":")[1]))).toEqual(
+      new Set(["1.0000"]),
+    );
+  });
+});
