@@ -27,7 +27,10 @@ export interface GroupOutputs {
 
 /** The factors that the scores of entries are multiplied by. */
 export interface EntryBoosts {
-  boostOf(entry: number, field: string): number;
+  /** That of a field of an entry; 1: none. */
+  fieldBoostOf(entry: number, field: string): number;
+  /** That of the entry as a whole; 1: none. */
+  entryBoostOf(entry: number): number;
 }
 
 /** The progress of an index in changes of counters or of time series. */

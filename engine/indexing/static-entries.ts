@@ -172,17 +172,24 @@ export class StaticEntries implements StoredFields {
     return !this.#extra(boostsAt).isEmpty;
   }
 
-  /** The factor of an entry's score in a field. */
-  boostOf(entry: number, field: string): number {
+  fieldBoostOf(entry: number, field: string): number {
+    return this.#boostsOfEntry(entry)?.get(field) ?? 1;
+  }
+
+  entryBoostOf(entry: number): number {
+    return this.#boostsOfEntry(entry)?.get("") ?? 1;
+  }
+
+  #boostsOfEntry(entry: number): ReadonlyMap<string, number> | null {
     const text = this.#extra(boostsAt).textOf(entry);
-    if (text === null) return 1;
+    if (text === null) return null;
     let boosts = this.#boostsOf.get(text);
     if (boosts === undefined) {
       boosts = new Map(JSON.parse(text) as [string, number][]);
       if (this.#boostsOf.size >= knownBoostsMax) this.#boostsOf.clear();
       this.#boostsOf.set(text, boosts);
     }
-    return (boosts.get(field) ?? 1) * (boosts.get("") ?? 1);
+    return boosts;
   }
 
   /** Compacts dead entries, a slice at a time. */

@@ -23,6 +23,8 @@ export interface Weigher {
   termWeight(weighed: Weighed, column: FieldColumn, term: number): WeightOf;
   /** The score for a condition that is of more than one term, or of none. */
   wholeWeight(weighed: Weighed): number;
+  /** The factor of all scores of an entry whose map boosted it as a whole; 1: it did not. */
+  entryFactor(boost: number): number;
   /** Whether the sum of parts of which an entry may have some is multiplied by the share that it has. */
   readonly countsParts: boolean;
   /** What scores are multiplied by when all parts are weighed. */
@@ -51,6 +53,11 @@ export class CoraxWeigher implements Weigher {
 
   wholeWeight(weighed: Weighed): number {
     return coraxWeight(weighed, 1)(1);
+  }
+
+  entryFactor(boost: number): number {
+    if (boost === 1) return 1;
+    return boost > 0 ? Math.log(1 + boost) : 0;
   }
 }
 
@@ -99,6 +106,10 @@ export class LuceneWeigher implements Weigher {
 
   wholeWeight({ boost }: Weighed): number {
     this.#squares += boost * boost;
+    return boost;
+  }
+
+  entryFactor(boost: number): number {
     return boost;
   }
 }

@@ -22,11 +22,13 @@ import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 import { plainText } from "./query-parameters.ts";
 
 /** Whether the order of results depends on scores: true when the query or the index boosts something. */
-export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
+export function hasScores({ orderBy, where }: AnalyzedQuery, reader: IndexReader): boolean {
   for (const key of orderBy) {
     if (key.kind !== "field" && orderUseOf(key).needsScores) return true;
   }
-  return orderBy.length === 0 && where !== null && (boosts !== undefined || hasBoost(where));
+  if (orderBy.length > 0) return false;
+  if (where === null) return reader.boosts !== undefined && !reader.isLucene;
+  return reader.boosts !== undefined || hasBoost(where);
 }
 
 function hasBoost(condition: Condition): boolean {
@@ -62,7 +64,7 @@ export function* scoreEntries(
   entries: Uint32Array,
   context: WhereContext,
 ): Work<Float64Array> {
-  if (where === null) return ones(entries);
+  if (where === null) return yield* allScores(entries, context);
   return (yield* scoredWhole(where, entries, context, false)).scores;
 }
 
@@ -82,7 +84,7 @@ export function* explainEntries(
 ): Work<ExplainedScores> {
   const root: ScorePart =
     where === null
-      ? { label: "every entry is found", scores: ones(entries), parts: [] }
+      ? { label: "every entry is found", scores: yield* allScores(entries, context), parts: [] }
       : yield* scoredWhole(where, entries, context, isExplained);
   return {
     scores: root.scores,
@@ -108,8 +110,18 @@ function* scoredWhole(
   return { label: `multiplied by ${norm.toPrecision(7)}`, scores, parts: [scored] };
 }
 
-function ones({ length }: Uint32Array): Float64Array {
-  return new Float64Array(length).fill(1);
+/** The scores of entries that no condition has found. */
+function* allScores(entries: Uint32Array, context: WhereContext): Work<Float64Array> {
+  const { reader } = context;
+  const scores = new Float64Array(entries.length).fill(1);
+  const { boosts } = reader;
+  if (boosts === undefined) return scores;
+  const weigher = weigherOf(reader.isLucene);
+  for (let i = 0; i < scores.length; i++) {
+    scores[i] = weigher.entryFactor(boosts.entryBoostOf(entries[i] as number));
+    if ((i & (stride - 1)) === 0) yield* pause(context);
+  }
+  return scores;
 }
 
 /** Parts that add nothing to the entry's score are omitted, unless there are no others. */
@@ -183,7 +195,7 @@ class EntryScoring implements Scoring {
       if ((i & (stride - 1)) === 0) yield* pause(context);
     }
     const { kind, field } = condition;
-    boost(scores, field.name, entries, context);
+    yield* boost(scores, field.name, this.#scored);
     const label = `${kind} on ${field.name}: found in ${found.count} of ${total} entries`;
     return { label, scores, parts: [] };
   }
@@ -201,7 +213,7 @@ class EntryScoring implements Scoring {
       scores[i] = factor * weigh(entries[i] as number);
       if ((i & (stride - 1)) === 0) yield* pause(context);
     }
-    boost(scores, field, entries, context);
+    yield* boost(scores, field, this.#scored);
     return { label, scores, parts: [] };
   }
 
@@ -287,15 +299,18 @@ function addAll(sums: Float64Array, scores: Float64Array, haves: Uint16Array | n
 }
 
 /** Multiplies by the factors that maps passed to `boost`. */
-function boost(
+function* boost(
   scores: Float64Array,
   field: string,
-  entries: Uint32Array,
-  { reader: { boosts } }: WhereContext,
-): void {
+  { entries, context, weigher }: ScoredEntries,
+): Work<void> {
+  const { boosts } = context.reader;
   if (boosts === undefined) return;
   for (let i = 0; i < scores.length; i++) {
-    scores[i] = (scores[i] as number) * boosts.boostOf(entries[i] as number, field);
+    const entry = entries[i] as number; // as many
+    const whole = weigher.entryFactor(boosts.entryBoostOf(entry));
+    scores[i] = (scores[i] as number) * boosts.fieldBoostOf(entry, field) * whole;
+    if ((i & (stride - 1)) === 0) yield* pause(context);
   }
 }
 
@@ -330,7 +345,7 @@ function* wordScores(
       if (context.reader.budget.isDue) yield;
       if (count > 0) scores[at] = weightOf(count);
     }
-    boost(scores, field, entries, context);
+    yield* boost(scores, field, scoring);
     const label = `'${word}', in ${found} of ${total} entries`;
     yield* sum.add({ label, scores, parts: [] });
   }

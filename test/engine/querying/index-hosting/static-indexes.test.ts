@@ -129,12 +129,23 @@ describe("an index that maps", () => {
     const byWeight = ["users/2", "users/3", "users/1"];
     expect(await ids("from index 'Whole' where Name = 'ann'")).toEqual(byWeight);
     expect(await ids("from index 'Whole' where Age = 1")).toEqual(byWeight);
+    expect(await ids("from index 'Whole'")).toEqual(byWeight);
+    expect(await ids("from index 'Whole' limit 2")).toEqual(byWeight.slice(0, 2));
     expect(await ids("from index 'Field' where Name = 'ann'")).toEqual(byWeight);
     expect(await ids("from index 'Field' where Age = 1 order by score()")).toEqual([
       "users/1",
       "users/2",
       "users/3",
     ]);
+    // As at RavenDB 7.2.7, where the order turns around.
+    await putAll(database, "Users", { "users/4": { Name: "bob", Weight: 2 } });
+    await putAll(database, "Users", { "users/5": { Name: "cid", Weight: 1 } });
+    const firstAt = async (boost: number) => {
+      const condition = `Name = 'bob' or boost(Name = 'cid', ${boost})`;
+      return (await ids(`from index 'Whole' where ${condition} order by score()`))[0];
+    };
+    expect(await firstAt(1.1555)).toBe("users/4");
+    expect(await firstAt(1.1557)).toBe("users/5");
     await putAll(database, "Users", { "users/2": { Name: "ann", Weight: 0.5 } });
     expect(await ids("from index 'Field' where Name = 'ann'")).toEqual([
       "users/3",
