@@ -10,7 +10,7 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { type EntrySet, intersection } from "../indexing/entry-set.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import { slicedSort, slicedSortByKey } from "../indexing/sliced-sort.ts";
-import type { TermDictionary } from "../indexing/term-dictionary.ts";
+import { nullTerm, type TermDictionary } from "../indexing/term-dictionary.ts";
 import {
   EntryNumbers,
   type IntervalTotals,
@@ -108,7 +108,8 @@ function* addTerms(
   }
   const numbers = row.numbersIn(context);
   const tally = yield* TermTally.of(column, entries, numbers, reader.budget);
-  const terms = yield* sortedTerms(yield* tally.ordered(), tally, row, options);
+  const isCollated = row.hasAggregations || reader.isLucene;
+  const terms = yield* sortedTerms(yield* tally.ordered(), tally, row, options, isCollated);
   const start = Math.max(0, options.start);
   const shown = terms.subarray(start, start + Math.max(0, options.pageSize));
   const isIncluded = facet.name !== null && context.includedFacets.has(facet.name);
@@ -133,26 +134,53 @@ function* addTerms(
   row.setRemaining(hits, terms.length - options.start - shown.length);
 }
 
-/** `terms`: in the order of their bytes. */
+/** `terms`: in the order of their bytes, null before them. `isCollated`: they are to be in that of a dictionary instead. */
 function* sortedTerms(
   terms: Uint32Array,
   tally: TermTally,
-  { budget, hasAggregations }: FacetRow,
-  { termSortMode }: FacetOptions,
+  { budget }: FacetRow,
+  options: FacetOptions,
+  isCollated: boolean,
 ): Work<Uint32Array> {
-  const sorted = hasAggregations ? yield* inDictionaryOrder(terms, tally, budget) : terms;
+  const { termSortMode } = options;
+  const sorted = isCollated ? yield* inDictionaryOrder(terms, tally, budget) : terms;
   if (termSortMode === "ValueAsc") return sorted;
   const { length } = sorted;
   budget.hold(3 * sorted.byteLength);
   if (termSortMode === "ValueDesc") {
-    return yield* filled(length, (i) => sorted[length - 1 - i] as number, budget);
+    const kept = !isCollated && sorted[0] === nullTerm ? 1 : 0;
+    const at = (i: number) => (i < kept ? i : length - 1 - i + kept);
+    return yield* filled(length, (i) => sorted[at(i)] as number, budget);
   }
   const isDescending = termSortMode === "CountDesc";
   const countOf = (i: number) => tally.countOf(sorted[i] as number);
   const keyOf = isDescending ? (i: number) => uint32Max - countOf(i) : countOf;
   const keys = yield* filled(length, keyOf, budget);
   const positions = yield* slicedSortByKey(yield* numbersBelow(length, budget), keys, budget);
-  return yield* filled(length, (i) => sorted[positions[i] as number] as number, budget);
+  const byCount = yield* filled(length, (i) => sorted[positions[i] as number] as number, budget);
+  if (!isCollated) yield* collateTies(byCount, tally, options, budget);
+  return byCount;
+}
+
+/** Puts terms of equal counts in the order of a dictionary, as far as the reply has them. */
+function* collateTies(
+  terms: Uint32Array,
+  tally: TermTally,
+  { start, pageSize, includeRemainingTerms }: FacetOptions,
+  budget: WorkBudget,
+): Work<void> {
+  const end = includeRemainingTerms ? terms.length : Math.min(terms.length, start + pageSize);
+  for (let from = 0; from < end; ) {
+    const count = tally.countOf(terms[from] as number);
+    let to = from + 1;
+    while (to < terms.length && tally.countOf(terms[to] as number) === count) to++;
+    budget.spend(to - from);
+    if (budget.isDue) yield;
+    if (to > start && to > from + 1) {
+      terms.set(yield* inDictionaryOrder(terms.subarray(from, to), tally, budget), from);
+    }
+    from = to;
+  }
 }
 
 function* inDictionaryOrder(

@@ -74,6 +74,102 @@ async function opened(): Promise<OpenDatabase> {
   return database;
 }
 
+describe("the order of facets", () => {
+  const plain = [
+    "pear",
+    "apple",
+    "Zoo",
+    null,
+    "fig",
+    "apple",
+    "kiwi",
+    "mango",
+    "banana",
+    null,
+    "aa",
+    "zz",
+    "",
+  ];
+  const mixed = "B|a|A|b|é|e|f|z|ä|10|9|_x|-y|a b|ab|a-b|É|ß|ss|st".split("|");
+
+  it.each<[string, readonly (string | null)[], object, string, Readonly<Record<string, string>>]>([
+    [
+      "plain",
+      plain,
+      {},
+      "facet(T, $o)",
+      {
+        ValueAsc: "NULL_VALUE EMPTY_STRING aa apple banana fig kiwi mango pear zoo zz",
+        ValueDesc: "NULL_VALUE zz zoo pear mango kiwi fig banana apple aa EMPTY_STRING",
+        CountAsc: "aa banana EMPTY_STRING fig kiwi mango pear zoo zz apple NULL_VALUE",
+        CountDesc: "apple NULL_VALUE aa banana EMPTY_STRING fig kiwi mango pear zoo zz",
+      },
+    ],
+    [
+      "with sums",
+      plain,
+      {},
+      "facet(T, sum(S), $o)",
+      {
+        ValueAsc: "aa apple banana EMPTY_STRING fig kiwi mango NULL_VALUE pear zoo zz",
+        ValueDesc: "zz zoo pear NULL_VALUE mango kiwi fig EMPTY_STRING banana apple aa",
+        CountAsc: "aa banana EMPTY_STRING fig kiwi mango pear zoo zz apple NULL_VALUE",
+        CountDesc: "apple NULL_VALUE aa banana EMPTY_STRING fig kiwi mango pear zoo zz",
+      },
+    ],
+    [
+      "of Lucene",
+      plain,
+      { Configuration: { "Indexing.Static.SearchEngineType": "Lucene" } },
+      "facet(T, $o)",
+      {
+        ValueAsc: "aa apple banana EMPTY_STRING fig kiwi mango NULL_VALUE pear zoo zz",
+        ValueDesc: "zz zoo pear NULL_VALUE mango kiwi fig EMPTY_STRING banana apple aa",
+        CountDesc: "apple NULL_VALUE aa banana EMPTY_STRING fig kiwi mango pear zoo zz",
+      },
+    ],
+    [
+      "of any letters",
+      mixed,
+      { Fields: { T: { Indexing: "Exact" } } },
+      "facet(T, $o)",
+      {
+        ValueAsc: "-y 10 9 A B _x a a_b a-b ab b e f ss st z É ß ä é",
+        CountDesc: "_x -y 10 9 a A ä a_b a-b ab b B e é É f ss ß st z",
+      },
+    ],
+  ])("%s", async (_what, values, options, select, orders) => {
+    const database = await openDatabase();
+    const documents = values.map((T, S) => [`p/${S}`, { T, S }]);
+    await putAll(database, "P", Object.fromEntries(documents));
+    const definition = {
+      Name: "T",
+      Maps: ["from p in docs.P select new { p.T, p.S }"],
+      ...options,
+    };
+    await database.queries.administration.deploy([definition], true);
+    for (const [TermSortMode, order] of Object.entries(orders)) {
+      for (const PageSize of [2, 100]) {
+        const o = { TermSortMode, PageSize, IncludeRemainingTerms: true };
+        const [row] = await rowsOf(database, `from index 'T' select ${select}`, { o });
+        const { Values, RemainingTerms } = row as unknown as {
+          Values: { Range: string }[];
+          RemainingTerms: string[];
+        };
+        const told = [...Values.map(({ Range }) => Range), ...RemainingTerms];
+        expect(Values.length).toBe(Math.min(PageSize, told.length));
+        expect(told.map((text) => text.replace(" ", "_")).join(" "), TermSortMode).toBe(order);
+        // What is not told need not be put in order.
+        const [page] = await rowsOf(database, `from index 'T' select ${select}`, {
+          o: { TermSortMode, PageSize, Start: 3 },
+        });
+        const shown = (page as { Values: { Range: string }[] } | undefined)?.Values ?? [];
+        expect(shown.map(({ Range }) => Range)).toEqual(told.slice(3, 3 + PageSize));
+      }
+    }
+  });
+});
+
 /** The rows of a query, with parameters. */
 async function rowsOf(database: OpenDatabase, text: string, parameters?: object) {
   const parametersText = parameters === undefined ? null : JSON.stringify(parameters);
