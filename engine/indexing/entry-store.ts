@@ -4,8 +4,8 @@
  * copied to a new store in slices while reads and writes go on.
  *
  * Results without an order are in the order of places. The place of an entry is its number, unless it replaced the one
- * entry of its document: then it has the place of that one, as with RavenDB 7.2.7. A copy of the store is made in the order
- * of places: in it the numbers are the places again.
+ * entry of its document: then it has the place of that one, as with RavenDB 7.2.7, but not in an index for Lucene. A copy of
+ * the store is made in the order of places: in it the numbers are the places again.
  *
  * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" here
  * may be anything with a number, such as a group.
@@ -54,6 +54,8 @@ export class EntryStore {
   live: Uint32Array = new Uint32Array(1);
   /** By entry; null: the place of each is its number. */
   places: Uint32Array | null = null;
+  /** Whether the entry of a document that has changed keeps its place. */
+  keepsPlaces = true;
   /** Whether some document has, or had, more than one entry. */
   hasSeveral = false;
   /** By document: its first entry plus one; 0 when it has none. */
@@ -149,6 +151,10 @@ export class EntryStore {
     if (this.#repeats(first)) {
       this.dropPending();
       return first;
+    }
+    if (!this.keepsPlaces) {
+      this.remove(document);
+      return this.endEntry(document);
     }
     const place = this.placeOf(first);
     this.#removeEntries(document, first, first + 1);
@@ -344,6 +350,7 @@ class Compaction {
     const extras = source.extras.map((extra) => extra.empty());
     const target = new EntryStore(source.kinds, extras);
     this.#target = target;
+    target.keepsPlaces = source.keepsPlaces;
     this.#copiers = [
       ...source.columns.map((column, i) => column.copierTo(target.columns[i] as FieldColumn)),
       ...source.extras.map((extra, i) => extra.copierTo(extras[i] as StoreColumn)),

@@ -86,6 +86,7 @@ export class MapIndex implements FollowedIndex {
     this.#mapper = mapper;
     this.#host = host;
     this.store = new EntryStore(mapper.columnKinds);
+    this.store.keepsPlaces = !this.isLucene;
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
     const target = {
       remove: (docNum: number) => {

@@ -82,6 +82,7 @@ class StagedIndex implements FollowedIndex {
       program.fieldNames ?? [],
       isSet(definition, host, missingAsNull),
     );
+    this.entries.store.keepsPlaces = !this.isLucene;
     const { output = null } = definition;
     const isScript = !isCSharp(definition.maps[0] ?? "");
     const hasSink = output !== null && program.isReduce;

@@ -7,13 +7,14 @@
 import type { Work } from "../base/work-budget.ts";
 import { standardWords } from "../indexing/analyzer.ts";
 import { positionsOf } from "../indexing/entry-order.ts";
+import type { EntrySet } from "../indexing/entry-set.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSortByKey } from "../indexing/sliced-sort.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
 import { TextColumn } from "../indexing/text-column.ts";
-import { type Weigher, weigherOf } from "../indexing/word-weights.ts";
+import { type Weighed, type Weigher, weigherOf } from "../indexing/word-weights.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { orderUseOf } from "./functions/function-table.ts";
@@ -174,30 +175,65 @@ class EntryScoring implements Scoring {
     condition: Condition & { readonly field: FieldReference },
     factor: number,
   ): Work<ScorePart> {
-    const { entries, context } = this.#scored;
+    const { context, weigher } = this.#scored;
+    const { reader } = context;
     const found = yield* findEntries(condition, context);
-    const total = context.reader.store.liveCount;
+    const total = reader.store.liveCount;
     const weighed = { total, found: found.count, boost: factor };
-    const { weigher } = this.#scored;
-    const sought = soughtTerm(condition, context);
-    const whole = sought === null ? weigher.wholeWeight(weighed) : 0;
-    const weightOf =
-      sought === null ? () => whole : weigher.termWeight(weighed, sought.column, sought.term);
-    const occurrences =
-      sought?.column.hasSeveral && !sought.column.isPacked
-        ? occurrencesOf(sought.column, sought.term, context)
-        : () => 1;
+    const sought = soughtTerms(condition, reader);
     const scores = newScores(this.#scored);
-    for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i] as number; // i < length
+    if (sought === null) {
+      const fixed = reader.isLucene ? null : fixedWeight(condition);
+      const weight = fixed === null ? weigher.wholeWeight(weighed) : factor * fixed;
+      yield* this.#fill(scores, found, () => weight);
+    } else if (sought.term === null) {
+      yield* this.#fillByTerms(scores, found, sought.column, weighed);
+    } else {
+      const { column, term } = sought;
+      const weightOf = weigher.termWeight(weighed, column, term);
+      const counts = column.hasSeveral && !column.isPacked;
+      const occurrences = counts ? occurrencesOf(column, term, context) : () => 1;
       // What is found otherwise than by the term, such as a number by its whole part, is found once.
-      if (found.has(entry)) scores[i] = weightOf(Math.max(1, occurrences(entry)));
-      if ((i & (stride - 1)) === 0) yield* pause(context);
+      yield* this.#fill(scores, found, (entry) => weightOf(Math.max(1, occurrences(entry))));
     }
     const { kind, field } = condition;
     yield* boost(scores, field.name, this.#scored);
     const label = `${kind} on ${field.name}: found in ${found.count} of ${total} entries`;
     return { label, scores, parts: [] };
+  }
+
+  /** Sets the scores of the entries that are in a set. */
+  *#fill(scores: Float64Array, found: EntrySet, weightOf: (entry: number) => number): Work<void> {
+    const { entries, context } = this.#scored;
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i] as number; // i < length
+      if (found.has(entry)) scores[i] = weightOf(entry);
+      if ((i & (stride - 1)) === 0) yield* pause(context);
+    }
+  }
+
+  /** As `#fill`, where each entry in the set has one of the terms that are found. */
+  *#fillByTerms(
+    scores: Float64Array,
+    found: EntrySet,
+    column: FieldColumn,
+    weighed: Weighed,
+  ): Work<void> {
+    const { entries, context, weigher } = this.#scored;
+    const weights = new Map<number, number>();
+    for (let i = 0; i < entries.length; i++) {
+      if ((i & (stride - 1)) === 0) yield* pause(context);
+      const entry = entries[i] as number; // i < length
+      if (!found.has(entry)) continue;
+      const term = column.terms[column.starts[entry] as number] as number;
+      let weight = weights.get(term);
+      if (weight === undefined) {
+        const own = { ...weighed, found: yield* liveCountOf(column, term, context.reader) };
+        weight = weigher.termWeight(own, column, term)(1);
+        weights.set(term, weight);
+      }
+      scores[i] = weight;
+    }
   }
 
   *byEntry(
@@ -352,23 +388,64 @@ function* wordScores(
   return sum.total();
 }
 
-/** The term that a condition looks for; null: it is another condition. */
-function soughtTerm(
-  condition: Condition,
-  { reader }: WhereContext,
-): { readonly column: FieldColumn; readonly term: number } | null {
-  if (condition.kind !== "comparison" || condition.operator !== "=") return null;
-  const { field, value, isExact } = condition;
-  const isText = value.type === "string" || value.type === "boolean";
-  // Lucene finds numbers as ranges.
-  if (!isText && (reader.isLucene || (value.type !== "long" && value.type !== "double")))
-    return null;
-  const column =
-    reader.column(field.name, isExact ? "exact" : "lower") ?? reader.column(field.name, "lower");
+/** The terms that a condition looks for. */
+interface SoughtTerms {
+  readonly column: FieldColumn;
+  /** -1: one that nobody has. Null: several, of which an entry has one. */
+  readonly term: number | null;
+}
+
+const severalKinds: ReadonlySet<string> = new Set([
+  "between",
+  "in",
+  "startsWith",
+  "endsWith",
+  "regex",
+]);
+
+/** Null: the condition is weighed as a whole, as all that Lucene finds by more than a term. */
+function soughtTerms(condition: Condition, reader: IndexReader): SoughtTerms | null {
+  if (!("field" in condition)) return null;
+  const isExact = "isExact" in condition && condition.isExact === true;
+  const name = condition.field.name;
+  const column = reader.column(name, isExact ? "exact" : "lower") ?? reader.column(name, "lower");
   if (column === undefined) return null;
-  const text = plainText(value);
-  const [term = -1] = column.termsOfText(isExact ? text : text.toLowerCase());
-  return { column, term };
+  const { kind } = condition;
+  if (kind === "comparison" && condition.operator === "=") {
+    const { value } = condition;
+    const isText = value.type === "string" || value.type === "boolean";
+    const isNumber = value.type === "long" || value.type === "double";
+    // Lucene finds numbers as ranges.
+    if (!isText && (!isNumber || reader.isLucene)) return null;
+    const text = plainText(value);
+    const [term = -1] = column.termsOfText(isExact ? text : text.toLowerCase());
+    return { column, term };
+  }
+  const isRange = kind === "comparison" && condition.operator !== "!=";
+  if (!isRange && !severalKinds.has(kind)) return null;
+  return reader.isLucene || column.hasSeveral || column.isPacked ? null : { column, term: null };
+}
+
+/** What a condition weighs in Corax however many entries it finds; null: that depends on them. */
+function fixedWeight(condition: Condition): number | null {
+  if (condition.kind === "exists") return 1;
+  return condition.kind === "comparison" && condition.operator === "!=" ? 0 : null;
+}
+
+/** The number of entries that have a term. Cost: where some entries are dead, a visit of each that had it. */
+function* liveCountOf(
+  column: FieldColumn,
+  term: number,
+  { view, store, budget }: IndexReader,
+): Work<number> {
+  if (store.deadCount === 0) return column.counts[term] as number;
+  let count = 0;
+  for (const entry of column.entriesOf(term)) {
+    if (entry < view.size && view.isLive(entry)) count++;
+    budget.spend(1);
+    if (budget.isDue) yield;
+  }
+  return count;
 }
 
 /** The positions of entries in ascending order; null: that is the order they are in. */

@@ -69,6 +69,59 @@ describe("order by score()", () => {
     await turns(3.34756, "t1", (m) => `Tags = 't1' or boost(Text = 't3', ${m})`, "t3");
   });
 
+  // The boosts at which RavenDB 7.2.7 gives the entry that has E the score of the condition.
+  it.each<[string, number]>([
+    ["Name = 'abc'", 0.828393],
+    ["Name = 'abc' or Age = 5", 2.82823],
+    ["Rate = 2.5", 1],
+    ["Flag = true", 0.744482],
+    ["Nil = null", 0.828393],
+    ["Age > 6", 0.828393],
+    ["Age between 6 and 7", 0.828393],
+    ["Age in (5, 6)", 0.828393],
+    ["Name > 'abd'", 0.828393],
+    ["startsWith(Name, 'ab')", 0.828393],
+    ["endsWith(Name, 'yz')", 0.828393],
+    ["regex(Name, '^ab')", 0.828393],
+    ["Name in ('abc', 'xyz')", 0.828393],
+    ["Tags = 't1'", 1.3298],
+    ["exists(Name)", 0.62312],
+    ["search(Text, 'red')", 0.514153],
+    ["search(Text, 'red blue')", 1.64196],
+    ["search(Text, 'red blue', and)", 1.64196],
+    ["boost(Age > 6, 2)", 1.56714],
+    ["boost(startsWith(Name, 'ab'), 2)", 1.56714],
+    ["boost(Name = 'abc' or Name = 'xyz', 2)", 1.56714],
+  ])("weighs %s", async (condition, boost) => {
+    const database = await openDatabase();
+    const documents: Record<string, object> = { one: { E: "e1" } };
+    for (let n = 0; n < 8; n++) {
+      documents[`d${n}`] = {
+        Name: ["abc", "abd", "abe", "xyz"][n % 4],
+        Age: 5 + (n % 4),
+        Rate: 1.5 + n,
+        Flag: n < 3,
+        Nil: n < 2 ? null : "v",
+        Text: `red green ${n % 2 === 1 ? "blue" : "gray"}`,
+        Tags: [`t${n % 3}`, `u${n}`, `t${n % 3}`],
+      };
+    }
+    for (let n = 9; n < 100; n++) documents[`other${n}`] = { Z: 1 };
+    await putAll(database, "P", documents);
+    const isOneFirst = async (factor: number) => {
+      const where = `boost(E = 'e1', ${factor}) or (${condition})`;
+      const { ids } = await query(database, `from P where ${where} order by score() limit 1`);
+      return ids[0] === "one";
+    };
+    expect(await isOneFirst(boost * 0.9999)).toBe(false);
+    expect(await isOneFirst(boost * 1.0001)).toBe(true);
+    // The same where entries are dead.
+    await putAll(database, "P", { d7: documents["d3"] as object, other9: { Z: 2 } });
+    await putAll(database, "P", { d7: documents["d7"] as object });
+    expect(await isOneFirst(boost * 0.9999)).toBe(false);
+    expect(await isOneFirst(boost * 1.0001)).toBe(true);
+  });
+
   it("tells the scores of Lucene", async () => {
     const database = await openDatabase();
     const definition = {

@@ -161,6 +161,17 @@ describe("a page in the order of a field", () => {
       expect(stale[i], text).toEqual(await idsOf(text, true));
   });
 
+  it("puts changed documents last in an index for Lucene", async () => {
+    const database = await openDatabase();
+    const engine = { "Indexing.Static.SearchEngineType": "Lucene" };
+    const definition = { Name: "L", Maps: ["from p in docs.P select new { p.N }"] };
+    await database.queries.administration.deploy([{ ...definition, Configuration: engine }], true);
+    for (const N of [1, 2, 3, 4]) await putAll(database, "P", { [`p/${N}`]: { N } });
+    expect((await query(database, "from index 'L'")).ids).toEqual(["p/1", "p/2", "p/3", "p/4"]);
+    await putAll(database, "P", { "p/2": { N: 5 } });
+    expect((await query(database, "from index 'L'")).ids).toEqual(["p/1", "p/3", "p/4", "p/2"]);
+  });
+
   // The same sequence at RavenDB 7.2.7.
   it("keeps changed documents at their places, and in them where they tie", async () => {
     const folder = temporaryFolder();
