@@ -301,7 +301,7 @@ describe("scores", () => {
     const { Explanations = {} } = await scored(client, text);
     expect(Object.keys(Explanations).sort()).toEqual(["items/A", "items/C", "items/D"]);
     expect(Explanations["items/C"]?.[0]).toMatch(
-      /^3\.6\d* = sum \(or\), of:\n {2}3\.6\d* = boosted 3 times/,
+      /^0\.72\d* = sum \(or\), of:\n {2}0\.72\d* = boosted 3 times/,
     );
     expect(Explanations["items/A"]?.[0]).toContain("'et', in 2 of 4 entries");
     const grouped =
