@@ -67,10 +67,7 @@ function coraxWeight({ total, found, boost }: Weighed, share: number): WeightOf 
   const norm = saturation * (1 - lengthShare + lengthShare * share);
   // A boost counts as more occurrences. One that takes away is a factor: it is no share of a sum.
   if (boost < 0) return (frequency) => (boost * weight * frequency) / (frequency + norm);
-  return (frequency) => {
-    const occurrences = countedAs(frequency) * boost;
-    return (weight * occurrences) / (occurrences + norm);
-  };
+  return (frequency) => weight / (1 + norm / (countedAs(frequency) * boost));
 }
 
 function shareOfLength({ dictionary }: FieldColumn, term: number): number {

@@ -287,14 +287,14 @@ class ScoreSum {
   readonly #parts: ScorePart[] = [];
   #count = 0;
   /** How many of the parts each entry has; null: that does not matter. */
-  readonly #haves: Uint16Array | null;
+  readonly #haves: Uint32Array | null;
 
   /** `isOptional`: an entry need not have all parts. */
   constructor(scored: ScoredEntries, isOptional: boolean) {
     this.#scored = scored;
     this.#scores = newScores(scored);
     const isCounted = isOptional && scored.weigher.countsParts;
-    this.#haves = isCounted ? new Uint16Array(scored.entries.length) : null;
+    this.#haves = isCounted ? new Uint32Array(scored.entries.length) : null;
   }
 
   /** Adds a part, and keeps it when the sum is explained. */
@@ -326,7 +326,7 @@ class ScoreSum {
   }
 }
 
-function addAll(sums: Float64Array, scores: Float64Array, haves: Uint16Array | null): void {
+function addAll(sums: Float64Array, scores: Float64Array, haves: Uint32Array | null): void {
   for (let i = 0; i < sums.length; i++) {
     const score = scores[i] as number;
     sums[i] = (sums[i] as number) + score;

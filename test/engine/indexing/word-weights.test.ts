@@ -56,6 +56,7 @@ describe("a term weighs what it weighs at RavenDB 7.2.7", () => {
     expect(score("blue", 3, 1, 2)).toBeCloseTo(1.68118, 5);
     expect(weigher.wholeWeight({ total: 100, found: 2, boost: 1 })).toBeCloseTo(1.23294, 5);
     expect(score("blue", 3, 0)).toBe(0);
+    expect(score("blue", 3, 1e308, 20)).toBeCloseTo(Math.log(101 / 3.5), 5);
     expect(score("blue", 3, -2)).toBeLessThan(0);
   });
 
