@@ -166,14 +166,16 @@ function* sortedTerms(
 function* collateTies(
   terms: Uint32Array,
   tally: TermTally,
-  { start, pageSize, includeRemainingTerms }: FacetOptions,
+  options: FacetOptions,
   budget: WorkBudget,
 ): Work<void> {
-  const end = includeRemainingTerms ? terms.length : Math.min(terms.length, start + pageSize);
+  const { length } = terms;
+  const start = Math.max(0, options.start);
+  const end = options.includeRemainingTerms ? length : Math.min(length, start + options.pageSize);
   for (let from = 0; from < end; ) {
     const count = tally.countOf(terms[from] as number);
     let to = from + 1;
-    while (to < terms.length && tally.countOf(terms[to] as number) === count) to++;
+    while (to < length && tally.countOf(terms[to] as number) === count) to++;
     budget.spend(to - from);
     if (budget.isDue) yield;
     if (to > start && to > from + 1) {

@@ -165,6 +165,11 @@ describe("the order of facets", () => {
         });
         const shown = (page as { Values: { Range: string }[] } | undefined)?.Values ?? [];
         expect(shown.map(({ Range }) => Range)).toEqual(told.slice(3, 3 + PageSize));
+        const [before] = await rowsOf(database, `from index 'T' select ${select}`, {
+          o: { TermSortMode, PageSize: 4, Start: -2 },
+        });
+        const first = (before as { Values: { Range: string }[] } | undefined)?.Values ?? [];
+        expect(first.map(({ Range }) => Range)).toEqual(told.slice(0, 4));
       }
     }
   });
