@@ -16,6 +16,7 @@ import * as net from "node:net";
 import type { Duplex } from "node:stream";
 import * as tls from "node:tls";
 import { processMemory } from "../../engine/base/memory-budget.ts";
+import { TurnQueue } from "../../engine/base/turn-queue.ts";
 import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -66,6 +67,8 @@ export class HttpServer {
   private readonly usedMs = new Map<string, number>();
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
+  /** New connections that sent a request at once. */
+  private readonly entering = new TurnQueue();
   private readonly stopping = { isStopping: false };
   private readonly idle = new EventEmitter();
 
@@ -269,6 +272,7 @@ export class HttpServer {
       };
       // This many bytes are several requests or a large one: such connections are read one per turn.
       if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);
+      else if (this.entering.isOver()) void this.entering.next().then(enter);
       else enter();
     };
     socket.on("readable", onReadable);

@@ -62,6 +62,28 @@ describe("a connection", () => {
     expect(socket.changes()).toEqual([]);
   });
 
+  test("confirms each of many commands that arrive at once, in their order", async () => {
+    const socket = await ChangesSocket.open(client.server);
+    const count = 20_000;
+    for (let CommandId = 0; CommandId < count; CommandId++) {
+      socket.socket.send(JSON.stringify({ CommandId, Command: "unwatch-doc", Param: "x/1" }));
+    }
+    await socket.until(({ CommandId }) => CommandId === count - 1);
+    const ids = Array.from({ length: count }, (_, i) => i);
+    expect(socket.messages.map(({ CommandId }) => CommandId)).toEqual(ids);
+    socket.socket.close();
+    expect((await socket.closed).code).toBe(1005);
+  });
+
+  test("is made for each of many that are opened at once", async () => {
+    const sockets = await Promise.all(
+      Array.from({ length: 200 }, () => ChangesSocket.open(client.server)),
+    );
+    await Promise.all(sockets.map((socket) => socket.command("watch-docs")));
+    for (const { socket } of sockets) socket.close();
+    await Promise.all(sockets.map(({ closed }) => closed));
+  });
+
   test("watches at most 4096 ids and names", async () => {
     const socket = await ChangesSocket.open(client.server);
     for (let i = 0; i <= 4096; i++) {
