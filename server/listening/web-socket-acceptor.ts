@@ -99,7 +99,7 @@ export class WebSocketAcceptor {
       return;
     }
     const { WebSocketServer } = await import("ws");
-    await this.turns.next();
+    if (this.turns.isOver()) await this.turns.next();
     if (socket.destroyed) {
       exchange.connection.open.delete(exchange);
       return;
@@ -130,7 +130,7 @@ export class WebSocketAcceptor {
       return;
     }
     const { WebSocket } = await import("ws");
-    await this.turns.next();
+    if (this.turns.isOver()) await this.turns.next();
     if (stream.isClosed) {
       exchange.connection.open.delete(exchange);
       return;
