@@ -13,8 +13,8 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { BestEntries } from "./best-entries.ts";
 import { countBits } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
-import type { PostingReader } from "./term-postings.ts";
-import { setBits, type TextColumn } from "./text-column.ts";
+import { type PostingReader, peakMax, setBits } from "./term-postings.ts";
+import type { TextColumn } from "./text-column.ts";
 import type { WeightOf } from "./word-weights.ts";
 
 /** A word that scores are made of. One that is repeated counts again. */
@@ -43,7 +43,7 @@ interface SoughtTerm {
   readonly reader: PostingReader;
   /** The entries that have it, as bits; null: they are few. */
   bits: Uint32Array | null;
-  /** By number of occurrences: no entry scores more for it; the last one is for as many and more. */
+  /** By number of occurrences: no entry scores more for it; the last one is for as many as any entry has. */
   readonly limits: Float64Array;
   /** How often the entry that is scored has it. */
   frequency: number;
@@ -67,7 +67,7 @@ export class BestWords {
     count: number,
     budget: WorkBudget,
   ) {
-    const { lives } = column.postings;
+    const { lives, peaks } = column.postings;
     this.#column = column;
     this.#view = view;
     this.#budget = budget;
@@ -78,7 +78,7 @@ export class BestWords {
       term,
       reader: column.reader(),
       bits: null,
-      limits: limitsOf(term, words),
+      limits: limitsOf(term, words, peaks[term] ?? 0),
       frequency: 0,
     }));
     this.#best = new BestEntries(count, view.places);
@@ -166,8 +166,9 @@ export class BestWords {
       if (entry >= size) break;
       const frequency = frequencies[at] as number;
       const limit = limits[Math.min(frequency, frequencyMax)] as number;
-      if (limit + rest < threshold || limit + this.#limitAt(entry, place) < threshold) continue;
-      if (!this.#view.isLive(entry) || !this.#isNew(entry, place)) continue;
+      if (limit + rest < threshold || limit + this.#limitOfHad(entry, place) < threshold) continue;
+      if (limit + this.#limitAt(entry, place) < threshold || !this.#view.isLive(entry)) continue;
+      if (!this.#isNew(entry, place)) continue;
       if (limit + this.#limitAfter(place) < threshold) continue;
       (this.#terms[place] as SoughtTerm).frequency = frequency;
       this.#offer(entry);
@@ -185,12 +186,22 @@ export class BestWords {
     return sum;
   }
 
-  /** No entry near this one scores more for the terms after a position. */
+  /** The entry, or one near it, scores no more for the terms after a position. */
   #limitAt(entry: number, place: number): number {
     let sum = 0;
     for (let i = place + 1; i < this.#terms.length; i++) {
       const one = this.#terms[i] as SoughtTerm;
-      if (one.reader.reach(entry)) sum += limitIn(one);
+      if (mayHave(one, entry) && one.reader.reach(entry)) sum += limitIn(one);
+    }
+    return sum;
+  }
+
+  /** As `#limitAt`, without looking at how often the entry has them. */
+  #limitOfHad(entry: number, place: number): number {
+    let sum = 0;
+    for (let i = place + 1; i < this.#terms.length; i++) {
+      const one = this.#terms[i] as SoughtTerm;
+      if (mayHave(one, entry)) sum += one.limits[frequencyMax] as number;
     }
     return sum;
   }
@@ -199,7 +210,7 @@ export class BestWords {
   #isNew(entry: number, place: number): boolean {
     for (let i = 0; i < this.#terms.length; i++) {
       const one = this.#terms[i] as SoughtTerm;
-      if (i !== place) one.frequency = one.reader.seek(entry);
+      if (i !== place) one.frequency = mayHave(one, entry) ? one.reader.seek(entry) : 0;
       if (i < place && one.frequency > 0) return false;
     }
     return true;
@@ -229,11 +240,8 @@ export class BestWords {
   /** Whether an entry has all terms but the first. */
   #hasOthers(entry: number): boolean {
     for (let i = 1; i < this.#terms.length; i++) {
-      const { bits, reader } = this.#terms[i] as SoughtTerm;
-      const isFound =
-        bits === null
-          ? reader.seek(entry) > 0
-          : ((bits[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
+      const one = this.#terms[i] as SoughtTerm;
+      const isFound = one.bits === null ? one.reader.seek(entry) > 0 : mayHave(one, entry);
       if (!isFound) return false;
     }
     return true;
@@ -253,8 +261,7 @@ export class BestWords {
   *#addBits(place: number, found: Uint32Array): Work<void> {
     const { bits, term } = this.#terms[place] as SoughtTerm;
     if (bits === null) {
-      for (const reader = this.#column.reader().begin(term); reader.read(); ) {
-        setBits(found, reader.entries, reader.count);
+      for (const reader = this.#column.reader().begin(term); reader.readBits(found); ) {
         this.#budget.spend(reader.count);
         if (this.#budget.isDue) yield;
       }
@@ -283,12 +290,19 @@ export class BestWords {
   }
 }
 
-function limitsOf(term: number, words: readonly WeighedWord[]): Float64Array {
+/** `peak`: how often an entry has the term at most. */
+function limitsOf(term: number, words: readonly WeighedWord[], peak: number): Float64Array {
   const own = words.filter((word) => word.term === term);
+  const most = peak === peakMax ? Number.MAX_SAFE_INTEGER : peak;
   return Float64Array.from({ length: frequencyMax + 1 }, (_, frequency) => {
-    const occurrences = frequency === frequencyMax ? Number.MAX_SAFE_INTEGER : frequency;
+    const occurrences = frequency === frequencyMax ? most : frequency;
     return own.reduce((sum, { weightOf }) => sum + weightOf(occurrences), 0) * roundedUp;
   });
+}
+
+/** Whether an entry has the term, as far as bits tell. */
+function mayHave({ bits }: SoughtTerm, entry: number): boolean {
+  return bits === null || ((bits[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
 }
 
 /** No entry of the slice that is being read scores more for its term. */

@@ -63,6 +63,7 @@ export class EntrySetBuilder {
   #list: Uint32Array;
   #count = 0;
   #words: Uint32Array | null = null;
+  #hasDead = false;
 
   /** `size`: entry numbers are below it. `expected`: about how many there will be, if that is known. */
   constructor(size: number, expected = 16) {
@@ -90,13 +91,18 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
-  /** Adds the live ones of a set of bits, of which there are many. */
-  addLiveBits(bits: Uint32Array, live: Uint32Array): void {
-    if (this.#words === null) this.#toWords();
-    const words = this.#words as unknown as Uint32Array;
-    for (let i = 0; i < words.length; i++) {
-      words[i] = (words[i] as number) | ((bits[i] ?? 0) & (live[i] as number));
-    }
+  /** Adds a set of bits, of which there are many; dead ones too, see `finishLive`. */
+  addBits(bits: Uint32Array): void {
+    const words = this.#wide();
+    for (let i = 0; i < words.length; i++) words[i] = (words[i] as number) | (bits[i] ?? 0);
+  }
+
+  /**
+   * The set as bits by entry, to add many to: dead ones too, see `finishLive`. Those beyond its end are lost. Null: there are
+   * few yet, and `isMany` does not say that there will be many.
+   */
+  bits(isMany: boolean): Uint32Array | null {
+    return isMany || this.#words !== null ? this.#wide() : null;
   }
 
   /** Adds those of the first `count` entries that are below `end` and have a bit in `live`. */
@@ -119,6 +125,15 @@ export class EntrySetBuilder {
     for (let i = 0; i < added.length; i++) words[i] = (words[i] as number) | (added[i] as number);
   }
 
+  /** The set without entries that are not in `live`. */
+  finishLive(live: Uint32Array): EntrySet {
+    if (this.#hasDead) {
+      const words = this.#wide();
+      for (let i = 0; i < words.length; i++) words[i] = (words[i] as number) & (live[i] as number);
+    }
+    return this.finish();
+  }
+
   finish(): EntrySet {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
     const all = this.#list;
@@ -133,6 +148,13 @@ export class EntrySetBuilder {
       list[kept++] = list[i] as number;
     }
     return EntrySet.ofSorted(list.subarray(0, kept));
+  }
+
+  /** The words, to which dead entries may be added. */
+  #wide(): Uint32Array {
+    this.#hasDead = true;
+    if (this.#words === null) this.#toWords();
+    return this.#words as unknown as Uint32Array;
   }
 
   #toWords(): void {

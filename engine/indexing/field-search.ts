@@ -16,6 +16,7 @@ import {
   dateKind,
   firstTerm,
   gapTerm,
+  type LikelyTest,
   nullTerm,
   numberKind,
   objectTerm,
@@ -36,12 +37,10 @@ export interface Bound {
 export type ListedValue = { readonly text: string; readonly isText: boolean } | null;
 
 /** A test of terms. */
-export interface TermTest {
+export interface TermTest extends LikelyTest {
   ofText(text: string): boolean;
   /** The same test of `bytes[from, to)`; a result of null, or none: only the text tells. */
   readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
-  /** May a term of so many characters, all ASCII, pass? `letters`: see `TermDictionary.lettersOf`. */
-  mayPass(letters: number, length: number): boolean;
 }
 
 const nullTerms = [nullTerm];
@@ -64,6 +63,11 @@ const valueStride = 4096;
 const stride = 256;
 /** Bytes of terms that are tested without charging the budget. */
 const scannedBytes = 2048;
+/** Terms that are told by their letters not to pass without charging the budget. */
+const likelyStride = 4096;
+/** Values of a range from which on, and the share of all from which on, all are looked at. */
+const wideMin = 4096;
+const wideShare = 8;
 /** Slices of packed postings that are read without checking the budget. */
 const slicesAtOnce = 32;
 
@@ -112,7 +116,7 @@ export class FieldSearch {
       this.#budget.spend(to - from);
       if (this.#budget.isDue) yield;
     }
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   /** A string: a date is compared as an instant, anything else as a term, whatever its original type. */
@@ -168,12 +172,12 @@ export class FieldSearch {
       this.#budget.spend(listedUnits);
       if (this.#budget.isDue) yield;
       if (!isAll) continue;
-      const found = builder.finish();
+      const found = this.#finish(builder);
       all = all === null ? found : intersection(all, found);
       if (all.count === 0) return all;
       builder = this.#builder();
     }
-    return isAll ? (all ?? EntrySet.empty) : builder.finish();
+    return isAll ? (all ?? EntrySet.empty) : this.#finish(builder);
   }
 
   /** Numbers by their whole parts; a date is the number of its ticks. Null: no bound on that side. */
@@ -229,7 +233,7 @@ export class FieldSearch {
   *startsWith(text: string): Work<EntrySet> {
     const builder = this.#builder();
     yield* this.#addPrefixed(builder, text);
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   endsWith(text: string): Work<EntrySet> {
@@ -253,17 +257,35 @@ export class FieldSearch {
   }
 
   /** Entries with a term that passes a test. */
-  similar({ ofText, ofBytes, mayPass }: TermTest): Work<EntrySet> {
+  similar(test: TermTest): Work<EntrySet> {
+    const { ofText, ofBytes } = test;
     if (ofBytes === null) return this.matching(ofText);
     const { dictionary } = this.#column;
-    return this.#scanTerms((term) => {
+    const passes = (term: number) => {
       const start = dictionary.startOf(term);
-      const length = dictionary.lengthOf(term);
-      const letters = dictionary.lettersOf(term);
-      if (letters >= 0 && !mayPass(letters, length)) return false;
-      const isFound = ofBytes(dictionary.slab, start, start + length);
+      const isFound = ofBytes(dictionary.slab, start, start + dictionary.lengthOf(term));
       return isFound ?? ofText(dictionary.textOf(term));
-    });
+    };
+    return this.#within === null ? this.#scanLikely(test, passes) : this.#scanTerms(passes);
+  }
+
+  /** As `#scanTerms`, where most terms are told by their letters not to pass. */
+  *#scanLikely(test: TermTest, passes: (term: number) => boolean): Work<EntrySet> {
+    const { dictionary } = this.#column;
+    const builder = this.#builder();
+    const { count } = dictionary;
+    for (let from = firstTerm; from < count; from += likelyStride) {
+      const to = Math.min(count, from + likelyStride);
+      this.#budget.spend((to - from) >>> 2);
+      for (const term of dictionary.likely(from, to, test)) {
+        this.#budget.spend(1 + (dictionary.lengthOf(term) >>> 3));
+        const rest = passes(term) ? this.#addTerm(builder, term) : null;
+        if (rest !== null) yield* rest;
+        if (this.#budget.isDue) yield;
+      }
+      if (this.#budget.isDue) yield;
+    }
+    return this.#finish(builder);
   }
 
   /** Full text: entries that match any piece (`isAll`: every piece). */
@@ -297,7 +319,7 @@ export class FieldSearch {
       const { dictionary } = this.#column;
       builder.addSet(yield* this.#scanTerms((term) => test(dictionary.textOf(term))));
     }
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   #searchWords(words: readonly string[]): Work<EntrySet> {
@@ -336,7 +358,7 @@ export class FieldSearch {
       this.#budget.spend(listedUnits);
       if (this.#budget.isDue) yield;
     }
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   /** Visits each value of the entry once (Knuth, Morris and Pratt). */
@@ -449,7 +471,7 @@ export class FieldSearch {
     const builder = this.#builder();
     builder.addSet(numbers);
     builder.addSet(yield* this.#range("date", low, high, (text) => compareWith(text).ofDate));
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   *#range(
@@ -476,12 +498,57 @@ export class FieldSearch {
       to = order.lowerBound((term) => compare(term) || (isInclusive ? -1 : 0));
     }
     const builder = this.#builder();
+    yield* this.#addRun(builder, terms, from, to);
+    return this.#finish(builder);
+  }
+
+  /** Adds the entries of the terms [from, to) of an order. */
+  *#addRun(builder: EntrySetBuilder, terms: Uint32Array, from: number, to: number): Work<void> {
+    if (yield* this.#isWide(terms, from, to)) {
+      yield* this.#addWide(builder, terms, from, to);
+      return;
+    }
     for (let i = from; i < to; i++) {
       const rest = this.#addTerm(builder, terms[i] as number);
       if (rest !== null) yield* rest;
       if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
     }
-    return builder.finish();
+  }
+
+  /** Whether it is faster to look at all values of the column than at those of each term. */
+  *#isWide(terms: Uint32Array, from: number, to: number): Work<boolean> {
+    const { counts, valueCount, isPacked } = this.#column;
+    const valuesMin = Math.max(wideMin, valueCount / wideShare);
+    if (isPacked || valueCount < valuesMin) return false;
+    let values = 0;
+    for (let i = from; i < to && values < valuesMin; i++) {
+      values += counts[terms[i] as number] ?? 0;
+      if (((i - from) & (valueStride - 1)) !== valueStride - 1) continue;
+      this.#budget.spend(stride);
+      if (this.#budget.isDue) yield;
+    }
+    return values >= valuesMin;
+  }
+
+  /** As `#addRun`, where the terms have many values: all those of the column are looked at, in their order in memory. */
+  *#addWide(builder: EntrySetBuilder, terms: Uint32Array, from: number, to: number): Work<void> {
+    const column = this.#column;
+    const marks = Buffer.alloc(column.dictionary.count);
+    this.#budget.hold(marks.length);
+    for (let i = from; i < to; i++) {
+      marks[terms[i] as number] = 1;
+      if (((i - from) & (valueStride - 1)) !== valueStride - 1) continue;
+      this.#budget.spend(valueStride >>> 2);
+      if (this.#budget.isDue) yield;
+    }
+    const bits = builder.bits(true) as Uint32Array; // they are many
+    const end = column.starts[this.#view.size] as number;
+    for (let at = 0; at < end; at += valueStride) {
+      addMarked(bits, marks, column, at, Math.min(end, at + valueStride));
+      this.#budget.spend(valueStride >>> 2);
+      if (this.#budget.isDue) yield;
+    }
+    this.#budget.release(marks.length);
   }
 
   #rangeTest(
@@ -551,13 +618,10 @@ export class FieldSearch {
     const order = yield* this.#column.orderInSlices("bytes", this.#budget);
     const { terms } = order;
     const from = order.lowerBound((term) => dictionary.compareTo(term, prefix));
-    for (let i = from; i < terms.length; i++) {
-      const term = terms[i] as number;
-      if (!dictionary.startsWith(term, prefix)) break;
-      const rest = this.#addTerm(builder, term);
-      if (rest !== null) yield* rest;
-      if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
-    }
+    const to = order.lowerBound((term) =>
+      dictionary.startsWith(term, prefix) ? -1 : dictionary.compareTo(term, prefix),
+    );
+    yield* this.#addRun(builder, terms, from, to);
   }
 
   *#scanTerms(test: (term: number) => boolean): Work<EntrySet> {
@@ -582,7 +646,7 @@ export class FieldSearch {
       if (isDue || this.#budget.isDue) yield;
       from = to;
     }
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   /** The terms from one on that pass a test, up to some bytes of text, or until the test takes long. */
@@ -623,7 +687,7 @@ export class FieldSearch {
       const rest = this.#addTerm(builder, term);
       if (rest !== null) yield* rest;
     }
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   /** Entries with one of the terms; null: they have many, or must be unpacked. */
@@ -636,13 +700,13 @@ export class FieldSearch {
     if (values === 0) return EntrySet.empty;
     const builder = new EntrySetBuilder(this.#view.size, values);
     for (const term of terms) if (term >= 0) this.#addStride(builder, this.#firstOf(term));
-    return builder.finish();
+    return this.#finish(builder);
   }
 
   *#addEntries(builder: EntrySetBuilder, term: number): Work<void> {
     const bits = this.#packed === null ? null : yield* this.#packed.bitsOf(term, this.#budget);
     if (bits !== null) {
-      builder.addLiveBits(bits, this.#view.live);
+      builder.addBits(bits);
       this.#budget.spend(this.#view.size >>> 10);
       return;
     }
@@ -656,30 +720,37 @@ export class FieldSearch {
   #addTerm(builder: EntrySetBuilder, term: number): Work<void> | null {
     if (this.#reader !== null) {
       const reader = this.#reader.begin(term);
-      return this.#addSlices(builder, reader) ? null : this.#addFurther(builder, reader);
+      const bits = builder.bits((this.#column.counts[term] ?? 0) > this.#view.size >>> 5);
+      return this.#addSlices(builder, bits, reader)
+        ? null
+        : this.#addFurther(builder, bits, reader);
     }
     const rest = this.#addStride(builder, this.#firstOf(term));
     return rest === 0 ? null : this.#addFrom(builder, rest);
   }
 
-  /** Adds the entries of some slices. @returns whether those were the last */
-  #addSlices(builder: EntrySetBuilder, reader: PostingReader): boolean {
+  /** Adds the entries of some slices. `bits`: of the builder, if it has. @returns whether those were the last */
+  #addSlices(builder: EntrySetBuilder, bits: Uint32Array | null, reader: PostingReader): boolean {
     const { size, live } = this.#view;
     let visited = 1;
     let slices = 0;
     let isLast = true;
     while (slices < slicesAtOnce) {
-      if (!reader.read()) break;
+      if (!(bits === null ? reader.read() : reader.readBits(bits))) break;
       isLast = ++slices < slicesAtOnce;
       visited += reader.count;
-      builder.addLive(reader.entries, reader.count, live, size);
+      if (bits === null) builder.addLive(reader.entries, reader.count, live, size);
     }
     this.#budget.spend(visited);
     return isLast;
   }
 
-  *#addFurther(builder: EntrySetBuilder, reader: PostingReader): Work<void> {
-    while (!this.#addSlices(builder, reader)) if (this.#budget.isDue) yield;
+  *#addFurther(
+    builder: EntrySetBuilder,
+    bits: Uint32Array | null,
+    reader: PostingReader,
+  ): Work<void> {
+    while (!this.#addSlices(builder, bits, reader)) if (this.#budget.isDue) yield;
   }
 
   /** Adds the entries of a term's posting list from one value on. */
@@ -719,6 +790,10 @@ export class FieldSearch {
     return new EntrySetBuilder(this.#view.size);
   }
 
+  #finish(builder: EntrySetBuilder): EntrySet {
+    return builder.finishLive(this.#view.live);
+  }
+
   #termsOf(text: string): number[] {
     const { dictionary } = this.#column;
     const terms = [dictionary.findText(textKind, text)];
@@ -748,6 +823,31 @@ export class FieldSearch {
 
   #folded(text: string): string {
     return this.#isExact ? text : lowerInvariant(text);
+  }
+}
+
+/** Adds the entries of the values [from, to) whose terms are marked with 1. */
+function addMarked(
+  bits: Uint32Array,
+  marks: Buffer,
+  { terms, entries, hasSeveral, emptyCount }: FieldColumn,
+  from: number,
+  to: number,
+): void {
+  if (hasSeveral || emptyCount > 0) {
+    for (let at = from; at < to; at++) {
+      if (marks[terms[at] as number] !== 1) continue;
+      const entry = entries[at] as number;
+      bits[entry >>> 5] = (bits[entry >>> 5] as number) | (1 << (entry & 31));
+    }
+    return;
+  }
+  // Each entry has one value, which has its number. Marks of terms that came later are undefined.
+  for (let at = from; at < to; at += 32) {
+    const end = Math.min(32, to - at);
+    let word = 0;
+    for (let bit = 0; bit < end; bit++) word |= (marks[terms[at + bit] as number] as number) << bit;
+    bits[at >>> 5] = (bits[at >>> 5] as number) | word;
   }
 }
 

@@ -42,6 +42,15 @@ const letterBits = 31;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
+/** What can be told of a term without reading it. */
+export interface LikelyTest {
+  /** Terms of fewer or of more bytes do not pass. */
+  readonly bytesMin: number;
+  readonly bytesMax: number;
+  /** May a term of so many characters, all ASCII, pass? `letters`: see `TermDictionary.lettersOf`. */
+  mayPass(letters: number, length: number): boolean;
+}
+
 export class TermDictionary {
   /** Upper bound (exclusive) of the numbers in use. */
   count = firstTerm;
@@ -249,6 +258,21 @@ export class TermDictionary {
     );
     this.#letters[term] = letters;
     return letters;
+  }
+
+  /** Those of the terms [from, to) that may pass a test, as far as their letters and lengths tell. Hot. */
+  likely(from: number, to: number, { bytesMin, bytesMax, mayPass }: LikelyTest): number[] {
+    const found: number[] = [];
+    const starts = this.#starts;
+    if (to > this.#letters.length) this.lettersOf(to - 1);
+    const letters = this.#letters;
+    for (let term = from; term < to; term++) {
+      const length = (starts[term + 1] as number) - (starts[term] as number);
+      if (length < bytesMin || length > bytesMax) continue;
+      const set = (letters[term] as number) || this.lettersOf(term);
+      if (set < 0 || mayPass(set, length)) found.push(term);
+    }
+    return found;
   }
 
   /** 100 ns units of a date beyond its milliseconds: the last four of its seven fraction digits. */

@@ -28,6 +28,8 @@ const sliceBytes = [16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 const topLevel = sliceBytes.length - 1;
 /** Postings that fit into a slice, of one byte each. */
 export const sliceEntriesMax = 256;
+/** Frequencies from which on `peaks` does not tell them apart. */
+export const peakMax = 255;
 /** Twice an entry, and a bit, are 32 bits. */
 const entryMax = 2 ** 30;
 /** The smallest chunk; they double up to the common size. */
@@ -45,6 +47,8 @@ export class TermPostings {
   counts: Uint32Array = new Uint32Array(16);
   /** By term: entries that have it and are not removed. */
   lives: Uint32Array = new Uint32Array(16);
+  /** By term: how often one entry has it at most, removed ones too; `peakMax`: as often, or more. */
+  peaks: Buffer = Buffer.alloc(16);
   /** By term: the last entry. */
   #lasts: Uint32Array = new Uint32Array(16);
   /** By term: the address of the first slice, 0 when there is none, and that of the next posting. */
@@ -66,6 +70,7 @@ export class TermPostings {
     // As many of each, however each of them grows.
     const { length } = this.counts;
     this.lives = grownUint32(this.lives, length);
+    this.peaks = grownBytes(this.peaks, length);
     this.#lasts = grownUint32(this.#lasts, length);
     this.#heads = grownUint32(this.#heads, length);
     this.#tails = grownUint32(this.#tails, length);
@@ -79,6 +84,7 @@ export class TermPostings {
     const last = this.#lasts[term] as number;
     this.counts[term] = known + frequency;
     this.lives[term] = (this.lives[term] as number) + 1;
+    if (frequency > (this.peaks[term] as number)) this.peaks[term] = Math.min(frequency, peakMax);
     this.#lasts[term] = entry;
     if (known === 0) return;
     if (this.#heads[term] === 0) this.#write(term, last + 1, last, known);
@@ -262,32 +268,107 @@ export class PostingReader {
   /** Decodes the next slice. @returns false at the end */
   read(): boolean {
     this.#at = 0;
-    const address = this.#next;
-    if (address === 0) return this.#readSingle();
-    const chunk = this.#postings.chunkOf(address);
-    const offset = address & offsetMask;
-    this.#next = chunk.readUInt32LE(offset);
-    const base = this.#level === topLevel ? -1 : this.#last;
-    if (this.#level < topLevel) this.#level++;
-    this.count = decode(chunk, offset + linkBytes, base, this.entries, this.frequencies);
-    this.#last = this.entries[this.count - 1] as number;
-    this.frequencyMax = largest(this.frequencies, this.count);
+    if (this.#next === 0) return this.#readSingle();
+    const { entries, frequencies } = this;
+    const chunk = this.#postings.chunkOf(this.#next);
+    let at = this.#begin(chunk);
+    let entry = this.#last;
+    let count = 0;
+    let most = 1;
+    for (let byte = chunk[at] as number; byte !== 0; byte = chunk[at] as number) {
+      at++;
+      let value = byte & 0x7f;
+      for (let shift = 7; byte >= 0x80; shift += 7) {
+        byte = chunk[at++] as number;
+        value |= (byte & 0x7f) << shift;
+      }
+      entry += value >>> 1;
+      entries[count] = entry;
+      let frequency = 1;
+      if ((value & 1) === 1) {
+        byte = chunk[at++] as number;
+        frequency = byte & 0x7f;
+        for (let shift = 7; byte >= 0x80; shift += 7) {
+          byte = chunk[at++] as number;
+          frequency |= (byte & 0x7f) << shift;
+        }
+        if (frequency > most) most = frequency;
+      }
+      frequencies[count++] = frequency;
+    }
+    this.count = count;
+    this.frequencyMax = most;
+    this.#last = entry;
     return true;
   }
 
-  /** As `read`, for the slice in which an entry or a later one is first found. */
-  readFrom(entry: number): boolean {
-    return this.#skipTo(entry);
+  /**
+   * As `read`, into bits by entry: those beyond the end of the words are lost. Only `count` and `last` are set.
+   * @returns false at the end
+   */
+  readBits(words: Uint32Array): boolean {
+    if (this.#next === 0) {
+      if (!this.#readSingle()) return false;
+      setBits(words, this.entries, 1);
+      return true;
+    }
+    const chunk = this.#postings.chunkOf(this.#next);
+    let at = this.#begin(chunk);
+    let entry = this.#last;
+    let count = 0;
+    for (let byte = chunk[at] as number; byte !== 0; byte = chunk[at] as number) {
+      at++;
+      let value = byte & 0x7f;
+      for (let shift = 7; byte >= 0x80; shift += 7) {
+        byte = chunk[at++] as number;
+        value |= (byte & 0x7f) << shift;
+      }
+      entry += value >>> 1;
+      words[entry >>> 5] = (words[entry >>> 5] as number) | (1 << (entry & 31));
+      count++;
+      if ((value & 1) === 1) while ((chunk[at++] as number) >= 0x80);
+    }
+    this.count = count;
+    this.#last = entry;
+    return true;
+  }
+
+  /** Goes on to the next slice, which is in `chunk`. @returns where its postings begin */
+  #begin(chunk: Buffer): number {
+    const offset = this.#next & offsetMask;
+    if (this.#level === topLevel) this.#last = -1;
+    else this.#level++;
+    this.#next =
+      ((chunk[offset] as number) |
+        ((chunk[offset + 1] as number) << 8) |
+        ((chunk[offset + 2] as number) << 16) |
+        ((chunk[offset + 3] as number) << 24)) >>>
+      0;
+    return offset + linkBytes;
+  }
+
+  /** The last entry that was decoded; -1: none. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Skips slices, as far as they can be told to be before the one in which an entry would be. */
+  skipTo(entry: number): void {
+    if (this.#next === 0) return;
+    const address = this.#postings.sliceBefore(this.#term, entry, this.#last);
+    if (address === 0) return;
+    this.#next = address;
+    this.#level = topLevel;
   }
 
   /** Decodes the slice in which an entry would be, as `seek` does. @returns false when all entries are smaller */
   reach(entry: number): boolean {
-    return this.#last >= entry || this.#skipTo(entry);
+    return this.#last >= entry || this.#readTo(entry);
   }
 
   /** How often an entry has the term. Of several calls, none is for a smaller entry than the one before. */
   seek(entry: number): number {
-    if (this.#last < entry && !this.#skipTo(entry)) return 0;
+    if (this.#last < entry && !this.#readTo(entry)) return 0;
     const { entries } = this;
     let at = this.#at;
     while ((entries[at] as number) < entry) at++;
@@ -296,14 +377,8 @@ export class PostingReader {
   }
 
   /** Decodes the slice in which an entry is, if anywhere. @returns false when all entries are smaller */
-  #skipTo(entry: number): boolean {
-    if (this.#next !== 0) {
-      const address = this.#postings.sliceBefore(this.#term, entry, this.#last);
-      if (address !== 0) {
-        this.#next = address;
-        this.#level = topLevel;
-      }
-    }
+  #readTo(entry: number): boolean {
+    this.skipTo(entry);
     while (this.read()) if (this.#last >= entry) return true;
     return false;
   }
@@ -321,43 +396,12 @@ export class PostingReader {
   }
 }
 
-function largest(numbers: Uint32Array, count: number): number {
-  let max = 0;
-  for (let i = 0; i < count; i++) if ((numbers[i] as number) > max) max = numbers[i] as number;
-  return max;
-}
-
-/** Decodes postings up to a byte 0. @returns their number */
-function decode(
-  chunk: Buffer,
-  from: number,
-  base: number,
-  entries: Uint32Array,
-  frequencies: Uint32Array,
-): number {
-  let at = from;
-  let entry = base;
-  let count = 0;
-  for (;;) {
-    let byte = chunk[at++] as number;
-    if (byte === 0) return count;
-    let value = byte & 0x7f;
-    for (let shift = 7; byte >= 0x80; shift += 7) {
-      byte = chunk[at++] as number;
-      value |= (byte & 0x7f) << shift;
-    }
-    entry += value >>> 1;
-    entries[count] = entry;
-    let frequency = 1;
-    if ((value & 1) === 1) {
-      byte = chunk[at++] as number;
-      frequency = byte & 0x7f;
-      for (let shift = 7; byte >= 0x80; shift += 7) {
-        byte = chunk[at++] as number;
-        frequency |= (byte & 0x7f) << shift;
-      }
-    }
-    frequencies[count++] = frequency;
+/** Sets bits by number. A typed array ignores what is written beyond its end. */
+export function setBits(words: Uint32Array, entries: Uint32Array, count: number): void {
+  for (let i = 0; i < count; i++) {
+    const entry = entries[i] as number;
+    const at = entry >>> 5;
+    words[at] = (words[at] as number) | (1 << (entry & 31));
   }
 }
 

@@ -18,7 +18,7 @@ import { FieldColumn } from "./field-column.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { firstTerm, gapTerm } from "./term-dictionary.ts";
-import { PostingReader, TermPostings, writeVarint } from "./term-postings.ts";
+import { PostingReader, peakMax, TermPostings, writeVarint } from "./term-postings.ts";
 
 const chunkBytesMin = 4096;
 const chunkBytesMax = 1024 * 1024;
@@ -29,7 +29,9 @@ const restoredValues = 4096;
 
 /** A term that one in this many entries has is read as bits, of which those of some terms are kept. */
 const denseShare = 32;
-const keptBitsMax = 32;
+/** Bits are kept of so many terms, and of more as far as they take one in so many bytes of the postings. */
+const keptBitsMin = 32;
+const keptShare = 8;
 /** Entries from which on bits are kept. */
 const keptEntriesMin = 4096;
 
@@ -140,18 +142,24 @@ export class TextColumn extends FieldColumn {
     this.#bits.delete(term);
     this.#bits.set(term, bits);
     const [oldest] = this.#bits.keys();
-    if (this.#bits.size > keptBitsMax) this.#bits.delete(oldest as number); // there is one
+    if (this.#bits.size > this.#keptMax()) this.#bits.delete(oldest as number); // there is one
     const reader = this.reader().begin(term);
-    bits.words = grownUint32(bits.words, (this.entryCount + 31) >>> 5);
-    for (let isMore = reader.readFrom(bits.last + 1); isMore; isMore = reader.read()) {
+    reader.skipTo(bits.last + 1);
+    for (;;) {
       // Another query may have replaced it meanwhile.
       bits.words = grownUint32(bits.words, (this.entryCount + 31) >>> 5);
-      setBits(bits.words, reader.entries, reader.count);
-      bits.last = Math.max(bits.last, reader.entries[reader.count - 1] as number);
+      if (!reader.readBits(bits.words)) break;
+      bits.last = Math.max(bits.last, reader.last);
       budget.spend(reader.count);
       if (budget.isDue) yield;
     }
     return bits.words;
+  }
+
+  /** How many terms bits are kept of. */
+  #keptMax(): number {
+    const bytes = this.entryCount >>> 3;
+    return Math.max(keptBitsMin, Math.floor(this.postings.bytes / keptShare / bytes));
   }
 
   override removed(entry: number): void {
@@ -254,7 +262,9 @@ export class TextColumn extends FieldColumn {
           reader.frequencies[i] === frequency,
           "a posting says how often its entry has the term",
         );
-        count += frequency as number; // compared
+        const least = Math.min(frequency as number, peakMax); // compared
+        assert(least <= (this.postings.peaks[term] as number), "no entry has it more often");
+        count += frequency as number;
       }
     }
     assert(at === expected.length, "every entry with a term is in its list");
@@ -311,15 +321,6 @@ export class TextColumn extends FieldColumn {
       while (values[i] === term);
       if (term !== gapTerm) postings.append(term, entry, i - from);
     }
-  }
-}
-
-/** Sets bits by number. A typed array ignores what is written beyond its end. */
-export function setBits(words: Uint32Array, entries: Uint32Array, count: number): void {
-  for (let i = 0; i < count; i++) {
-    const entry = entries[i] as number;
-    const at = entry >>> 5;
-    words[at] = (words[at] as number) | (1 << (entry & 31));
   }
 }
 

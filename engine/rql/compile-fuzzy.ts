@@ -33,7 +33,7 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
     return isSimilar(editDistance(term, sought), term.length);
   };
   if (sought.length === 0 || sought.length > bitsMax) {
-    return { ofText, ofBytes: null, mayPass: () => true };
+    return { ofText, ofBytes: null, bytesMin: 0, bytesMax: Infinity, mayPass: () => true };
   }
   /** By length of a term: the most edits that it may be away; -1: it is too short or too long. */
   const editsMax = Int16Array.from({ length: lengthMax + 1 }, (_, length) => {
@@ -46,6 +46,8 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
   return {
     ofText,
     ofBytes: bytesTest(sought, editsMax, isSimilar),
+    bytesMin: editsMax.findIndex((most) => most >= 0),
+    bytesMax: editsMax.findLastIndex((most) => most >= 0) * unitBytesMax,
     mayPass: lettersTest(sought, editsMax),
   };
 }

@@ -16,7 +16,7 @@ function storeOf(random: SeededRandom, count: number): EntryStore {
   const store = new EntryStore(["text"]);
   const { dictionary } = store.columns[0] as TextColumn;
   for (let document = 0; document < count; document++) {
-    const length = 1 + random.below(30);
+    const length = 1 + random.below(random.chance(0.01) ? 900 : 30);
     for (let i = 0; i < length; i++) {
       const word = `w${Math.floor(1 / (random.next() + 0.002))}`;
       store.columns[0]?.add(dictionary.internText(textKind, word, Number.NaN));

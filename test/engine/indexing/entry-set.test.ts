@@ -55,6 +55,31 @@ describe("EntrySet", () => {
     );
   });
 
+  it("takes bits, of which those of dead entries are left out in the end", () => {
+    fc.assert(
+      fc.property(entries, entries, entries, (listed, many, alive) => {
+        const builder = new EntrySetBuilder(size);
+        expect(builder.bits(false)).toBe(null);
+        const live = new Uint32Array((size >>> 5) + 2);
+        for (const entry of [...alive, ...listed]) {
+          live[entry >>> 5] = (live[entry >>> 5] as number) | (1 << (entry & 31));
+        }
+        for (const entry of listed) builder.add(entry);
+        const bits = new Uint32Array((size >>> 5) + 1);
+        const own = builder.bits(true) as Uint32Array;
+        for (const [at, entry] of many.entries()) {
+          const words = at % 2 === 0 ? own : bits;
+          words[entry >>> 5] = (words[entry >>> 5] as number) | (1 << (entry & 31));
+        }
+        builder.addBits(bits);
+        expect(builder.bits(false)).toBe(own);
+        const isLive = new Set([...alive, ...listed]);
+        const expected = sorted([...listed, ...many.filter((entry) => isLive.has(entry))]);
+        expect([...builder.finishLive(live).toList()]).toEqual(expected);
+      }),
+    );
+  });
+
   it("leaves its operands as they were", () => {
     const dense = built(Array.from({ length: 500 }, (_, i) => i * 3));
     const sparse = built([1, 3, 5]);

@@ -1,6 +1,6 @@
 /** What a field of an index finds is what a scan of all entries finds, live ones only. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import { EntrySet } from "../../../engine/indexing/entry-set.ts";
 import type { EntryView } from "../../../engine/indexing/entry-view.ts";
@@ -10,27 +10,31 @@ import { numberKind, textKind } from "../../../engine/indexing/term-dictionary.t
 
 type Entry = readonly (string | number)[];
 
+function addTo(column: FieldColumn, terms: Entry): void {
+  for (const term of new Set(terms)) {
+    const bytes = Buffer.from(String(term));
+    const kind = typeof term === "string" ? textKind : numberKind;
+    const value = typeof term === "string" ? Number.NaN : term;
+    column.add(column.dictionary.intern(kind, bytes, bytes.length, value));
+  }
+  column.endEntry();
+}
+
 /** A field with these entries, every third of which is dead, and the same as a list. */
-function fieldOf(entries: readonly Entry[]) {
+function fieldOf(entries: readonly Entry[], budget = new FreeBudget()) {
   const column = new FieldColumn();
   const live = new Uint32Array((entries.length >>> 5) + 1);
   for (const [at, terms] of entries.entries()) {
-    for (const term of new Set(terms)) {
-      const bytes = Buffer.from(String(term));
-      const kind = typeof term === "string" ? textKind : numberKind;
-      const value = typeof term === "string" ? Number.NaN : term;
-      column.add(column.dictionary.intern(kind, bytes, bytes.length, value));
-    }
-    column.endEntry();
+    addTo(column, terms);
     if (at % 3 !== 2) live[at >>> 5] = (live[at >>> 5] as number) | (1 << (at & 31));
   }
   const isLive = (at: number) => at % 3 !== 2;
   const all = () => EntrySet.ofWords(live.slice());
   const view = { size: entries.length, live, isLive, all, freeze: () => undefined };
-  const search = new FieldSearch(view as unknown as EntryView, column, false, new FreeBudget());
+  const search = new FieldSearch(view as unknown as EntryView, column, false, budget);
   const scan = (isFound: (term: string | number) => boolean) =>
     [...entries.keys()].filter((at) => isLive(at) && entries[at]?.some(isFound));
-  return { search, scan };
+  return { column, search, scan };
 }
 
 const numbersOf = (set: EntrySet) => [...set.toList()];
@@ -68,5 +72,53 @@ test("numbers are found in ranges, with their ends or without", () => {
           (high.isInclusive && one === Number(high.text)));
       expect(numbersOf(finish(search.rangeLong(low, high)))).toEqual(scan(isIn));
     }),
+  );
+});
+
+describe("a range with many of the values", () => {
+  /** The values of an entry, by its number. */
+  const fields: Readonly<Record<string, (at: number) => Entry>> = {
+    "one value each": (at) => [at % 7 === 0 ? `t${at % 10}` : (at * 7) % 1000],
+    "one value at most": (at) => (at % 11 === 0 ? [] : [(at * 7) % 1000]),
+    "several values": (at) => Array.from({ length: at % 4 }, (_, i) => (at * (i + 3)) % 1000),
+    "each another value": (at) => [at % 2 === 0 ? at / 20 : `t${at}`],
+  };
+
+  test.each(Object.entries(fields))("is found whole: %s", (_name, valuesOf) => {
+    const { search, scan } = fieldOf(Array.from({ length: 20_000 }, (_, at) => valuesOf(at)));
+    for (const [low, high] of [
+      [0, 1000],
+      [5, 900],
+      [400, 600],
+      [998, 999],
+    ] as const) {
+      const ends = [low, high].map((end) => ({ text: String(end), isInclusive: true }));
+      const found = finish(search.rangeDouble(ends[0] ?? null, ends[1] ?? null));
+      const isIn = (one: string | number) => typeof one === "number" && one >= low && one <= high;
+      expect(numbersOf(found)).toEqual(scan(isIn));
+    }
+    for (const prefix of ["t", "t1"]) {
+      const isFound = (one: string | number) => typeof one === "string" && one.startsWith(prefix);
+      expect(numbersOf(finish(search.startsWith(prefix)))).toEqual(scan(isFound));
+    }
+  });
+
+  test.each(Object.entries(fields))(
+    "has no entries that come while it pauses: %s",
+    (_n, valuesOf) => {
+      const due = new FreeBudget();
+      Object.defineProperty(due, "isDue", { get: () => true });
+      const all = Array.from({ length: 20_000 }, (_, at) => valuesOf(at));
+      const { column, search, scan } = fieldOf(all, due);
+      const work = search.rangeDouble({ text: "3", isInclusive: true }, null);
+      for (let step = work.next(), at = 0; ; step = work.next(), at++) {
+        if (step.done === true) {
+          expect(at).toBeGreaterThan(3);
+          expect(numbersOf(step.value)).toEqual(scan((one) => typeof one === "number" && one >= 3));
+          break;
+        }
+        addTo(column, [50, 100 + at, 1000.5 + at].slice(0, at % 4));
+      }
+    },
   );
 });

@@ -37,6 +37,9 @@ test("bytes and texts are compared as defined", () => {
     expect(found, `bytes of ${term} ~ ${sought}, ${similarity}`).toBe(expected);
     const set = letterSetOf(bytes, 1, bytes.length - 1);
     if (set >= 0 && expected) expect(made.mayPass(set, term.length)).toBe(true);
+    const isUnfit =
+      Buffer.byteLength(term) < made.bytesMin || Buffer.byteLength(term) > made.bytesMax;
+    if (expected) expect(isUnfit, `the length of ${term} ~ ${sought}`).toBe(false);
     if (set >= 0 && !made.mayPass(set, term.length)) refused++;
     expect(editDistance(term, sought)).toBe(distance(term, sought));
   }
