@@ -53,6 +53,8 @@ const listedUnits = 16;
 const withinMax = 1024;
 /** Values of a term, for each entry that is needed, from which on it is faster to look at those. */
 const withinShare = 4;
+/** The share of all values, from which on those of the entries that are needed are not looked at one by one in a range. */
+const withinOfAllShare = 16;
 
 /** Characters of `yyyy-MM-dd`. */
 const dayLength = 10;
@@ -77,8 +79,10 @@ export class FieldSearch {
   /** Whether the terms of this field are case-sensitive. */
   readonly #isExact: boolean;
   readonly #budget: WorkBudget;
-  /** Only these entries matter, and they are few; null: all do. */
+  /** Only these entries matter; null: all do. */
   readonly #within: EntrySet | null;
+  /** The same, if they are few. */
+  readonly #few: EntrySet | null;
   /** Null: the values of the column are not packed. */
   readonly #packed: TextColumn | null;
   readonly #reader: PostingReader | null;
@@ -97,7 +101,8 @@ export class FieldSearch {
     this.#budget = budget;
     this.#packed = column instanceof TextColumn ? column : null;
     this.#reader = this.#packed?.reader() ?? null;
-    this.#within = within !== null && within.count <= withinMax ? within : null;
+    this.#within = within;
+    this.#few = within !== null && within.count <= withinMax ? within : null;
   }
 
   isNull(): Work<EntrySet> {
@@ -266,7 +271,7 @@ export class FieldSearch {
       const isFound = ofBytes(dictionary.slab, start, start + dictionary.lengthOf(term));
       return isFound ?? ofText(dictionary.textOf(term));
     };
-    return this.#within === null ? this.#scanLikely(test, passes) : this.#scanTerms(passes);
+    return this.#few === null ? this.#scanLikely(test, passes) : this.#scanTerms(passes);
   }
 
   /** As `#scanTerms`, where most terms are told by their letters not to pass. */
@@ -480,9 +485,8 @@ export class FieldSearch {
     high: Bound | null,
     compareWith: (text: string) => (term: number) => number,
   ): Work<EntrySet> {
-    if (this.#within !== null) {
-      return yield* this.#passing(this.#rangeTest(kind, low, high, compareWith), this.#within);
-    }
+    const test = () => this.#rangeTest(kind, low, high, compareWith);
+    if (this.#few !== null) return yield* this.#passing(test(), this.#few);
     const order = yield* this.#column.orderInSlices(kind, this.#budget);
     const { terms } = order;
     let from = 0;
@@ -497,9 +501,21 @@ export class FieldSearch {
       const { isInclusive } = high;
       to = order.lowerBound((term) => compare(term) || (isInclusive ? -1 : 0));
     }
+    const valuesMin = this.#valuesToPass();
+    if (this.#within !== null && (yield* this.#hasValues(terms, from, to, valuesMin))) {
+      return yield* this.#passing(test(), this.#within);
+    }
     const builder = this.#builder();
     yield* this.#addRun(builder, terms, from, to);
     return this.#finish(builder);
+  }
+
+  /** Values of terms from which on it is faster to look at those of the entries that matter. */
+  #valuesToPass(): number {
+    const { entryCount, valueCount } = this.#column;
+    if (this.#within === null) return Number.POSITIVE_INFINITY;
+    const values = this.#within.count * (1 + valueCount / Math.max(1, entryCount));
+    return values * withinOfAllShare > valueCount ? Number.POSITIVE_INFINITY : values * withinShare;
   }
 
   /** Adds the entries of the terms [from, to) of an order. */
@@ -517,9 +533,15 @@ export class FieldSearch {
 
   /** Whether it is faster to look at all values of the column than at those of each term. */
   *#isWide(terms: Uint32Array, from: number, to: number): Work<boolean> {
-    const { counts, valueCount, isPacked } = this.#column;
+    const { valueCount, isPacked } = this.#column;
     const valuesMin = Math.max(wideMin, valueCount / wideShare);
-    if (isPacked || valueCount < valuesMin) return false;
+    return !isPacked && (yield* this.#hasValues(terms, from, to, valuesMin));
+  }
+
+  /** Whether the terms [from, to) of an order have so many values. */
+  *#hasValues(terms: Uint32Array, from: number, to: number, valuesMin: number): Work<boolean> {
+    const { counts, valueCount } = this.#column;
+    if (valueCount < valuesMin) return false;
     let values = 0;
     for (let i = from; i < to && values < valuesMin; i++) {
       values += counts[terms[i] as number] ?? 0;
@@ -626,12 +648,12 @@ export class FieldSearch {
 
   *#scanTerms(test: (term: number) => boolean): Work<EntrySet> {
     const { dictionary } = this.#column;
-    if (this.#within !== null) {
+    if (this.#few !== null) {
       const testAll = (term: number) => {
         this.#budget.spend(dictionary.lengthOf(term) >>> 3);
         return term >= firstTerm && test(term);
       };
-      return yield* this.#passing(testAll, this.#within);
+      return yield* this.#passing(testAll, this.#few);
     }
     const builder = this.#builder();
     const { count } = dictionary;
@@ -670,11 +692,13 @@ export class FieldSearch {
 
   /** Entries with one of the terms; -1: no term. */
   *#entriesOf(terms: readonly number[]): Work<EntrySet> {
-    if (this.#within !== null) {
+    // Packed values of an entry are as many as a text has words.
+    const within = this.#packed === null ? this.#within : this.#few;
+    if (within !== null) {
       const { counts } = this.#column;
       const values = terms.reduce((sum, term) => sum + (counts[term] ?? 0), 0);
-      if (values > this.#within.count * withinShare) {
-        return yield* this.#passing((term) => terms.includes(term), this.#within);
+      if (values > within.count * withinShare) {
+        return yield* this.#passing((term) => terms.includes(term), within);
       }
     }
     const builder = this.#builder();

@@ -31,10 +31,12 @@ function fieldOf(entries: readonly Entry[], budget = new FreeBudget()) {
   const isLive = (at: number) => at % 3 !== 2;
   const all = () => EntrySet.ofWords(live.slice());
   const view = { size: entries.length, live, isLive, all, freeze: () => undefined };
-  const search = new FieldSearch(view as unknown as EntryView, column, false, budget);
+  const searchIn = (within: EntrySet | null) =>
+    new FieldSearch(view as unknown as EntryView, column, false, budget, within);
+  const search = searchIn(null);
   const scan = (isFound: (term: string | number) => boolean) =>
     [...entries.keys()].filter((at) => isLive(at) && entries[at]?.some(isFound));
-  return { column, search, scan };
+  return { column, search, searchIn, scan };
 }
 
 const numbersOf = (set: EntrySet) => [...set.toList()];
