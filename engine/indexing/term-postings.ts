@@ -271,7 +271,7 @@ export class PostingReader {
     if (this.#next === 0) return this.#readSingle();
     const { entries, frequencies } = this;
     const chunk = this.#postings.chunkOf(this.#next);
-    let at = this.#begin(chunk);
+    let at = this.#enterSlice(chunk);
     let entry = this.#last;
     let count = 0;
     let most = 1;
@@ -313,7 +313,7 @@ export class PostingReader {
       return true;
     }
     const chunk = this.#postings.chunkOf(this.#next);
-    let at = this.#begin(chunk);
+    let at = this.#enterSlice(chunk);
     let entry = this.#last;
     let count = 0;
     for (let byte = chunk[at] as number; byte !== 0; byte = chunk[at] as number) {
@@ -334,7 +334,7 @@ export class PostingReader {
   }
 
   /** Goes on to the next slice, which is in `chunk`. @returns where its postings begin */
-  #begin(chunk: Buffer): number {
+  #enterSlice(chunk: Buffer): number {
     const offset = this.#next & offsetMask;
     if (this.#level === topLevel) this.#last = -1;
     else this.#level++;
