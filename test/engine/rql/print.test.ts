@@ -22,7 +22,7 @@ describe("printQuery", () => {
         const printed = printQuery(query);
         expect(withoutOffsets(parseQuery(printed))).toEqual(withoutOffsets(query));
       }),
-      { numRuns: 1500 },
+      { numRuns: 600 },
     );
   });
 
@@ -32,7 +32,7 @@ describe("printQuery", () => {
         const printed = printQuery(query);
         expect(withoutOffsets(parsePatchQuery(printed))).toEqual(withoutOffsets(query));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
