@@ -42,7 +42,10 @@ const long = [
 /** What takes seconds a file: `npm test` leaves it to `--mode long`. */
 const slow = [
   "test/cli/commands/cluster-recover.test.ts",
+  "test/cli/operate.test.ts",
+  "test/client/certificates.test.ts",
   "test/client/subscription-kill.test.ts",
+  "test/client/subscriptions.test.ts",
   "test/engine/api/replication.test.ts",
   "test/engine/base/held-pieces.test.ts",
   "test/engine/database/database-replication.test.ts",
@@ -54,9 +57,11 @@ const slow = [
   "test/server/backups/continuous-backup.test.ts",
   "test/server/backups/restores.test.ts",
   "test/server/backups/verification.test.ts",
+  "test/server/certificates.test.ts",
   "test/server/cluster/copy-fetch.test.ts",
   "test/server/cluster/stream-trim.test.ts",
   "test/server/endpoints/cluster-dashboard.test.ts",
+  "test/server/endpoints/cluster-databases.test.ts",
   "test/server/endpoints/large-replies.test.ts",
   "test/server/endpoints/live-figures.test.ts",
   "test/server/endpoints/sample-data.test.ts",
