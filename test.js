@@ -1,10 +1,11 @@
 /**
- * `npm test`: checks, builds, runs the tests, and says at the end what it ran, how long each part took, and what it left
- * out. A part that fails ends it.
+ * `npm test`: checks and builds at the same time, runs the tests, and says at the end what it ran, how long each part took,
+ * and what it left out. After a part that fails there are no tests.
  *
  * With VITEST_JSON_REPORT=FILE the report of the tests is written there.
  */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,29 +33,33 @@ const report = process.env.VITEST_JSON_REPORT ?? join(folder, "report.json");
 const lines = [];
 let status = 0;
 
-part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint");
-part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations");
+await Promise.all([
+  part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint"),
+  part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations"),
+]);
 const filters = process.argv.slice(2);
-part("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], counts);
+await part("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], counts);
 rmSync(folder, { recursive: true, force: true });
 
 console.log(`\n${lines.join("\n")}`);
 for (const [script, adds] of leftOut) console.log(`left out  npm run ${script}: ${adds}`);
 process.exitCode = status;
 
-/** Runs a part, unless one before it has failed. `told`: what it did, or what says so afterwards. */
-function part(name, args, told) {
+/** Runs a part, unless one has failed. `told`: what it did, or what says so afterwards. */
+async function part(name, args, told) {
   if (status !== 0) {
     lines.push(`${name.padEnd(8)}  not run`);
     return;
   }
   const beganMs = performance.now();
   const env = { ...process.env, VITEST_JSON_REPORT: report };
-  status = spawnSync("npm", args, { stdio: "inherit", env }).status ?? 1;
+  const [code] = await once(spawn("npm", args, { stdio: "inherit", env }), "exit");
+  const own = code ?? 1;
+  if (status === 0) status = own;
   const seconds = ((performance.now() - beganMs) / 1000).toFixed(0);
   const text = typeof told === "function" ? told() : told;
   lines.push(
-    `${name.padEnd(8)}  ${status === 0 ? "passed" : "FAILED"}  ${seconds.padStart(4)} s  ${text}`,
+    `${name.padEnd(8)}  ${own === 0 ? "passed" : "FAILED"}  ${seconds.padStart(4)} s  ${text}`,
   );
 }
 

@@ -63,7 +63,7 @@ describe("a page in the order of a field", () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
     const all = Object.fromEntries(
-      Array.from({ length: 2500 }, (_, n) => [`p/${n}`, documentOf(n, random)]),
+      Array.from({ length: 1800 }, (_, n) => [`p/${n}`, documentOf(n, random)]),
     );
     await putAll(database, "P", all);
     const ids = async (text: string) => {
@@ -90,7 +90,7 @@ describe("a page in the order of a field", () => {
     };
     await compareAll();
     const changed = Object.fromEntries(
-      Array.from({ length: 400 }, () => [`p/${random.below(2600)}`, documentOf(1, random)]),
+      Array.from({ length: 400 }, () => [`p/${random.below(1900)}`, documentOf(1, random)]),
     );
     await putAll(database, "P", changed);
     await compareAll();
