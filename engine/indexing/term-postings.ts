@@ -303,7 +303,8 @@ export class PostingReader {
   }
 
   /**
-   * As `read`, into bits by entry: those beyond the end of the words are lost. Only `count` and `last` are set.
+   * As `read`, into bits by entry: those beyond the end of the words are lost. Only `count` and `last` are set, so `seek` is
+   * not for the same pass. The loop of `read` is repeated: a shared one would decode what is not needed here.
    * @returns false at the end
    */
   readBits(words: Uint32Array): boolean {

@@ -105,6 +105,25 @@ describe("a range with many of the values", () => {
     }
   });
 
+  test.each(Object.entries(fields))("is found among some entries: %s", (_name, valuesOf) => {
+    const { searchIn, scan } = fieldOf(Array.from({ length: 20_000 }, (_, at) => valuesOf(at)));
+    for (const step of [1, 3, 20, 60, 400, 5_000]) {
+      const some = Array.from({ length: 20_000 }, (_, at) => at).filter((at) => at % step === 0);
+      const within = EntrySet.ofSorted(Uint32Array.from(some.filter((at) => at % 3 !== 2)));
+      const among = (found: EntrySet) => numbersOf(found).filter((at) => within.has(at));
+      const search = searchIn(within);
+      const expected = (isFound: (one: string | number) => boolean) =>
+        scan(isFound).filter((at) => within.has(at));
+      for (const low of [0, 500, 990]) {
+        const found = finish(search.rangeDouble({ text: String(low), isInclusive: true }, null));
+        expect(among(found)).toEqual(expected((one) => typeof one === "number" && one >= low));
+      }
+      expect(among(finish(search.equalsTerm("7")))).toEqual(expected((one) => one === 7));
+      const isText = (one: string | number) => typeof one === "string";
+      expect(among(finish(search.startsWith("t")))).toEqual(expected(isText));
+    }
+  });
+
   test.each(Object.entries(fields))(
     "has no entries that come while it pauses: %s",
     (_n, valuesOf) => {
