@@ -227,7 +227,13 @@ describe("IndexSet", () => {
     const { rows } = await database.query("from Users where A = 3 and B = 'r5' and C = 'x'");
     expect(rowIds(rows)).toEqual(Array.from({ length: 10 }, (_, i) => `users/${403 + i * 10}`));
     const index = database.indexes.byName("Auto/Users/ByAAndBAndC");
-    expect(index?.index.store.entryCount).toBeLessThan(3000);
+    // It copies in the time that is left when it has caught up: in a busy process, perhaps with a later change only.
+    const entryCount = async () => {
+      user(database, 499, { A: 9, B: `r${Math.random()}`, C: ["x"] });
+      await database.query("from Users where A = 3 and B = 'x' and C = 'x'");
+      return index?.index.store.entryCount;
+    };
+    await expect.poll(entryCount).toBeLessThan(3000);
   });
 
   it("drops an index that nobody queried for days", () => {
