@@ -38,6 +38,11 @@ const connectionWindowBytes = 8 * 1024 * 1024;
 const heldBytesMax = 256 * 1024;
 /** Encoded headers that are still decoded, as a multiple of what a request may have: shorter than what they stand for. */
 const blockShare = 4;
+/**
+ * Maximum number of CONTINUATION frames in a header block, the limit of nghttp2. Blocks of any permitted size fit, if
+ * their frames are full; an unlimited number of short frames exhausted the heap, since each one retains a buffer.
+ */
+const continuationsMax = 8;
 /** Milliseconds that an idle connection has to end by itself after it was asked to close. */
 const farewellMs = 1_000;
 /** Milliseconds that a peer has to read a reply before the rest of its request is refused. */
@@ -599,7 +604,8 @@ export class Http2Session implements StreamHost {
       this.#head(id, isEnd, isMalformed, bytes, from, to);
       return;
     }
-    const part = bytes.subarray(from, to);
+    // A copy: the block may wait, and a slice would retain the whole chunk that was read.
+    const part = Buffer.from(bytes.subarray(from, to));
     const sinceMs = performance.now();
     this.#block = { id, isEnd, isMalformed, parts: [part], length: part.length, sinceMs };
   }
@@ -611,8 +617,8 @@ export class Http2Session implements StreamHost {
     if (block.length > blockShare * this.#host.limits.headerBytesMax) {
       throw calmError("headers over the limit");
     }
-    if (end === start) this.#spend();
-    else block.parts.push(bytes.subarray(start, end));
+    if (block.parts.length > continuationsMax) throw calmError("too many CONTINUATION frames");
+    block.parts.push(Buffer.from(bytes.subarray(start, end)));
     if ((flagBits & flags.endHeaders) === 0) return;
     this.#block = undefined;
     const whole = Buffer.concat(block.parts);

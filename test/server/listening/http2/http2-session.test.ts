@@ -543,6 +543,38 @@ describe("a connection", () => {
     expect(peer.accepted.every(({ isClosed }) => isClosed)).toBe(true);
   });
 
+  const continued = (count: number, part: Buffer) => [
+    frame(frameTypes.headers, endStream, 1, literals(":method", "GET")),
+    ...Array.from({ length: count }, () => frame(frameTypes.continuation, 0, 1, part)),
+  ];
+  test.each([
+    ["empty", Buffer.alloc(0)],
+    ["of one byte", Buffer.from([0x82])],
+    ["of a header", literals("a", "b")],
+  ])("accepts at most eight CONTINUATION frames, %s", async (_what, part) => {
+    const peer = new Http2Peer();
+    await peer.send(opening, ...continued(8, part));
+    expect(peer.goodbye).toBeUndefined();
+    await peer.send(frame(frameTypes.continuation, 0, 1, part));
+    expect(peer.goodbye?.code).toBe(errorCodes.enhanceYourCalm);
+    expect(peer.accepted).toEqual([]);
+  });
+
+  test("reads a header block in nine frames", async () => {
+    const peer = new Http2Peer();
+    const rest = literals(":scheme", "https", ":path", "/a", ":authority", "a", "b", "c");
+    const parts = Array.from({ length: 8 }, (_, n) =>
+      frame(
+        frameTypes.continuation,
+        n === 7 ? endHeaders : 0,
+        1,
+        rest.subarray(n * 4, n === 7 ? rest.length : n * 4 + 4),
+      ),
+    );
+    await peer.send(opening, ...continued(0, Buffer.alloc(0)), ...parts);
+    expect(peer.accepted[0]?.head.target).toBe("/a");
+  });
+
   test("survives a write to a client that has gone", async () => {
     const peer = new Http2Peer();
     await peer.send(opening, get(1));
