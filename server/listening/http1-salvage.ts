@@ -40,12 +40,22 @@ export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage |
   return request;
 }
 
-/** A response that writes to `socket` outside Node's bookkeeping; the connection ends with it. */
+/** Milliseconds that a client has to read the reply before its connection is closed. */
+const lingerMs = 1_000;
+
+/**
+ * A response that writes to `socket` outside Node's bookkeeping; the connection ends with it. Input is dropped from then
+ * on: nothing else reads the socket, and a client that does not close it would keep it open.
+ */
 export function detachedResponse(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket as Socket);
-  response.once("finish", () => socket.end());
+  response.once("finish", () => {
+    socket.end();
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
   return response;
 }
 
