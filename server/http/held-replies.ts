@@ -9,8 +9,8 @@
  * Invariants:
  * - What a connection holds is counted when it reports `reportedBytesMin` or more, and within one sweep in any case.
  * - A connection that holds `connectionBytesMax` begins no further requests until its client has read.
- * - Over the limit the connection that holds most is closed, first among those that do not read. Connections that read
- *   are closed only beyond twice that, and the only one that holds something never.
+ * - Over the limit the connection that holds most of those that do not read is closed: between two sweeps, or, beyond
+ *   twice the limit, since the last one. Connections that read are never closed, nor is the only one that holds something.
  */
 import { countDropped } from "../../engine/base/garbage.ts";
 import { type MemoryBudget, processMemory } from "../../engine/base/memory-budget.ts";
@@ -99,12 +99,13 @@ export class HeldReplies {
     // What was reported may have been read by now.
     for (const share of this.#shares) share.report();
     const shares = [...this.#shares].sort((one, other) => other.bytes - one.bytes);
-    for (const isReading of [false, true]) {
-      const bytesMax = isReading ? 2 * this.bytesMax : this.bytesMax;
-      for (const share of shares) {
-        if (this.#bytes <= bytesMax || share.bytes === this.#bytes) break;
-        if (share.bytes > 0 && share.isReading === isReading) share.end();
-      }
+    for (const share of shares) {
+      if (this.#bytes <= this.bytesMax || share.bytes === this.#bytes) return;
+      if (share.bytes > 0 && !share.isReading) share.end();
+    }
+    for (const share of shares) {
+      if (this.#bytes <= 2 * this.bytesMax || share.bytes === this.#bytes) return;
+      if (share.bytes > 0 && !share.readsSinceSweep) share.end();
     }
   }
 }
@@ -145,12 +146,20 @@ export class HeldShare {
     this.holder.setFull(isFull);
   }
 
+  /** Did the client read since the last sweep, for what is held now? */
+  get readsSinceSweep(): boolean {
+    return this.#hasRead(this.bytes);
+  }
+
+  #hasRead(heldBytes: number): boolean {
+    const read = this.holder.takenBytes - this.#takenBytes;
+    return read >= Math.min(readBytesMin, heldBytes * readShare);
+  }
+
   sweep(): void {
     this.report();
-    const { takenBytes } = this.holder;
-    const read = takenBytes - this.#takenBytes;
-    this.isReading = read >= Math.min(readBytesMin, this.#sweptBytes * readShare);
-    this.#takenBytes = takenBytes;
+    this.isReading = this.#hasRead(this.#sweptBytes);
+    this.#takenBytes = this.holder.takenBytes;
     this.#sweptBytes = this.bytes;
   }
 

@@ -27,7 +27,7 @@ import { isAllowed, unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
 import { ConnectionShares } from "./connection-shares.ts";
 import { Http1Connection, type Http1Host } from "./http1-connection.ts";
-import { Http1Exchange } from "./http1-exchange.ts";
+import { Http1Exchange, originForm } from "./http1-exchange.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { errorCodes } from "./http2/frames.ts";
 import { type Http2Host, Http2Session, preface } from "./http2/http2-session.ts";
@@ -64,8 +64,8 @@ export class HttpServer {
   private readonly http1Host: Http1Host;
   private readonly sessions = new Map<Http2Session, Connection>();
   private readonly connections = new WeakMap<Duplex, Connection>();
-  /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
-  private readonly afterHead = new WeakSet<Duplex>();
+  /** The replies to the last HEAD of each socket: until one is sent, its client would not expect a body. */
+  private readonly headReplies = new WeakMap<Duplex, http.ServerResponse>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
   /** When certificates without open connections were used last, as `performance.now()`; those used first are first. */
   private readonly usedMs = new Map<string, number>();
@@ -246,7 +246,6 @@ export class HttpServer {
   private handOver(from: Http1Connection, unread: Buffer): void {
     const { connection, socket } = from;
     this.http1Connections.delete(from);
-    if (from.lastMethod === "HEAD") this.afterHead.add(socket);
     connection.pause = () => socket.pause();
     connection.resume = () => socket.resume();
     socket.unshift(unread);
@@ -431,8 +430,7 @@ export class HttpServer {
       request.socket.end(rejectionReply(400, request.method));
       return;
     }
-    if (request.method === "HEAD") this.afterHead.add(request.socket);
-    else this.afterHead.delete(request.socket);
+    if (request.method === "HEAD") this.headReplies.set(request.socket, response);
     response.once("close", () => {
       this.dispatcher.turns.taken(connection);
       // The reply head may have promised keep-alive before the shutdown began.
@@ -459,8 +457,8 @@ export class HttpServer {
       return;
     }
     const response = detachedResponse(request, socket);
-    // Upgrades to HTTP/2 are declined: the request is answered over HTTP/1.1.
-    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+    // Upgrades to HTTP/2, and to web sockets where there is none, are declined: the request is answered over HTTP/1.1.
+    if (!this.opensWebSocket(request)) {
       this.onRequest(request, response, false);
       return;
     }
@@ -474,9 +472,15 @@ export class HttpServer {
       });
   }
 
+  private opensWebSocket({ method, url = "", headers }: http.IncomingMessage): boolean {
+    if (method !== "GET" || headers.upgrade?.toLowerCase() !== "websocket") return false;
+    const [path = ""] = originForm(url).split("?");
+    return this.services.routes.match("GET", path).endpoint?.route.kind === "websocket";
+  }
+
   /** Requests that Node's parser rejected: an unknown method is served anyway, the rest get an error status. */
   private onClientError(
-    error: Error & { code?: string; rawPacket?: Buffer },
+    error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number },
     socket: Duplex,
   ): void {
     if (socket.destroyed || !socket.writable) {
@@ -491,7 +495,8 @@ export class HttpServer {
         return;
       }
     }
-    const method = this.afterHead.has(socket) ? "HEAD" : methodIn(error.rawPacket);
+    const isHeadOpen = this.headReplies.get(socket)?.writableEnded === false;
+    const method = isHeadOpen ? "HEAD" : methodIn(error.rawPacket, error.bytesParsed);
     if (error.code === "HPE_HEADER_OVERFLOW") refuse(socket, rejectionReply(431, method));
     else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") refuse(socket, rejectionReply(408, method));
     else if (error.code?.startsWith("HPE_") === true) refuse(socket, rejectionReply(400, method));

@@ -166,6 +166,19 @@ describe("over the limit", () => {
     expect(closed(connections).length).toBe(18);
   });
 
+  test("beyond twice the limit connections that read stay, too", async () => {
+    const { replies, connections } = open(50);
+    for (const connection of connections.slice(0, 8)) {
+      connection.hold(8 * megabyte);
+      connection.take(megabyte);
+    }
+    for (const connection of connections.slice(8)) connection.hold(megabyte);
+    await tick();
+    expect(closed(connections).every((n) => n >= 8)).toBe(true);
+    expect(closed(connections).length).toBeGreaterThan(0);
+    expect(replies.bytes).toBeGreaterThan(2 * replies.bytesMax);
+  });
+
   test("the only connection that holds something is never closed", async () => {
     const { replies, connections } = open(3);
     connections[1]?.hold(100 * megabyte);
