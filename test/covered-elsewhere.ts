@@ -483,11 +483,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/replies/time-series-includes.ts",
     "server/replies/time-series-text.ts",
   ],
-  "test/server/errors.test.ts": [
-    "server/http/json-body.ts",
-    "server/listening/http1-salvage.ts",
-    "server/routing/dispatcher.ts",
-  ],
+  "test/server/errors.test.ts": ["server/http/json-body.ts", "server/routing/dispatcher.ts"],
   "test/server/http/response.test.ts": [
     "server/http/error-status.ts",
     "server/http/request-error.ts",

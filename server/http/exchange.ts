@@ -425,7 +425,7 @@ export abstract class Exchange {
     const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
     // The handler ends before this does: `open` keeps the exchange abortable when rights change.
     open.add(this);
-    const give = forceRoom("replies", body.length);
+    const give = this.connection.held?.addBody(body.length) ?? forceRoom("replies", body.length);
     for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
       await stream.write(body.subarray(start, start + unwatchedBytesMax));
       open.add(this);

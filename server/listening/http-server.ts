@@ -20,17 +20,20 @@ import { TurnQueue } from "../../engine/base/turn-queue.ts";
 import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { HeldReplies, type HeldShare, type ReplyHolder } from "../http/held-replies.ts";
 import type { Dispatcher } from "../routing/dispatcher.ts";
 import type { CertificateUse, ServerServices } from "../routing/services.ts";
 import { isAllowed, unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
+import { ConnectionShares } from "./connection-shares.ts";
 import { Http1Connection, type Http1Host } from "./http1-connection.ts";
-import { Http1Exchange } from "./http1-exchange.ts";
+import { Http1Exchange, originForm } from "./http1-exchange.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { errorCodes } from "./http2/frames.ts";
 import { type Http2Host, Http2Session, preface } from "./http2/http2-session.ts";
 import type { Http2Stream } from "./http2/http2-stream.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
+import { InputScheduler } from "./input-scheduler.ts";
 import { listenOn, prepareSocket, setCertificate, unrefAll } from "./listening.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
@@ -54,19 +57,22 @@ export class HttpServer {
   private readonly bodyLimits: BodyLimits;
   private readonly http1: http.Server;
   private readonly listeners: net.Server[] = [];
+  private shares: ConnectionShares | undefined;
   private readonly sockets = new Set<net.Socket>();
   /** Those that node:http does not serve. */
   private readonly http1Connections = new Set<Http1Connection>();
   private readonly http1Host: Http1Host;
   private readonly sessions = new Map<Http2Session, Connection>();
   private readonly connections = new WeakMap<Duplex, Connection>();
-  /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
-  private readonly afterHead = new WeakSet<Duplex>();
+  /** The replies to the last HEAD of each socket: until one is sent, its client would not expect a body. */
+  private readonly headReplies = new WeakMap<Duplex, http.ServerResponse>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
   /** When certificates without open connections were used last, as `performance.now()`; those used first are first. */
   private readonly usedMs = new Map<string, number>();
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
+  private readonly input = new InputScheduler();
+  private readonly held = new HeldReplies();
   /** New connections that sent a request at once. */
   private readonly entering = new TurnQueue();
   private readonly stopping = { isStopping: false };
@@ -98,6 +104,7 @@ export class HttpServer {
       const nowMs = performance.now();
       for (const [session, { open }] of this.sessions) session.look(nowMs, open.size > 0);
       this.endIdle(false);
+      this.held.sweep();
     }, sweepMs).unref();
   }
 
@@ -110,11 +117,21 @@ export class HttpServer {
     port: number,
     secure: tls.SecureContextOptions | undefined,
   ): Promise<number> {
+    const isSecure = secure !== undefined;
+    const isIdle = ({ open, waiting }: Connection) => open.size === 0 && waiting.length === 0;
+    const shares = new ConnectionShares(this.services.config.limits.connectionCountMax, {
+      isSecure,
+      isIdle,
+    });
+    this.shares = shares;
     const listening = await listenOn(hosts, port, () => {
-      const listener = secure === undefined ? this.makePlain() : this.makeSecure(secure);
-      listener.maxConnections = this.services.config.limits.connectionCountMax;
-      listener.on("connection", (socket: net.Socket) => this.track(socket));
-      return listener;
+      if (secure !== undefined) {
+        const listener = this.makeSecure(secure);
+        return listener.on("connection", (socket: net.Socket) => this.track(socket, shares));
+      }
+      return net.createServer({ noDelay: true }, (socket) => {
+        if (this.track(socket, shares)) this.enterPlain(socket);
+      });
     });
     this.listeners.push(...listening.listeners);
     return listening.port;
@@ -158,13 +175,16 @@ export class HttpServer {
     this.forgetChanges();
   }
 
-  private track(socket: net.Socket): void {
+  /** @returns false if it was closed, since there is no room for it */
+  private track(socket: net.Socket, shares: ConnectionShares): boolean {
+    if (!shares.enter(socket)) return false;
     this.sockets.add(socket);
     prepareSocket(socket);
     socket.once("close", () => {
       this.sockets.delete(socket);
       if (this.sockets.size === 0) this.idle.emit("idle");
     });
+    return true;
   }
 
   private makeSecure(secure: tls.SecureContextOptions): tls.Server {
@@ -190,17 +210,16 @@ export class HttpServer {
     return server;
   }
 
-  private makePlain(): net.Server {
-    return net.createServer({ noDelay: true }, (socket) => {
-      const connection = new Connection(unsecured, undefined, false, socket.remoteAddress ?? "");
-      this.remember(connection, socket);
-      this.dispatchPlain(connection, socket);
-    });
+  private enterPlain(socket: net.Socket): void {
+    const connection = new Connection(unsecured, undefined, false, socket.remoteAddress ?? "");
+    this.remember(connection, socket);
+    this.dispatchPlain(connection, socket);
   }
 
   /** HTTP/1.1 requests are answered in order. `seen`: bytes that were read already. */
   private enterHttp1(connection: Connection, socket: net.Socket, seen?: Buffer): void {
     connection.isOrdered = true;
+    this.heldBy(connection, socket);
     const http1 = new Http1Connection(connection, socket, this.http1Host);
     this.http1Connections.add(http1);
     socket.once("close", () => this.http1Connections.delete(http1));
@@ -227,7 +246,6 @@ export class HttpServer {
   private handOver(from: Http1Connection, unread: Buffer): void {
     const { connection, socket } = from;
     this.http1Connections.delete(from);
-    if (from.lastMethod === "HEAD") this.afterHead.add(socket);
     connection.pause = () => socket.pause();
     connection.resume = () => socket.resume();
     socket.unshift(unread);
@@ -242,11 +260,33 @@ export class HttpServer {
   }
 
   private enterHttp2(connection: Connection, socket: net.Socket, seen?: Buffer): void {
-    const session = new Http2Session(socket, this.http2HostOf(connection));
+    const held = this.heldBy(connection, socket);
+    const session = new Http2Session(socket, this.http2HostOf(connection, held));
+    held.holder = holderOf(session, socket, (isFull) => {
+      connection.isAwaitingReader = isFull;
+      if (!isFull) this.dispatcher.turns.taken(connection);
+    });
     this.sessions.set(session, connection);
     socket.once("close", () => this.sessions.delete(session));
     if (this.stopping.isStopping) session.close();
     if (seen !== undefined) session.feed(seen);
+  }
+
+  /** Counts the replies that a connection holds, from now on. */
+  private heldBy(connection: Connection, socket: net.Socket): HeldShare {
+    const source = {
+      get heldBytes() {
+        return socket.writableLength;
+      },
+      get takenBytes() {
+        return socket.bytesWritten - socket.writableLength;
+      },
+    };
+    // Requests of an ordered connection wait for their readers in any case.
+    const held = this.held.shareOf(holderOf(source, socket, () => undefined));
+    connection.held = held;
+    socket.once("close", () => held.close());
+    return held;
   }
 
   /** Peeks at the first bytes, puts them back, and hands the socket to the protocol they belong to. */
@@ -279,8 +319,9 @@ export class HttpServer {
     socket.once("close", () => clearTimeout(timer));
   }
 
-  private remember(connection: Connection, socket: Duplex): void {
+  private remember(connection: Connection, socket: net.Socket): void {
     this.connections.set(socket, connection);
+    this.shares?.identify(socket, connection);
     socket.once("close", () => this.dispatcher.turns.forget(connection));
     const { thumbprint } = connection.identity;
     if (thumbprint === "") return;
@@ -326,6 +367,7 @@ export class HttpServer {
       connection.identity = certificates.identityOf(connection.certificate);
       for (const exchange of connection.open) abortUnlessAllowed(exchange);
     }
+    this.shares?.reconsider();
     for (const exchange of this.dispatcher.arrivals.open) {
       const { origin } = exchange;
       if (origin === undefined || origin.identity.standing === "unsecured") continue;
@@ -388,8 +430,7 @@ export class HttpServer {
       request.socket.end(rejectionReply(400, request.method));
       return;
     }
-    if (request.method === "HEAD") this.afterHead.add(request.socket);
-    else this.afterHead.delete(request.socket);
+    if (request.method === "HEAD") this.headReplies.set(request.socket, response);
     response.once("close", () => {
       this.dispatcher.turns.taken(connection);
       // The reply head may have promised keep-alive before the shutdown began.
@@ -416,8 +457,8 @@ export class HttpServer {
       return;
     }
     const response = detachedResponse(request, socket);
-    // Upgrades to HTTP/2 are declined: the request is answered over HTTP/1.1.
-    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+    // Upgrades to HTTP/2, and to web sockets where there is none, are declined: the request is answered over HTTP/1.1.
+    if (!this.opensWebSocket(request)) {
       this.onRequest(request, response, false);
       return;
     }
@@ -431,9 +472,15 @@ export class HttpServer {
       });
   }
 
+  private opensWebSocket({ method, url = "", headers }: http.IncomingMessage): boolean {
+    if (method !== "GET" || headers.upgrade?.toLowerCase() !== "websocket") return false;
+    const [path = ""] = originForm(url).split("?");
+    return this.services.routes.match("GET", path).endpoint?.route.kind === "websocket";
+  }
+
   /** Requests that Node's parser rejected: an unknown method is served anyway, the rest get an error status. */
   private onClientError(
-    error: Error & { code?: string; rawPacket?: Buffer },
+    error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number },
     socket: Duplex,
   ): void {
     if (socket.destroyed || !socket.writable) {
@@ -448,14 +495,15 @@ export class HttpServer {
         return;
       }
     }
-    const method = this.afterHead.has(socket) ? "HEAD" : methodIn(error.rawPacket);
+    const isHeadOpen = this.headReplies.get(socket)?.writableEnded === false;
+    const method = isHeadOpen ? "HEAD" : methodIn(error.rawPacket, error.bytesParsed);
     if (error.code === "HPE_HEADER_OVERFLOW") refuse(socket, rejectionReply(431, method));
     else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") refuse(socket, rejectionReply(408, method));
     else if (error.code?.startsWith("HPE_") === true) refuse(socket, rejectionReply(400, method));
     else socket.destroy();
   }
 
-  private http2HostOf(connection: Connection): Http2Host {
+  private http2HostOf(connection: Connection, held: HeldShare): Http2Host {
     const { limits } = this.services.config;
     return {
       limits: {
@@ -465,6 +513,11 @@ export class HttpServer {
         headersMs: limits.headersMs,
         keepAliveMs: limits.keepAliveMs,
         stallMs: limits.stallMs,
+      },
+      input: this.input,
+      held,
+      get isKnown() {
+        return connection.isKnown;
       },
       accept: (stream) => this.onStream(connection, stream),
       report: (error) => this.dispatcher.report(error),
@@ -482,6 +535,23 @@ export class HttpServer {
       stream.reset(errorCodes.internal);
     });
   }
+}
+
+function holderOf(
+  source: Pick<ReplyHolder, "heldBytes" | "takenBytes">,
+  socket: net.Socket,
+  setFull: (isFull: boolean) => void,
+): ReplyHolder {
+  return {
+    get heldBytes() {
+      return source.heldBytes;
+    },
+    get takenBytes() {
+      return source.takenBytes;
+    },
+    setFull,
+    endHolding: () => socket.destroy(),
+  };
 }
 
 /** What is passed on by who is no node any more has lost its rights, whoever it is for. */

@@ -128,7 +128,7 @@ export class Http1Exchange extends Exchange {
 }
 
 /** `GET http://host/path` is legal on the wire and means `/path`. */
-function originForm(url: string): string {
+export function originForm(url: string): string {
   if (url.startsWith("/")) return url;
   const match = /^https?:\/\/[^/?]*(.*)$/i.exec(url);
   return match?.[1] || "/";

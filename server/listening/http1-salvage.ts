@@ -10,6 +10,8 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { errorBody, interfaceVersion, jsonContentType } from "../http/response.ts";
 
+const headEndBytes = 4;
+
 /** Methods served in addition to those that Node knows. */
 const extraMethods = new Set(["RESET", "TRY"]);
 
@@ -40,18 +42,34 @@ export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage |
   return request;
 }
 
-/** A response that writes to `socket` outside Node's bookkeeping; the connection ends with it. */
+/** Milliseconds that a client has to read the reply before its connection is closed. */
+const lingerMs = 1_000;
+
+/**
+ * A response that writes to `socket` outside Node's bookkeeping; the connection ends with it. Input is dropped from then
+ * on: nothing else reads the socket, and a client that does not close it would keep it open.
+ */
 export function detachedResponse(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket as Socket);
-  response.once("finish", () => socket.end());
+  response.once("finish", () => {
+    socket.end();
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
   return response;
 }
 
-/** The method of the request that starts `packet`, if enough of it has arrived. */
-export function methodIn(packet: Buffer | undefined): string | undefined {
-  return /^\s*([A-Z]+) /.exec(packet?.toString("latin1", 0, 32) ?? "")?.[1];
+/**
+ * The method of the request in `packet` that could not be parsed beyond `bytesParsed`, if enough of it has arrived: it
+ * begins after the head of the request before it, if that was in the same packet.
+ */
+export function methodIn(packet: Buffer | undefined, bytesParsed = 0): string | undefined {
+  if (packet === undefined) return undefined;
+  const end = packet.lastIndexOf("\r\n\r\n", Math.max(0, bytesParsed - headEndBytes));
+  const start = end < 0 ? 0 : end + headEndBytes;
+  return /^\s*([A-Z]+) /.exec(packet.toString("latin1", start, start + 32))?.[1];
 }
 
 const rejections: Readonly<Record<number, string>> = {

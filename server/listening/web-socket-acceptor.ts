@@ -23,6 +23,10 @@ import type { Http2Stream } from "./http2/http2-stream.ts";
 
 /** Bytes of one message from a client. */
 const messageBytesMax = 64 * 1024;
+/**
+ * One message, ping or pong of a socket is processed per event-loop tick: 64 KB of pings took tens of milliseconds.
+ */
+const allowSynchronousEvents = false;
 /** Milliseconds between pings; a client that has not answered the last one is considered dead. */
 const pingIntervalMs = 30_000;
 /** Milliseconds that clients have to answer the close frame of a stopping server. */
@@ -108,6 +112,7 @@ export class WebSocketAcceptor {
       noServer: true,
       maxPayload: messageBytesMax,
       perMessageDeflate: false,
+      allowSynchronousEvents,
     });
     server.on("headers", (headers) => {
       headers.push(`Raven-Server-Version: ${interfaceVersion}`);
@@ -146,7 +151,7 @@ export class WebSocketAcceptor {
       ) => WebSocket
     )(null, undefined, { autoPong: true });
     (webSocket as unknown as Attachable).setSocket(tunnel, Buffer.alloc(0), {
-      allowSynchronousEvents: true,
+      allowSynchronousEvents,
       maxPayload: messageBytesMax,
       skipUTF8Validation: false,
     });

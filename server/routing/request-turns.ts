@@ -7,7 +7,8 @@
  *
  * Invariants:
  * - Requests of one connection begin in order of arrival. On an ordered one (HTTP/1.1) the next begins once the
- *   previous reply was read: pipelined requests are not processed ahead of their reader.
+ *   previous reply was read: pipelined requests are not processed ahead of their reader. On others they wait while the
+ *   client has not read replies of 256 KB (held-replies.ts).
  * - Beginning requests takes at most `turnMs` of a turn of the event loop, plus the request that exceeded it.
  * - Of the connections with many requests in transit, one is read per turn: a packet may hold a thousand.
  */
@@ -49,7 +50,7 @@ export class RequestTurns {
       this.#makeReady(connection);
   }
 
-  /** Called when the reply on an ordered connection was read: the next request may begin. */
+  /** Called when the reply on an ordered connection was read, or enough of those on another: the next request may begin. */
   taken(connection: Connection): void {
     connection.isAwaitingReader = false;
     if (connection.waiting.length > 0) this.#makeReady(connection);
@@ -101,6 +102,7 @@ export class RequestTurns {
     while (this.#usedMs < turnMs) {
       const connection = this.#ready.shift();
       if (connection === undefined) return;
+      if (connection.isAwaitingReader) continue; // `taken` makes it ready again
       const exchange = connection.waiting.shift();
       if (exchange === undefined) continue;
       this.waitingCount--;

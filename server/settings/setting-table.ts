@@ -375,7 +375,8 @@ export const settingTable = {
     group: "Requests",
     kind: "count",
     fallback: "10000",
-    about: "open connections",
+    about:
+      "open connections: of one certificate three quarters, of one address without a registered certificate one quarter",
   },
   "Http.MaxRequestsInFlight": {
     group: "Requests",
@@ -450,7 +451,8 @@ export const settingTable = {
     kind: "count",
     fallback: "96",
     unit: "MB",
-    about: "memory for all replies that are made and not read",
+    about:
+      "memory for all replies that are made and not read; over half of it, connections that hold most and do not read are closed",
   },
   "Http.MaxHeldBodiesInMb": {
     group: "Requests",

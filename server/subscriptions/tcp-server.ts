@@ -9,6 +9,7 @@
 import * as net from "node:net";
 import * as tls from "node:tls";
 import { Connection } from "../http/connection.ts";
+import { ConnectionShares } from "../listening/connection-shares.ts";
 import { listenOn, prepareSocket, setCertificate, unrefAll } from "../listening/listening.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { unsecured } from "../security/access.ts";
@@ -40,11 +41,20 @@ export class TcpServer {
     port: number,
     secure: tls.SecureContextOptions | undefined,
   ): Promise<number> {
+    const shares = new ConnectionShares(this.#services.config.limits.connectionCountMax, {
+      isSecure: secure !== undefined,
+      isIdle: () => false, // a subscription waits for documents
+    });
     const listening = await listenOn(hosts, port, () => {
-      const listener = secure === undefined ? this.#makePlain() : this.#makeSecure(secure);
-      listener.maxConnections = this.#services.config.limits.connectionCountMax;
-      listener.on("connection", (socket: net.Socket) => this.#track(socket));
-      return listener;
+      if (secure !== undefined) {
+        const listener = this.#makeSecure(secure, shares);
+        return listener.on("connection", (socket: net.Socket) => this.#track(socket, shares));
+      }
+      return net.createServer((socket) => {
+        if (!this.#track(socket, shares)) return;
+        const address = socket.remoteAddress ?? "";
+        this.#serve(new Connection(unsecured, undefined, false, address), socket, shares);
+      });
     });
     this.#listeners.push(...listening.listeners);
     return listening.port;
@@ -71,19 +81,16 @@ export class TcpServer {
     this.#forgetChanges();
   }
 
-  #track(socket: net.Socket): void {
+  /** @returns false if it was closed, since there is no room for it */
+  #track(socket: net.Socket, shares: ConnectionShares): boolean {
+    if (!shares.enter(socket)) return false;
     this.#sockets.add(socket);
     prepareSocket(socket);
     socket.once("close", () => this.#sockets.delete(socket));
+    return true;
   }
 
-  #makePlain(): net.Server {
-    return net.createServer((socket) => {
-      this.#serve(new Connection(unsecured, undefined, false, socket.remoteAddress ?? ""), socket);
-    });
-  }
-
-  #makeSecure(secure: tls.SecureContextOptions): tls.Server {
+  #makeSecure(secure: tls.SecureContextOptions, shares: ConnectionShares): tls.Server {
     const server = tls.createServer({
       ...secure,
       ...tlsPolicy,
@@ -93,14 +100,16 @@ export class TcpServer {
       socket.on("error", () => socket.destroy());
       const certificate = socket.getPeerX509Certificate();
       const identity = this.#services.certificates.identityOf(certificate);
-      this.#serve(new Connection(identity, certificate, true, socket.remoteAddress ?? ""), socket);
+      const address = socket.remoteAddress ?? "";
+      this.#serve(new Connection(identity, certificate, true, address), socket, shares);
     });
     // A failed handshake is the client's problem.
     server.on("tlsClientError", (_error, socket) => socket.destroy());
     return server;
   }
 
-  #serve(connection: Connection, socket: net.Socket): void {
+  #serve(connection: Connection, socket: net.Socket, shares: ConnectionShares): void {
+    shares.identify(socket, connection);
     const served = new TcpConnection(this.#services, connection, socket, this.#logError);
     this.#connections.add(served);
     socket.once("close", () => this.#connections.delete(served));

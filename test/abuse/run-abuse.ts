@@ -4,7 +4,7 @@
  *
  *     npm run test:abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
- * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `batches.ts`, `scripts.ts`,
+ * To add a case, add an object to the table of its area (`wire.ts`, `floods.ts`, `channels.ts`, `batches.ts`, `scripts.ts`,
  * `queries.ts`, `index-queries.ts`; its shape is in `abuse-case.ts`, the tools of an attack in `abuse-server.ts`):
  *
  *     {
@@ -37,6 +37,7 @@ import type { AbuseCase } from "./abuse-case.ts";
 import { AbuseServer, probedPath } from "./abuse-server.ts";
 import { batchCases } from "./batches.ts";
 import { channelCases } from "./channels.ts";
+import { floodCases } from "./floods.ts";
 import { indexQueryCases } from "./index-queries.ts";
 import type { ProbeReport, ProbeTarget } from "./probe.ts";
 import { queryCases } from "./queries.ts";
@@ -53,6 +54,7 @@ const attackMsMax = 180_000;
 
 const cases: readonly AbuseCase[] = [
   ...wireCases,
+  ...floodCases,
   ...channelCases,
   ...batchCases,
   ...scriptCases,

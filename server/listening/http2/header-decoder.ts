@@ -1,6 +1,7 @@
 /**
  * Decodes the header blocks of a connection (HPACK, RFC 7541). Blocks are decoded in the order in which they came, all
- * of them, whatever becomes of their streams: the table that both sides keep follows from them.
+ * of them, whatever becomes of their streams: the table that both sides keep follows from them. A block far over the
+ * limit ends the connection instead.
  */
 import { ConnectionError, errorCodes } from "./frames.ts";
 import { fieldBytes, type HeaderField, headerField, staticFields } from "./header-field.ts";
@@ -12,6 +13,12 @@ export const tableBytesMax = 4096;
 const staleMax = 128;
 /** Numbers that are larger than anything that is taken here. */
 const numberMax = 2 ** 24;
+
+/**
+ * Maximum size of a header block and of the list that it stands for, as a multiple of what a request may have. A larger
+ * one ends its connection, since decoding it for the table takes time; a smaller one over the limit is refused.
+ */
+export const blockShare = 4;
 
 export interface HeaderLimits {
   /** Bytes of all fields of a request, as RFC 7541 counts them. */
@@ -35,7 +42,8 @@ export class HeaderDecoder {
   }
 
   /**
-   * The fields of a block; undefined: they are over a limit. @throws ConnectionError COMPRESSION_ERROR
+   * The fields of a block; undefined: they are over a limit.
+   * @throws ConnectionError COMPRESSION_ERROR; ENHANCE_YOUR_CALM far over the limit (`blockShare`)
    */
   decode(bytes: Buffer, start: number, end: number): HeaderField[] | undefined {
     this.#bytes = bytes;
@@ -55,6 +63,7 @@ export class HeaderDecoder {
       isFirst = false;
       const field = byte >= 0x80 ? this.#known(this.#number(0x7f)) : this.#literal(byte);
       length += fieldBytes(field);
+      if (length > blockShare * headerBytesMax) throw tooManyHeaders();
       if (length <= headerBytesMax && fields.length <= headerCountMax) fields.push(field);
     }
     this.#bytes = none;
@@ -133,6 +142,10 @@ export class HeaderDecoder {
 }
 
 const none = Buffer.alloc(0);
+
+export function tooManyHeaders(): ConnectionError {
+  return new ConnectionError(errorCodes.enhanceYourCalm, "headers over the limit");
+}
 
 function broken(): ConnectionError {
   return new ConnectionError(errorCodes.compression, "a header block that cannot be decoded");

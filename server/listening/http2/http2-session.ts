@@ -3,12 +3,14 @@
  * peer's flow control, a frame of each stream in turn.
  *
  * Invariants:
- * - What one read of the system has brought is taken in one go: requests that came together begin together, and what
- *   they answer at once leaves with one write.
+ * - Requests that came together begin together, and what they answer at once leaves with one write.
+ * - Frames are processed in time slices (input-scheduler.ts). Between them the connection is not read.
  * - A peer that does not read is not read from: no more is held for it than its streams may have open.
  * - A peer that breaks the protocol loses a stream or the connection, as the RFC demands, and disturbs nobody else.
  */
 import type { Socket } from "node:net";
+import { type HeldShare, reportedBytesMin } from "../../http/held-replies.ts";
+import type { InputScheduler, InputShare } from "../input-scheduler.ts";
 import { FrameBudget } from "./frame-budget.ts";
 import { FrameOutput } from "./frame-output.ts";
 import {
@@ -23,7 +25,7 @@ import {
   settings,
   windowMax,
 } from "./frames.ts";
-import { HeaderDecoder, type HeaderLimits } from "./header-decoder.ts";
+import { blockShare, HeaderDecoder, type HeaderLimits, tooManyHeaders } from "./header-decoder.ts";
 import { HeaderEncoder } from "./header-encoder.ts";
 import { Http2Stream, type StreamHost } from "./http2-stream.ts";
 import { areTrailers, requestHead } from "./request-head.ts";
@@ -35,9 +37,7 @@ export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 /** Bytes on their way to a peer at which bodies wait, and nothing is read of it. */
-const heldBytesMax = 256 * 1024;
-/** Encoded headers that are still decoded, as a multiple of what a request may have: shorter than what they stand for. */
-const blockShare = 4;
+const heldBytesMax = 128 * 1024;
 /**
  * Maximum number of CONTINUATION frames in a header block, the limit of nghttp2. Blocks of any permitted size fit, if
  * their frames are full; an unlimited number of short frames exhausted the heap, since each one retains a buffer.
@@ -47,6 +47,9 @@ const continuationsMax = 8;
 const farewellMs = 1_000;
 /** Milliseconds that a peer has to read a reply before the rest of its request is refused. */
 const replyReadMs = 250;
+/** Frames between two checks whether the time slice is used up, and bytes of a header block that count as one more. */
+const framesPerCheck = 16;
+const headBytesPerFrame = 512;
 /** Milliseconds that a peer has to read why its connection was ended. */
 const lingerMs = 1_000;
 
@@ -62,6 +65,11 @@ export interface Http2Limits extends HeaderLimits {
 /** Who answers the requests of a connection. */
 export interface Http2Host {
   readonly limits: Http2Limits;
+  readonly input: InputScheduler;
+  /** Counts the replies that the peer has not read. */
+  readonly held: HeldShare;
+  /** Does the client have a registered certificate, or need none? */
+  readonly isKnown: boolean;
   /** A request has come, its body perhaps not. */
   accept(stream: Http2Stream): void;
   /** An error of ours has ended the connection. */
@@ -123,6 +131,12 @@ export class Http2Session implements StreamHost {
   #unreadSinceMs = 0;
   /** Must bodies wait, because the peer does not read? */
   #isHeld = false;
+  /** Bytes that wait on streams. */
+  #waitingBytes = 0;
+  readonly #input: InputShare;
+  #isPaused = false;
+  /** Frames until the next check whether the time slice is used up. */
+  #framesToCheck = framesPerCheck;
   /** What had left when something left last, and when that was noticed. */
   #left = { bytes: 0, ms: performance.now() };
   /** Bytes of bodies that were sent, and how many those were when it was noticed last that they grew. */
@@ -135,6 +149,7 @@ export class Http2Session implements StreamHost {
     this.#socket = socket;
     this.#host = host;
     this.#output = new FrameOutput(socket);
+    this.#input = host.input.shareOf(this);
     this.#decoder = new HeaderDecoder(host.limits);
     socket.on("data", (chunk: Buffer) => this.feed(chunk));
     socket.on("drain", () => this.#drained());
@@ -155,20 +170,62 @@ export class Http2Session implements StreamHost {
     return this.#isHeld;
   }
 
+  /** Bytes of replies that the kernel has not accepted, and those that it has. */
+  get heldBytes(): number {
+    return this.#output.heldBytes + this.#waitingBytes;
+  }
+
+  get takenBytes(): number {
+    return this.#output.leftBytes;
+  }
+
+  get isKnown(): boolean {
+    return this.#host.isKnown;
+  }
+
   /** Takes bytes that the socket has read. Hot. */
   feed(chunk: Buffer): void {
     if (this.#phase === "over") return;
     this.#activeMs = performance.now();
+    const bytes = this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]);
+    if (this.#input.begin(this.#activeMs)) this.#process(bytes);
+    else {
+      this.#unread = bytes;
+      this.#pauseOrResume();
+    }
+  }
+
+  /** Continues with the frames for which there was no time. */
+  resumeInput(): void {
+    if (this.#phase === "over") return;
+    if (this.#unread !== undefined && !this.#isHeld) this.#process(this.#unread);
+    else this.#pauseOrResume();
+  }
+
+  /** Processes frames for a time slice. */
+  #process(bytes: Buffer): void {
     this.#isInTurn = true;
+    let isMore = false;
     try {
-      this.#readFrames(this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]));
+      isMore = this.#readFrames(bytes);
+      this.#input.end(isMore);
       this.#begin();
     } catch (error) {
       this.#failBy(error);
     } finally {
       this.#isInTurn = false;
       this.#send();
+      if (isMore || this.#isPaused) this.#pauseOrResume();
     }
+  }
+
+  /** The socket is read unless frames wait for a time slice, or the peer does not read. */
+  #pauseOrResume(): void {
+    const isPaused = this.#phase !== "over" && (this.#isHeld || this.#input.isWaiting);
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    if (isPaused) this.#socket.pause();
+    else this.#socket.resume();
   }
 
   /** Takes no new requests, and ends the connection once those in progress are answered. */
@@ -233,6 +290,10 @@ export class Http2Session implements StreamHost {
     this.#sendSoon();
   }
 
+  countWaiting(bytes: number): void {
+    this.#waitingBytes += bytes;
+  }
+
   giveBack(stream: Http2Stream, bytes: number): void {
     this.#giveBack(bytes);
     stream.readBytes += bytes;
@@ -287,10 +348,17 @@ export class Http2Session implements StreamHost {
       this.#output.flush();
       if (!this.#isHeld && this.#socket.writableLength > heldBytesMax) {
         this.#isHeld = true;
-        this.#socket.pause();
+        this.#pauseOrResume();
       }
     } while (isMore);
     this.#isInTurn = false;
+    this.#reportHeld();
+  }
+
+  /** Most connections hold little, and are counted by the sweeps of held-replies.ts. Hot. */
+  #reportHeld(): void {
+    const { held } = this.#host;
+    if (held.bytes > 0 || this.heldBytes >= reportedBytesMin) held.report();
   }
 
   /** Composes a frame of each stream that may send, in turn. @returns whether there is more than is sent at once */
@@ -308,10 +376,14 @@ export class Http2Session implements StreamHost {
   }
 
   #drained(): void {
+    this.#reportHeld();
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.#socket.resume();
+    this.#pauseOrResume();
     this.#send();
+    // Frames that were read before the peer stopped reading.
+    const unread = this.#unread;
+    if (unread !== undefined && this.#input.begin(performance.now())) this.#process(unread);
   }
 
   #closeStream(stream: Http2Stream): void {
@@ -357,6 +429,7 @@ export class Http2Session implements StreamHost {
 
   #end(): void {
     this.#phase = "over";
+    this.#input.close();
     this.#unread = undefined;
     this.#block = undefined;
     this.#ready.clear();
@@ -398,20 +471,28 @@ export class Http2Session implements StreamHost {
     if (!stream.isClosed) this.#host.accept(stream);
   }
 
-  #readFrames(bytes: Buffer): void {
+  /** @returns whether complete frames may be left, because the time slice is used up */
+  #readFrames(bytes: Buffer): boolean {
     let at = 0;
     if (this.#phase === "preface") {
       const length = Math.min(bytes.length, preface.length);
       if (bytes.compare(preface, 0, length, 0, length) !== 0) throw protocolError("no preface");
       if (length < preface.length) {
         this.#unread = bytes;
-        return;
+        return false;
       }
       at = length;
       this.#phase = "settings";
     }
     const begin = at;
+    let isMore = false;
+    this.#framesToCheck = framesPerCheck;
     while (bytes.length - at >= frameHeadBytes && !this.#isOver) {
+      if (this.#framesToCheck-- <= 0) {
+        isMore = this.#input.isOver();
+        if (isMore) break;
+        this.#framesToCheck = framesPerCheck;
+      }
       const length = ((bytes[at] as number) << 16) | bytes.readUInt16BE(at + 1);
       if (length > frameBytesMax) throw sizeError();
       const start = at + frameHeadBytes;
@@ -422,6 +503,7 @@ export class Http2Session implements StreamHost {
     }
     if (at > begin || this.#unread === undefined) this.#unreadSinceMs = this.#activeMs;
     this.#unread = at === bytes.length || this.#isOver ? undefined : bytes.subarray(at);
+    return isMore;
   }
 
   /** Frames may end the connection while others are behind them. */
@@ -614,9 +696,7 @@ export class Http2Session implements StreamHost {
     const block = this.#block;
     if (block === undefined) throw protocolError("a continuation of nothing");
     block.length += end - start;
-    if (block.length > blockShare * this.#host.limits.headerBytesMax) {
-      throw calmError("headers over the limit");
-    }
+    if (block.length > blockShare * this.#host.limits.headerBytesMax) throw tooManyHeaders();
     if (block.parts.length > continuationsMax) throw calmError("too many CONTINUATION frames");
     block.parts.push(Buffer.from(bytes.subarray(start, end)));
     if ((flagBits & flags.endHeaders) === 0) return;
@@ -634,6 +714,7 @@ export class Http2Session implements StreamHost {
     start: number,
     end: number,
   ): void {
+    this.#framesToCheck -= Math.ceil((end - start) / headBytesPerFrame);
     const fields = this.#decoder.decode(bytes, start, end);
     if (id <= this.#lastId) {
       this.#trailers(id, isEnd, fields !== undefined && !isMalformed && areTrailers(fields));

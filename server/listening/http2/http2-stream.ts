@@ -21,6 +21,8 @@ export interface StreamHost {
   sendData(stream: Http2Stream, bytes: Buffer, start: number, end: number, isEnd: boolean): void;
   /** The stream has something to send, and is called with `sendSome` when it may. */
   awaitTurn(stream: Http2Stream): void;
+  /** `bytes` more wait on a stream to be sent; negative: less. */
+  countWaiting(bytes: number): void;
   /** `bytes` of the peer's windows are free again. */
   giveBack(stream: Http2Stream, bytes: number): void;
   /** The reply has ended; the request may not have. */
@@ -255,6 +257,7 @@ export class Http2Stream implements BodyHost {
     const end = Math.min(bytes.length, sent + Math.max(0, room));
     if (end === sent && end < bytes.length) return;
     part.sent = end;
+    this.#host.countWaiting(sent - end);
     const isWhole = end === bytes.length;
     this.#host.sendData(this, bytes, sent, end, isWhole && part.isEnd);
     if (!isWhole) return;
@@ -273,6 +276,7 @@ export class Http2Stream implements BodyHost {
   /** Nothing more is sent or received. Called by its connection, once. */
   close(): void {
     this.isClosed = true;
+    for (const part of this.#parts ?? []) this.#host.countWaiting(part.sent - part.bytes.length);
     this.#parts = undefined;
     const bytes = this.unreadBytes;
     this.#unread = undefined;
@@ -315,6 +319,7 @@ export class Http2Stream implements BodyHost {
       const part = { bytes, sent: 0, isEnd, done };
       if (this.#parts === undefined) this.#parts = [part];
       else this.#parts.push(part);
+      host.countWaiting(length);
       host.awaitTurn(this);
       return;
     }

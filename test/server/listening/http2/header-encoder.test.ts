@@ -6,9 +6,10 @@ import { describe, expect, test } from "vitest";
 import { HeaderDecoder } from "../../../../server/listening/http2/header-decoder.ts";
 import { HeaderEncoder } from "../../../../server/listening/http2/header-encoder.ts";
 import { Http2Session } from "../../../../server/listening/http2/http2-session.ts";
+import { InputScheduler } from "../../../../server/listening/input-scheduler.ts";
 import { SeededRandom } from "../../../support/random.ts";
 import { seedOfRun } from "../../../support/seed.ts";
-import { limits } from "./http2-peer.ts";
+import { limits, unheld } from "./http2-peer.ts";
 
 const decoderLimits = { headerBytesMax: 1 << 20, headerCountMax: 1000 };
 const names = [
@@ -95,6 +96,9 @@ describe("header blocks", () => {
     const server = net.createServer((socket) => {
       new Http2Session(socket, {
         limits,
+        input: new InputScheduler(),
+        held: unheld(),
+        isKnown: true,
         accept: (stream) => {
           stream.respond(200, expected.get(stream.head.target) ?? [], undefined);
         },

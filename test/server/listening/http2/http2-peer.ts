@@ -2,6 +2,8 @@
 
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
+import { MemoryBudget } from "../../../../engine/base/memory-budget.ts";
+import { HeldReplies, type HeldShare } from "../../../../server/http/held-replies.ts";
 import {
   flags,
   frameHeadBytes,
@@ -15,6 +17,7 @@ import {
   preface,
 } from "../../../../server/listening/http2/http2-session.ts";
 import type { Http2Stream } from "../../../../server/listening/http2/http2-stream.ts";
+import { InputScheduler } from "../../../../server/listening/input-scheduler.ts";
 
 export interface Frame {
   readonly type: number;
@@ -148,6 +151,16 @@ export const limits: Http2Limits = {
   stallMs: 2000,
 };
 
+/** Counts nothing. */
+export function unheld(): HeldShare {
+  return new HeldReplies(new MemoryBudget()).shareOf({
+    heldBytes: 0,
+    takenBytes: 0,
+    setFull: () => undefined,
+    endHolding: () => undefined,
+  });
+}
+
 export class Http2Peer {
   readonly wire = new Wire();
   readonly session: Http2Session;
@@ -164,6 +177,10 @@ export class Http2Peer {
   constructor(answer?: (stream: Http2Stream) => void, given: Partial<Http2Limits> = {}) {
     this.session = new Http2Session(this.wire as unknown as Socket, {
       limits: { ...limits, ...given },
+      // Its clock stands still: all that came is processed in one slice.
+      input: new InputScheduler(() => 0),
+      held: unheld(),
+      isKnown: true,
       accept: (stream) => {
         this.accepted.push(stream);
         answer?.(stream);
