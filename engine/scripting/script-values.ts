@@ -357,6 +357,11 @@ export class Run implements Account {
     this.clock = clock;
   }
 
+  /** Units of work so far. */
+  get spentWork(): number {
+    return this.limits.workMax - this.affordableWork;
+  }
+
   /** The work left in total. */
   get affordableWork(): number {
     return this.workLeft + this.workBehind;
