@@ -3,6 +3,13 @@ import { describe, expect, it, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, ScriptParameters } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
+import { getProperty, setProperty } from "../../../engine/scripting/script-properties.ts";
+import {
+  defaultLimits,
+  newObject,
+  Run,
+  ScriptSymbol,
+} from "../../../engine/scripting/script-values.ts";
 import { runScript } from "./run-script.ts";
 import { stubHost } from "./stub-host.ts";
 
@@ -103,6 +110,18 @@ describe("runs share nothing", () => {
     const script = "this.x = [typeof args[Symbol.iterator], typeof args.a[Symbol.toStringTag]]";
     expect(run(script)).toEqual({ x: ["undefined", "undefined"] });
   });
+});
+
+it("a property under a symbol is of one object only, and of none that is parsed or printed by names", () => {
+  const run = new Run(defaultLimits, null, newObject());
+  const symbol = new ScriptSymbol("a");
+  const object = newObject();
+  setProperty(run, object, symbol, 1);
+  expect(getProperty(run, object, symbol)).toBe(1);
+  expect(getProperty(run, object, "a")).toBeUndefined();
+  expect(getProperty(run, newObject(), symbol)).toBeUndefined();
+  expect(getProperty(run, object, new ScriptSymbol("a"))).toBeUndefined();
+  expect(object.keys).toEqual([]);
 });
 
 it("writes and reads a value nested 256 deep as JSON, inside a function", () => {
