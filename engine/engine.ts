@@ -257,6 +257,7 @@ export {
   type QueryOutcome,
   type RowSink,
 } from "./rql/results.ts";
+export { runConsoleScript } from "./scripting/console-script.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
 export { LogRestore, type RestoredLog, shippedHeadOf } from "./shipping/log-restore.ts";
 export type { ShippedHead } from "./shipping/shipped-file.ts";

@@ -115,6 +115,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   running: "Only those with a worker.",
   sample:
     "How many of the documents that would change are shown before and after, up to 100; 5 when left out.",
+  serverScript: "The script is about the server, not about a database.",
   since: "Conflicts that were resolved since then.",
   "since of monitoring": "Only samples and events from this time on.",
   skipDuplicateChecking: "Documents that an index finds several times are not made one.",

@@ -25,6 +25,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/replies/index-performance.ts",
     "server/replies/io-metrics.ts",
   ],
+  "test/server/endpoints/admin-console.test.ts": ["engine/scripting/console-script.ts"],
   "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",

@@ -84,8 +84,8 @@ export class DatabaseScripts implements ScriptProvider {
     this.#fetch = fetch;
   }
 
-  forQuery(query: AnalyzedQuery, series: SeriesCalls | null = null): QueryScripts {
-    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch, series);
+  forQuery(query: AnalyzedQuery, budget: WorkBudget, series: SeriesCalls | null): QueryScripts {
+    return new ScriptsOfQuery(query, budget, this.#host, this.#state, this.#fetch, series);
   }
 
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean {
@@ -95,6 +95,7 @@ export class DatabaseScripts implements ScriptProvider {
 
 class ScriptsOfQuery implements QueryScripts {
   readonly #query: AnalyzedQuery;
+  readonly #budget: WorkBudget;
   readonly #host: ReadingScriptHost;
   readonly #state: DatabaseState;
   readonly #parameters: ScriptParameters;
@@ -107,12 +108,14 @@ class ScriptsOfQuery implements QueryScripts {
 
   constructor(
     query: AnalyzedQuery,
+    budget: WorkBudget,
     host: ReadingScriptHost,
     state: DatabaseState,
     fetch: FetchRecord,
     series: SeriesCalls | null,
   ) {
     this.#query = query;
+    this.#budget = budget;
     this.#series = series;
     if (series !== null) host.series.names = query.series;
     this.#host = host;
@@ -146,6 +149,14 @@ class ScriptsOfQuery implements QueryScripts {
     this.#projection ??= this.#compile(projectionText(this.#query.projection, rowName));
     const outcome = this.#run(this.#projection, input);
     this.#dropFetched();
+    try {
+      return this.#rowsOf(outcome);
+    } finally {
+      this.#budget.tick(outcome.run.spentWork);
+    }
+  }
+
+  #rowsOf(outcome: Outcome): readonly ProjectedText[] {
     const isNothing = outcome.value === null || outcome.value === undefined;
     if (isNothing && this.#query.projection.kind === "call") {
       throw new EngineError(
@@ -160,9 +171,10 @@ class ScriptsOfQuery implements QueryScripts {
     const { filter } = this.#query;
     assert(filter !== null, "there is a filter");
     this.#filter ??= this.#compile(`!!${this.#filterText(filter)}`);
-    const isPassed = truthy(this.#run(this.#filter, input, true).value);
+    const { value, run } = this.#run(this.#filter, input, true);
+    this.#budget.tick(run.spentWork);
     this.#dropFetched();
-    return isPassed;
+    return truthy(value);
   }
 
   /** A filter sees a missing document as undefined, or as null where its id is null. */

@@ -975,7 +975,7 @@ class Execution {
   #scriptsOfQuery(): QueryScripts {
     const query = this.#query;
     const runner = this.#seriesRunner();
-    return this.#host.scripts.forQuery(query, {
+    return this.#host.scripts.forQuery(query, this.#budget, {
       call: async (name, args, { row, loaded }) => {
         const result = await runner.call(name, args, seriesRowOf(query, row, loaded));
         const text = seriesObject(result, false);
@@ -1058,6 +1058,7 @@ class Execution {
 
   #deliver(row: Buffer): Promise<void> | null {
     this.#returnedCount++;
+    this.#budget.tick(row.length >>> 4);
     return this.#sink.add(row);
   }
 

@@ -169,8 +169,11 @@ export interface ScriptIncludes {
 }
 
 export interface ScriptProvider {
-  /** `series`: omitted where queries have no series queries. */
-  forQuery(query: AnalyzedQuery, series?: SeriesCalls): QueryScripts;
+  /**
+   * The work of the scripts is counted in `budget`, so that time slices end after rows that cost much. `series`: null where
+   * queries have no series queries.
+   */
+  forQuery(query: AnalyzedQuery, budget: WorkBudget, series: SeriesCalls | null): QueryScripts;
   /** A test for a .NET pattern, ignoring case, charged to `budget`. @throws regex-invalid; the test: work-limit */
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }

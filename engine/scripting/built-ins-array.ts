@@ -34,8 +34,10 @@ import {
   ScriptArray,
   type ScriptFunction,
   type Slot,
+  symbolOf,
   throwError,
   type Value,
+  wellKnown,
 } from "./script-values.ts";
 
 function itemAt(array: ScriptArray, position: number): Value {
@@ -410,6 +412,8 @@ function listOf(run: Run, source: Value): Value[] {
   if (!isReference(source) || (source.kind !== kinds.object && source.kind !== kinds.function)) {
     return elementsOf(run, source);
   }
+  const isIterable = source.kind === kinds.object && symbolOf(source, wellKnown.iterator);
+  if (isIterable) return elementsOf(run, source);
   const length = toInteger(run, getProperty(run, source, "length"));
   const list = new ScriptArray([]);
   setLength(run, list, Math.max(0, length));

@@ -21,6 +21,12 @@ import {
   type Value,
 } from "./script-values.ts";
 
+/**
+ * Levels of the host's stack for one level of nesting. A document nested as deep as one may be, 256 levels, can be read and
+ * written in a function.
+ */
+const nestLevels = 4;
+
 /** The names in a list of names. */
 function namesOf(run: Run, { items }: ScriptArray): ReadonlySet<string> {
   run.grow(items.length * 16);
@@ -55,6 +61,7 @@ class JsonWriter {
     if (!isReference(value)) return this.primitive(value);
     switch (value.kind) {
       case kinds.function:
+      case kinds.symbol:
         return undefined;
       case kinds.date:
         return Number.isNaN(value.time)
@@ -85,13 +92,13 @@ class JsonWriter {
     if (this.open.includes(node)) {
       throwError("TypeError", "Converting circular structure to JSON");
     }
-    if (run.levelsLeft < 8) throw recursionExceeded();
-    run.levelsLeft -= 8;
+    if (run.levelsLeft < nestLevels) throw recursionExceeded();
+    run.levelsLeft -= nestLevels;
     run.burn(this.open.length);
     this.open.push(node);
     const text = write();
     this.open.pop();
-    run.levelsLeft += 8;
+    run.levelsLeft += nestLevels;
     run.grow(text.length / 4);
     return text;
   }
@@ -165,8 +172,8 @@ function parse(run: Run, _self: Value, [value, reviver]: Value[]): Value {
 /** Converts the output of the host's JSON parser to script values. Own enumerable data only. */
 function valueOfHost(run: Run, host: unknown): Value {
   if (typeof host !== "object" || host === null) return host as Value;
-  if (run.levelsLeft < 8) throw recursionExceeded();
-  run.levelsLeft -= 8;
+  if (run.levelsLeft < nestLevels) throw recursionExceeded();
+  run.levelsLeft -= nestLevels;
   run.grow(64);
   run.burn(4);
   let result: Value;
@@ -180,7 +187,7 @@ function valueOfHost(run: Run, host: unknown): Value {
       addOwn(result, key, valueOfHost(run, item));
     }
   }
-  run.levelsLeft += 8;
+  run.levelsLeft += nestLevels;
   return result;
 }
 
@@ -191,8 +198,8 @@ function revive(
   value: Value,
   reviver: ScriptFunction,
 ): Value {
-  if (run.levelsLeft < 8) throw recursionExceeded();
-  run.levelsLeft -= 8;
+  if (run.levelsLeft < nestLevels) throw recursionExceeded();
+  run.levelsLeft -= nestLevels;
   if (isReference(value)) {
     for (const name of namesIn(run, value)) {
       const made = revive(run, value, name, getProperty(run, value, name), reviver);
@@ -200,7 +207,7 @@ function revive(
     }
   }
   run.burn(4);
-  run.levelsLeft += 8;
+  run.levelsLeft += nestLevels;
   return callFunction(run, reviver, holder, [key, value]);
 }
 

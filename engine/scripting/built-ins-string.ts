@@ -8,7 +8,14 @@ import { EngineError } from "../base/errors.ts";
 import { builtIn, defineAll, namespaceOf, newArray, newString } from "./built-in.ts";
 import { bounded } from "./built-ins-array.ts";
 import { compilePattern, instructionBytes, instructionUnits } from "./regular-expression.ts";
-import { stringLengthMax, toInteger, toNumber, tooLong, toText } from "./script-operators.ts";
+import {
+  stringLengthMax,
+  symbolText,
+  toInteger,
+  toNumber,
+  tooLong,
+  toText,
+} from "./script-operators.ts";
 import { methodTables } from "./script-properties.ts";
 import {
   callFunction,
@@ -464,7 +471,9 @@ const ofPattern: Record<string, Native> = {
 };
 
 function makeString(run: Run, args: Value[]): string {
-  return args.length === 0 ? "" : toText(run, args[0]);
+  if (args.length === 0) return "";
+  const [value] = args;
+  return isReference(value) && value.kind === kinds.symbol ? symbolText(value) : toText(run, value);
 }
 
 /** Fills the method tables of strings and patterns. @returns the constructors `String` and `RegExp` */

@@ -95,6 +95,10 @@ const objectStatics: Record<string, Native> = {
       names.map((name) => new ScriptArray([name, getProperty(run, value, name)])),
     );
   },
+  getOwnPropertySymbols(run, _self, [value]) {
+    const symbols = isObject(value) ? value.traits?.symbols : undefined;
+    return newArray(run, symbols ? [...symbols.keys()] : []);
+  },
   getOwnPropertyNames: (run, _self, [value]) => newArray(run, namesIn(run, requireObject(value))),
   assign(run, _self, [target, ...sources]) {
     requireObject(target);

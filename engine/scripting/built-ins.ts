@@ -10,6 +10,7 @@ import { defineArrays } from "./built-ins-array.ts";
 import { defineDates } from "./built-ins-date.ts";
 import { defineJson } from "./built-ins-json.ts";
 import { defineStrings } from "./built-ins-string.ts";
+import { defineSymbols } from "./built-ins-symbol.ts";
 import { defineValues } from "./built-ins-value.ts";
 import { definePatchFunctions } from "./patch-functions.ts";
 import type { ScriptContext } from "./script-host.ts";
@@ -23,6 +24,7 @@ function makeGlobals(): ReadonlyMap<string, Value> {
   ]);
   defineValues(globals);
   defineJson(globals);
+  defineSymbols(globals);
   const makers = [
     defineArrays(),
     ...defineStrings(),

@@ -49,11 +49,14 @@ import {
   positionOf,
   type Run,
   ScriptArray,
-  type ScriptFunction,
+  ScriptFunction,
+  ScriptObject,
   ScriptPattern,
   type Slot,
   throwError,
+  traitsOf,
   type Value,
+  wellKnown,
 } from "./script-values.ts";
 
 /** Compiles an expression node other than a function or class. */
@@ -140,11 +143,43 @@ function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expr
     return (frame) => getOwn(frame.run.parameters, parameter);
   }
   if (name === "undefined") return () => undefined;
+  if (name === "globalThis") {
+    const { globals } = compiler;
+    return (frame) => globalObject(frame.run, globals);
+  }
   // An unknown name: null, but `typeof` gives "undefined", and a call of it is skipped.
-  return unknownName;
+  return unknownName(name);
 }
 
-const unknownName: Expression = () => null;
+/** Reads what a script has set on `globalThis`, else null. */
+function unknownName(name: string): Expression {
+  const read: Expression = ({ run }) =>
+    run.globalObject === null ? null : (getOwn(run.globalObject, name) ?? null);
+  unknownNames.add(read);
+  return read;
+}
+
+const unknownNames = new WeakSet<Expression>();
+
+/**
+ * `globalThis` of a run: an empty object that inherits the built-ins. A property that a script sets is one of its run, and
+ * replaces no built-in where that is read by its name.
+ */
+function globalObject(run: Run, globals: ReadonlyMap<string, Value>): ScriptObject {
+  if (run.globalObject !== null) return run.globalObject;
+  run.grow(128 + globals.size * 16);
+  const made = newObject();
+  const maker = new ScriptFunction("Object", 0, () => undefined, true);
+  maker.methods = new ScriptObject([...globals.keys(), "globalThis"], false, [
+    ...globals.values(),
+    made,
+  ]);
+  traitsOf(made).maker = maker;
+  // As in RavenDB 7.2.7, it cannot be stored.
+  traitsOf(made).symbols = new Map([[wellKnown.toStringTag, "global"]]);
+  run.globalObject = made;
+  return made;
+}
 
 function compileTemplate(
   compiler: Compiler,
@@ -334,7 +369,7 @@ function compileUnary(compiler: Compiler, node: acorn.UnaryExpression, scope: Sc
     case "~":
       return (frame) => ~toNumber(frame.run, value(frame));
     case "typeof":
-      return value === unknownName ? () => "undefined" : (frame) => typeOf(value(frame));
+      return unknownNames.has(value) ? () => "undefined" : (frame) => typeOf(value(frame));
     case "void":
       return (frame) => {
         value(frame);
@@ -944,8 +979,12 @@ function compileObjectPattern(
         copyProperties(run, rest, value, taken);
         assign(frame, rest);
       } else {
-        const name = toText(run, key(frame));
-        taken.add(name);
+        const name = key(frame);
+        if (isReference(name)) {
+          assign(frame, getProperty(run, value, name));
+          continue;
+        }
+        taken.add(toText(run, name));
         assign(frame, getProperty(run, value, name));
       }
     }

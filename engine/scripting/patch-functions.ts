@@ -96,7 +96,7 @@ function loadMany(run: Run, ids: ScriptArray): Value {
       const type = id === null ? "Null" : typeof id === "number" ? "Number" : "Object";
       refuse(`load(ids) must be called with a array of strings, but got ${type} - ${String(id)}`);
     }
-    return loadOne(run, id) ?? null;
+    return loadOne(run, id);
   });
   return newArray(run, items);
 }
@@ -155,7 +155,7 @@ function put(run: Run, _self: Value, args: Value[]): Value {
   if (typeof id !== "string" && id !== null && id !== undefined) {
     refuse("The first parameter to put(id, doc, changeVector) must be a string");
   }
-  if (!isReference(value) || value.kind === kinds.function) {
+  if (!isReference(value) || value.kind === kinds.function || value.kind === kinds.symbol) {
     refuse(
       `Created document must be a valid object which is not null or empty. Document ID: '${id}'.`,
     );
@@ -324,7 +324,14 @@ function seriesValues(run: Run, value: Value): number[] {
   if (typeof value === "number") return [value];
   if (isArray(value)) {
     run.burn(value.items.length * 4);
-    return value.items.map((item) => toNumber(run, item as Value));
+    return value.items.map((item) => {
+      if (typeof item === "number") return item;
+      const message = "The values argument must be an array of numbers";
+      return refuse(
+        `timeseries(doc, name).append(timestamp, values): ${message}`,
+        "invalid-argument",
+      );
+    });
   }
   return refuse("append: 'values' must be a number or an array of numbers", "invalid-argument");
 }
@@ -343,7 +350,15 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
   if (typeof name !== "string") refuse(`${signature}: 'name' must be a string argument`);
   const series = (): ScriptTimeSeries => hostOf(run).timeSeries(document, name);
   return namespaceOf({
-    append(inner, _self, [time, values, tag]) {
+    append(inner, _self, given) {
+      const [time, values, tag] = given;
+      if (given.length > 3) {
+        refuse(
+          `There is no overload with ${given.length} arguments for this method should be timeseries(doc, name)` +
+            ".append(timestamp, values) or timeseries(doc, name).append(timestamp, values, tag)",
+          "invalid-argument",
+        );
+      }
       payForChange(inner, name, seriesChangeUnits);
       writable(inner);
       if (tag !== undefined && tag !== null && typeof tag !== "string") {
@@ -367,8 +382,13 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
       series().delete(optionalTime(from), optionalTime(to));
       return undefined;
     },
-    get: (inner, _self, [from, to]) =>
-      seriesEntries(inner, series(), optionalTime(from), optionalTime(to)),
+    get(inner, _self, given) {
+      if (given.length > 2) {
+        const overloads = "'get' method has only the overloads: 'get(from, to)' or 'get()'";
+        refuse(`${overloads}, but was called with ${given.length} arguments.`, "invalid-argument");
+      }
+      return seriesEntries(inner, series(), optionalTime(given[0]), optionalTime(given[1]));
+    },
     getStats: (inner) => seriesStats(inner, series()),
   });
 }
@@ -683,7 +703,11 @@ function metadataOf(value: Value, method: string): ScriptObject {
 }
 
 const archived: Record<string, Native> = {
-  archiveAt(run, _self, [document, date]) {
+  archiveAt(run, _self, given) {
+    const [document, date] = given;
+    if (given.length !== 2) {
+      refuse("archiveAt(doc, utcDateTimeString) must be called with two args");
+    }
     const metadata = metadataOf(document, "archived.archiveAt(doc, utcDateTimeString)");
     setOwn(metadata, "@archive-at", toText(run, date));
     return undefined;
@@ -719,6 +743,7 @@ export function definePatchFunctions(globals: Map<string, Value>): void {
     del,
     id,
     getMetadata,
+    metadataFor: getMetadata,
     lastModified,
     ...counters,
     timeseries,
@@ -754,9 +779,12 @@ export function definePatchFunctions(globals: Map<string, Value>): void {
       cmpxchg(run, _self, [key]) {
         const keys = isArray(key) ? key.items : [key];
         for (const each of keys) {
+          if (typeof each !== "string") {
+            refuse("includes.cmpxchg(key) must be called with an string or string array argument");
+          }
           run.burn(hostCallUnits);
           run.grow(includedBytes);
-          hostOf(run).includeCompareExchange(toText(run, each as Value));
+          hostOf(run).includeCompareExchange(each);
         }
         return undefined;
       },

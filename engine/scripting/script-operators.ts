@@ -20,8 +20,11 @@ import {
   type ScriptArray,
   type ScriptFunction,
   type ScriptObject,
+  type ScriptSymbol,
+  symbolOf,
   throwError,
   type Value,
+  wellKnown,
 } from "./script-values.ts";
 
 /** Comparing or joining longer strings is charged. */
@@ -34,7 +37,9 @@ export function truthy(value: Value): boolean {
 
 export function typeOf(value: Value): string {
   if (typeof value !== "object") return typeof value;
-  return value !== null && value.kind === kinds.function ? "function" : "object";
+  if (value === null) return "object";
+  if (value.kind === kinds.symbol) return "symbol";
+  return value.kind === kinds.function ? "function" : "object";
 }
 
 /** A function property of an object or of its class, own ones only: a script's `valueOf`, for example. */
@@ -54,8 +59,14 @@ export function toPrimitive(
   hint: "number" | "string",
 ): Exclude<Value, Reference> {
   if (!isReference(value)) return value;
-  if (value.kind === kinds.object && value.boxed !== undefined)
-    return toPrimitive(run, value.boxed, hint);
+  if (value.kind === kinds.symbol) {
+    throwError("TypeError", `Cannot convert a Symbol value to a ${hint}`);
+  }
+  if (value.kind === kinds.object) {
+    const converter = symbolOf(value, wellKnown.toPrimitive);
+    if (isFunction(converter)) return converted(run, value, converter, hint);
+    if (value.boxed !== undefined) return toPrimitive(run, value.boxed, hint);
+  }
   const names = hint === "string" ? ["toString", "valueOf"] : ["valueOf", "toString"];
   let own = false;
   for (const name of names) {
@@ -70,6 +81,23 @@ export function toPrimitive(
   }
   if (own) throwError("TypeError", "Cannot convert object to primitive value");
   return defaultText(run, value);
+}
+
+/** The result of an object's `Symbol.toPrimitive`. @throws ScriptThrow when it is no primitive */
+function converted(
+  run: Run,
+  value: Reference,
+  converter: ScriptFunction,
+  hint: "number" | "string",
+): Exclude<Value, Reference> {
+  const result = callFunction(run, converter, value, [hint]);
+  if (isReference(result)) throwError("TypeError", "Cannot convert object to primitive value");
+  return result;
+}
+
+/** `Symbol(description)`: a symbol's own text. */
+export function symbolText({ description }: ScriptSymbol): string {
+  return `Symbol(${description ?? ""})`;
 }
 
 /** The text of a reference without conversion methods of its own. */
@@ -88,6 +116,8 @@ function defaultText(run: Run, value: Reference): string {
       return "[object Map]";
     case kinds.set:
       return "[object Set]";
+    case kinds.symbol:
+      return symbolText(value);
     case kinds.pattern:
       return `/${value.matcher.source}/${value.matcher.flags}`;
   }
@@ -222,10 +252,16 @@ export function looseEquals(run: Run, left: Value, right: Value): boolean {
   if (typeof left === typeof right) {
     return strictEquals(run, left, right);
   }
+  // A symbol equals itself only.
+  if (isSymbol(left) || isSymbol(right)) return left === right;
   const a = defaultPrimitive(run, left);
   const b = defaultPrimitive(run, right);
   if (typeof a === typeof b) return strictEquals(run, a, b);
   return toNumber(run, a) === toNumber(run, b);
+}
+
+function isSymbol(value: Value): boolean {
+  return isReference(value) && value.kind === kinds.symbol;
 }
 
 export type Comparison = "<" | "<=" | ">" | ">=";

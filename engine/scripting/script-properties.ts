@@ -10,10 +10,11 @@
  * - `__proto__`, `constructor` and `prototype` of objects are plain keys.
  */
 
-import { toInteger, toKey, toText } from "./script-operators.ts";
+import { toInteger, toKey, toText, truthy } from "./script-operators.ts";
 import {
   ABSENT,
   addOwn,
+  callFunction,
   deleteOwn,
   getOwn,
   isArray,
@@ -29,10 +30,14 @@ import {
   ScriptArray,
   type ScriptFunction,
   ScriptObject,
+  type ScriptSymbol,
   type Slot,
   slotAt,
+  symbolOf,
   throwError,
+  traitsOf,
   type Value,
+  wellKnown,
 } from "./script-values.ts";
 
 /** Built-in methods and constants of one kind of value. */
@@ -49,7 +54,10 @@ export const methodTables: Record<
   | "date"
   | "map"
   | "set"
-  | "pattern",
+  | "pattern"
+  | "symbol"
+  // The method of lists under `Symbol.iterator`.
+  | "iterable",
   Map<string, ScriptFunction>
 > = {
   string: new Map(),
@@ -62,6 +70,8 @@ export const methodTables: Record<
   map: new Map(),
   set: new Map(),
   pattern: new Map(),
+  symbol: new Map(),
+  iterable: new Map(),
 };
 
 /** Maximum items of an array. */
@@ -81,6 +91,7 @@ export function arrayPosition(key: Value): number {
 
 /** Reads `base[key]`. Never fails for undefined and null. */
 export function getProperty(run: Run, base: Value, key: Value): Value {
+  if (typeof key === "object" && isSymbol(key)) return symbolProperty(base, key);
   switch (typeof base) {
     case "string":
       return stringProperty(run, base, key);
@@ -93,6 +104,60 @@ export function getProperty(run: Run, base: Value, key: Value): Value {
     default:
       return base === null ? null : referenceProperty(run, base, key);
   }
+}
+
+function isSymbol(key: Value): key is ScriptSymbol {
+  return isReference(key) && key.kind === kinds.symbol;
+}
+
+/** What a value has under a symbol: its own property, or the iterator of a list. */
+function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
+  if (base === undefined || base === null) return null;
+  const holder = symbolHolder(base);
+  const found = holder === null ? undefined : symbolOf(holder, symbol);
+  if (found !== undefined || symbol !== wellKnown.iterator) return found;
+  const isListed =
+    typeof base === "string" ||
+    (isReference(base) &&
+      (base.kind === kinds.array || base.kind === kinds.map || base.kind === kinds.set));
+  return isListed ? methodTables.iterable.get("iterator") : undefined;
+}
+
+/** The object that holds a value's properties under symbols; null when it has none yet, or can have none. */
+function symbolHolder(base: Value): ScriptObject | null {
+  if (!isReference(base)) return null;
+  if (base.kind === kinds.object) return base;
+  if (base.kind === kinds.array) return base.extra;
+  return base.kind === kinds.function ? base.properties : null;
+}
+
+/** `base[symbol] = value`. @throws ScriptThrow for primitives, and for frozen and built-in values */
+function setSymbol(run: Run, base: Value, symbol: ScriptSymbol, value: Value): void {
+  const name = symbol.description ?? "";
+  if (!isReference(base)) readOnly(name);
+  if (base.kind === kinds.array) {
+    if (base.frozen) readOnly(name);
+    base.written = true;
+    base.extra ??= newObject();
+  } else if (base.kind === kinds.function) {
+    if (base.builtIn) readOnly(name);
+    base.properties ??= newObject();
+  }
+  const holder = symbolHolder(base);
+  if (holder === null || holder.frozen) readOnly(name);
+  run.grow(96);
+  const traits = traitsOf(holder);
+  traits.symbols ??= new Map();
+  traits.symbols.set(symbol, value);
+  holder.written = true;
+}
+
+function deleteSymbol(base: Reference, symbol: ScriptSymbol): void {
+  const holder = symbolHolder(base);
+  const isFixed = base.kind === kinds.function && base.builtIn;
+  if (holder === null) return;
+  if (isFixed || holder.frozen) readOnly(symbol.description ?? "");
+  holder.traits?.symbols?.delete(symbol);
 }
 
 function stringProperty(run: Run, base: string, key: Value): Value {
@@ -120,6 +185,10 @@ function referenceProperty(run: Run, base: Exclude<Value, null | undefined>, key
       return key === "size" ? base.entries.size : methodTables.map.get(toKey(run, key));
     case kinds.set:
       return key === "size" ? base.items.size : methodTables.set.get(toKey(run, key));
+    case kinds.symbol: {
+      const name = toKey(run, key);
+      return name === "description" ? base.description : methodTables.symbol.get(name);
+    }
     case kinds.pattern: {
       const name = toKey(run, key);
       if (name === "lastIndex") return base.lastIndex;
@@ -192,6 +261,10 @@ function functionProperty(base: ScriptFunction, key: string): Value {
 /** `base[key] = value`. @throws ScriptThrow for undefined, null, primitives and frozen values */
 export function setProperty(run: Run, base: Value, key: Value, value: Value): void {
   if (base === undefined || base === null) throwError("TypeError", cannotConvert);
+  if (typeof key === "object" && isSymbol(key)) {
+    setSymbol(run, base, key, value);
+    return;
+  }
   if (isReference(base)) {
     switch (base.kind) {
       case kinds.object: {
@@ -284,6 +357,10 @@ export function setLength(run: Run, array: ScriptArray, length: number): void {
 export function deleteProperty(run: Run, base: Value, key: Value): boolean {
   if (base === undefined || base === null) throwError("TypeError", cannotConvert);
   if (!isReference(base)) return true;
+  if (isSymbol(key)) {
+    deleteSymbol(base, key);
+    return true;
+  }
   if (base.kind === kinds.object) {
     const name = toKey(run, key);
     if (base.frozen) readOnly(name);
@@ -305,6 +382,7 @@ export function deleteProperty(run: Run, base: Value, key: Value): boolean {
 
 /** `key in base`. @throws ScriptThrow when base is not an object */
 export function hasProperty(run: Run, key: Value, base: Value): boolean {
+  if (isSymbol(key) && isReference(base)) return symbolProperty(base, key) !== undefined;
   const name = toKey(run, key);
   if (!isReference(base)) {
     throwError(
@@ -335,11 +413,11 @@ export function callMethod(run: Run, base: Value, key: Value, args: Value[]): Va
   }
   if (isEmpty(base)) return undefined;
   // Objects of documents have this method only.
-  const name = toKey(run, key);
+  const name = isSymbol(key) ? (key.description ?? "") : toKey(run, key);
   const plain =
     isReference(base) && name === "toString" ? methodTables.object.get(name) : undefined;
   if (callee === undefined && plain !== undefined) return plain.native(run, base, args);
-  return throwError("TypeError", `Property '${toKey(run, key)}' of object is not a function`);
+  return throwError("TypeError", `Property '${name}' of object is not a function`);
 }
 
 function isEmpty(value: Value): boolean {
@@ -411,11 +489,29 @@ export function elementsOf(run: Run, value: Value): Value[] {
         return [...value.entries].map((entry) => new ScriptArray(entry));
       case kinds.object:
         if (value.className === "String") return elementsOf(run, value.boxed);
-        break;
+        return iteratedBy(run, value);
       default:
     }
   }
   return throwError("TypeError", "The value is not iterable");
+}
+
+/** The elements that an object's own iterator returns. All are read before the first is used. */
+function iteratedBy(run: Run, value: ScriptObject): Value[] {
+  const method = symbolOf(value, wellKnown.iterator);
+  if (!isFunction(method)) throwError("TypeError", "The value is not iterable");
+  const iterator = callFunction(run, method, value, []);
+  const next = getProperty(run, iterator, "next");
+  if (!isFunction(next)) throwError("TypeError", "The iterator has no next method");
+  const elements: Value[] = [];
+  for (;;) {
+    run.grow(16);
+    run.burn(8);
+    const step = callFunction(run, next, iterator, []);
+    if (!isReference(step)) throwError("TypeError", "Iterator result is not an object");
+    if (truthy(getProperty(run, step, "done"))) return elements;
+    elements.push(getProperty(run, step, "value"));
+  }
 }
 
 /** Replaces holes by undefined. */
@@ -461,6 +557,8 @@ export function copyProperties(
     return;
   }
   if (!isReference(value) || value.kind !== kinds.object) return;
+  const symbols = value.traits?.symbols;
+  if (symbols) for (const [key, own] of symbols) setProperty(run, target, key, own);
   if (except === undefined && isReference(target) && copiesWhole(run, target, value)) return;
   for (const name of namesIn(run, value)) {
     if (!except?.has(name)) setProperty(run, target, name, getOwn(value, name));

@@ -36,7 +36,8 @@ export type Reference =
   | ScriptDate
   | ScriptMap
   | ScriptSet
-  | ScriptPattern;
+  | ScriptPattern
+  | ScriptSymbol;
 /** The content of a slot of an object or array. */
 export type Slot = Value | typeof ABSENT | typeof LAZY;
 
@@ -49,6 +50,7 @@ export const kinds = {
   map: 4,
   set: 5,
   pattern: 6,
+  symbol: 7,
 } as const;
 
 /** Parses the value of a lazy property; implemented by text-source.ts. */
@@ -121,6 +123,8 @@ export class ObjectTraits {
   maker: ScriptFunction | null = null;
   /** Positions by key, built when there are many keys. */
   lookup: Map<string, number> | null = null;
+  /** Properties whose keys are symbols. */
+  symbols: Map<ScriptSymbol, Value> | null = null;
 }
 
 /** The traits of an object, created if needed. */
@@ -228,6 +232,29 @@ export class ScriptPattern {
   }
 }
 
+/** A symbol of scripts: an own class, so that no script ever holds a symbol of the host. Compared by identity. */
+export class ScriptSymbol {
+  readonly kind = kinds.symbol;
+  readonly description: string | undefined;
+  constructor(description: string | undefined) {
+    this.description = description;
+  }
+}
+
+/** The symbols that operators and loops look up in objects. */
+export const wellKnown = {
+  iterator: new ScriptSymbol("Symbol.iterator"),
+  toPrimitive: new ScriptSymbol("Symbol.toPrimitive"),
+  toStringTag: new ScriptSymbol("Symbol.toStringTag"),
+} as const;
+
+/** The property of an object, or of its class, under a symbol; undefined when there is none. */
+export function symbolOf(object: ScriptObject, symbol: ScriptSymbol): Value {
+  const own = object.traits?.symbols?.get(symbol);
+  if (own !== undefined) return own;
+  return object.maker?.methods?.traits?.symbols?.get(symbol);
+}
+
 /** A value thrown by a script. Not an Error: it needs no host stack. */
 export class ScriptThrow {
   readonly value: Value;
@@ -283,8 +310,11 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
   }
 }
 
-/** The factor by which a run may exceed `msMax`: the host's compiler and garbage collector use processor time too. */
-const lateFactor = 1.5;
+/**
+ * The factor by which a run may exceed `msMax`: the budget is that of its work. The clock only ends what takes far longer than
+ * it is charged for; on a process that has just started, code that is not optimized yet takes some times as long.
+ */
+const lateFactor = 4;
 /** Allocations are reported to the process's account in steps of at least this size. */
 const heldStepBytes = 1024 * 1024;
 /** Work between two checks of the clock. */
@@ -314,6 +344,10 @@ export class Run implements Account {
   /** The pending value of a `return`, and the pending label of a `break` or `continue`. */
   result: Value = undefined;
   label: string | null = null;
+  /** `globalThis`, created when it is first read. */
+  globalObject: ScriptObject | null = null;
+  /** The symbols of `Symbol.for`: those of other runs are other symbols. */
+  readonly registry = new Map<string, ScriptSymbol>();
   /** The context of patch functions: the `ScriptContext` of patch-functions.ts. */
   readonly context: unknown;
   /** Values of the parameters, by name without `$`. */
@@ -355,6 +389,11 @@ export class Run implements Account {
     this.workBehind = workBehind;
     this.bytesLeft = bytesLeft;
     this.clock = clock;
+  }
+
+  /** Units of work so far. */
+  get spentWork(): number {
+    return this.limits.workMax - this.affordableWork;
   }
 
   /** The work left in total. */

@@ -125,6 +125,7 @@ export class ValuePrinter {
    */
   printBody(run: Run | null, object: ScriptObject): void {
     const { source } = object;
+    if ((object.traits?.symbols?.size ?? 0) > 0) throw symbolKey();
     this.begin(run, derivedMetadata);
     if (source instanceof TextSource) this.freeBytes = source.to - source.from;
     if (!(source instanceof TextSource && source.isStored && this.spliceBody(object, source))) {
@@ -310,6 +311,8 @@ export class ValuePrinter {
       case kinds.pattern:
         this.ascii(`{"lastIndex":${value.lastIndex}}`);
         return;
+      case kinds.symbol:
+        throw new EngineError("invalid-operation", "Unknown type: Symbol");
       case kinds.map:
       case kinds.set:
         this.ascii("{}");
@@ -376,6 +379,7 @@ export class ValuePrinter {
   /** An object without some of its properties. */
   private members(object: ScriptObject, omit: ReadonlySet<string>): void {
     const { source, shape } = object;
+    if ((object.traits?.symbols?.size ?? 0) > 0) throw symbolKey();
     if (!this.enter(object, shape === null ? 0 : shape.hint.depth)) return;
     // As a value, a document includes its `@metadata`, which is stored separately.
     const isWhole = shape !== null && shape.count === object.readCount;
@@ -712,4 +716,9 @@ function invalidDate(name: string, time: number): EngineError {
     `Invalid 'JsDate' on property '${name}'. Date value : '${time}'. Note that JavaScripts 'Date' ` +
       "measures time as the number of milliseconds that have passed since the Unix epoch.",
   );
+}
+
+/** As RavenDB 7.2.7 refuses a property whose key is a symbol. */
+function symbolKey(): EngineError {
+  return new EngineError("invalid-argument", "Expected string but got Symbol");
 }

@@ -96,7 +96,7 @@ export class SubscriptionQuery {
   }
 
   #newScripts(): QueryScripts {
-    return this.#allScripts().forQuery(this.#query);
+    return this.#allScripts().forQuery(this.#query, this.#budget, null);
   }
 
   #allScripts(): DatabaseScripts {

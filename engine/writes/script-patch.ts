@@ -89,7 +89,6 @@ export class ScriptPatch {
     target: ScriptDocument,
     host: TransactionScriptHost,
   ): boolean {
-    const { state } = transaction;
     const etag = transaction.etagOf(document);
     const args: Value[] = [target.root];
     if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
@@ -97,23 +96,10 @@ export class ScriptPatch {
     const { run } = this.script.run(
       this.script.options.parameters?.length === 0 ? input : { ...input, args },
     );
-    this.isLong = run.affordableWork < this.#limits.workMax - longWork;
-    if (!transaction.exists(document)) {
-      if (target.changed()) throw deletedMeanwhile(target, target.id ?? "");
-      return false;
-    }
-    if (!isToStore(transaction, document, target, etag)) return false;
-    const { revisionRules } = transaction.keyspaces;
-    const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
-    if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
-      const id = target.id ?? state.documents.lowerIdOf(document);
-      putParsed(transaction, id, state.parseText(shownText(target)));
-    } else {
-      const body = target.printedBody();
-      assert(body !== null, "a body that changed was written");
-      putPrinted(transaction, document, body);
-    }
-    return true;
+    const isStored = storeChanged(transaction, document, target, etag);
+    // The new text was printed on the account of the run.
+    this.isLong = run.spentWork > longWork;
+    return isStored;
   }
 
   /** The documents of `load`, in the order of its aliases. */
@@ -145,6 +131,32 @@ export class ScriptPatch {
       return idsAtPath(bytes, bodyStartOf(bytes, start), source.path);
     });
   }
+}
+
+/** Stores what a run made of its document. @returns as `apply` */
+function storeChanged(
+  transaction: Transaction,
+  document: number,
+  target: ScriptDocument,
+  etag: number,
+): boolean {
+  const { state } = transaction;
+  if (!transaction.exists(document)) {
+    if (target.changed()) throw deletedMeanwhile(target, target.id ?? "");
+    return false;
+  }
+  if (!isToStore(transaction, document, target, etag)) return false;
+  const { revisionRules } = transaction.keyspaces;
+  const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
+  if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
+    const id = target.id ?? state.documents.lowerIdOf(document);
+    putParsed(transaction, id, state.parseText(shownText(target)));
+  } else {
+    const body = target.printedBody();
+    assert(body !== null, "a body that changed was written");
+    putPrinted(transaction, document, body);
+  }
+  return true;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The route table: the routes of every resource, joined. `RouteTable` asserts that they are distinct. */
 
 import type { Route } from "../routing/route.ts";
+import { adminConsoleRoutes } from "./admin-console.ts";
 import { attachmentRoutes } from "./attachments.ts";
 import { backupRoutes } from "./backups.ts";
 import { batchRoutes } from "./batch.ts";
@@ -54,6 +55,7 @@ export const routes: readonly Route[] = [
   ...welcomeRoutes,
   ...serverInfoRoutes,
   ...serverConfigurationRoutes,
+  ...adminConsoleRoutes,
   ...clusterValueRoutes,
   ...certificateRoutes,
   ...clusterCopyRoutes,

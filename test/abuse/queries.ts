@@ -41,10 +41,12 @@ interface QueryAbuse {
   readonly indexes?: readonly string[];
   readonly setUp?: (server: AbuseServer) => Promise<void>;
   readonly attack: (server: AbuseServer) => Promise<Reply | readonly Reply[]>;
+  /** Matches the message of a refusal; omitted: it names a limit of queries. */
+  readonly limit?: RegExp;
   readonly check?: (replies: readonly Reply[], server: AbuseServer) => void;
 }
 
-function queryCase({ name, indexes, setUp, attack, check }: QueryAbuse): AbuseCase {
+function queryCase({ name, indexes, setUp, attack, limit, check }: QueryAbuse): AbuseCase {
   return {
     name,
     area: "queries",
@@ -55,7 +57,7 @@ function queryCase({ name, indexes, setUp, attack, check }: QueryAbuse): AbuseCa
       return "status" in replies ? [replies] : replies;
     },
     check: (replies, server) => {
-      assertAnsweredOrRefused(replies);
+      assertAnsweredOrRefused(replies, limit);
       check?.(replies, server);
     },
   };
@@ -481,6 +483,44 @@ const rowCases: readonly QueryAbuse[] = [
   },
 ];
 
-export const queryCases: readonly AbuseCase[] = [...termCases, ...sizeCases, ...rowCases].map(
-  queryCase,
-);
+/** The limits that end a script. */
+const scriptLimit = /Patching\.Max|limit|Query\.|memory|too (?:complex|long|large|deep)|nested/;
+
+/** Scripts that do much work for each row, by what they do. */
+const scriptOfRow: Readonly<Record<string, string>> = {
+  "a text of 1 MB": "{ X: 'x'.repeat(1e6) }",
+  "a text of 1 MB outside of ASCII": "{ X: 'ü'.repeat(1e6) }",
+  "a text of 1 MB to escape": "{ X: '\\n'.repeat(1e6) }",
+  "a text of 15 MB": "{ X: 'x'.repeat(15e6) }",
+  "a list of 100,000 missing items": "{ X: Array(1e5) }",
+  "a list of 100,000 numbers": "{ X: Array.from(Array(1e4), (x, i) => i / 7) }",
+  "2,500 loads": "{ X: Array(2500).fill('users/1').map(id => load(id).N).length }",
+  "2,500 loaded documents": "{ X: load(Array(2500).fill('users/1')) }",
+  "1,000 rows": "Array(1000).fill({ X: 'x'.repeat(1e3) })",
+  "a list parsed from text": "{ X: JSON.parse('[' + '1,'.repeat(2e4) + '1]').length }",
+  "a text that is searched": "{ X: ('a'.repeat(1e6) + u.N).indexOf('b') }",
+};
+
+const scriptCases: readonly QueryAbuse[] = Object.entries(scriptOfRow).flatMap(([name, script]) => [
+  {
+    name: `a projection that makes ${name} for each row`,
+    limit: scriptLimit,
+    attack: (server) => ask(server, `from Users as u select ${script} limit 200`),
+  },
+  {
+    name: `a filter that makes ${name} for each row`,
+    limit: scriptLimit,
+    attack: (server) =>
+      ask(
+        server,
+        `declare function f(u) { const made = ${script}; return made === null } from Users as u filter f(u) limit 200`,
+      ),
+  },
+]);
+
+export const queryCases: readonly AbuseCase[] = [
+  ...termCases,
+  ...sizeCases,
+  ...rowCases,
+  ...scriptCases,
+].map(queryCase);

@@ -17,13 +17,12 @@ export function list<Item>(count: number, item: (n: number) => Item): Item[] {
 }
 
 /** It was answered, or refused by a limit that its message names. */
-export function assertAnsweredOrRefused(replies: readonly Reply[]): void {
+export function assertAnsweredOrRefused(
+  replies: readonly Reply[],
+  limit = /limit|Query\.|memory|too (?:complex|long|large|deep)|nested/i,
+): void {
   for (const reply of replies) {
     if (reply.status === 200) continue;
-    assertRefused(
-      reply,
-      [400, 413, 503],
-      /limit|Query\.|memory|too (?:complex|long|large|deep)|nested/i,
-    );
+    assertRefused(reply, [400, 413, 500, 503], limit);
   }
 }

@@ -20,6 +20,7 @@ import {
   ScriptObject,
   ScriptPattern,
   ScriptSet,
+  ScriptSymbol,
 } from "../../../engine/scripting/script-values.ts";
 import { stubHost } from "./stub-host.ts";
 
@@ -63,12 +64,17 @@ function partsOf(value: unknown): unknown[] | null {
   if (value === null || ["undefined", "boolean", "number", "string"].includes(typeof value))
     return [];
   if (value === ABSENT || value === LAZY) return [];
-  if (value instanceof ScriptObject) return [...value.values, value.boxed, value.maker];
+  if (value instanceof ScriptObject) {
+    const symbols = [...(value.traits?.symbols ?? [])].flat();
+    return [...value.values, value.boxed, value.maker, ...symbols];
+  }
   if (value instanceof ScriptArray) return [...value.items, value.extra];
   if (value instanceof ScriptFunction) return [value.properties, value.methods];
   if (value instanceof ScriptMap) return [...value.entries].flat();
   if (value instanceof ScriptSet) return [...value.items];
-  return value instanceof ScriptDate || value instanceof ScriptPattern ? [] : null;
+  const isPlain =
+    value instanceof ScriptDate || value instanceof ScriptPattern || value instanceof ScriptSymbol;
+  return isPlain ? [] : null;
 }
 
 /** Fails unless a value, and all that hangs on it, is a script's own. */
@@ -182,7 +188,7 @@ const reaches = [
   "this.out = Object.defineProperty({}, 'x', {get() { return 1 }})",
   "this.out = ({}).__defineGetter__('x', () => 1)",
   "this.out = ({}).__lookupGetter__('__proto__')",
-  "this.out = Object.getOwnPropertySymbols([])",
+  "this.out = Object.getOwnPropertySymbols([])[0]",
   "this.out = ({}).valueOf.call(null)",
   "this.out = ({}).hasOwnProperty.constructor",
   "this.out = ({}).propertyIsEnumerable",
@@ -263,6 +269,65 @@ const reaches = [
   "Object.keys = 1",
   "Object.freeze(Math); Math.x = 1",
   "String.prototype.trim = () => 'owned'; this.out = ' a '.trim()",
+  "this.out = globalThis.process",
+  "this.out = globalThis.global",
+  "this.out = globalThis.globalThis.require",
+  "this.out = globalThis['pro' + 'cess']",
+  "this.out = globalThis.constructor.constructor('return this')()",
+  "this.out = globalThis.Function('return process')()",
+  "this.out = new globalThis.Function('return this')()",
+  "this.out = globalThis.eval('process')",
+  "this.out = globalThis.__proto__",
+  "this.out = globalThis.maker",
+  "this.out = globalThis.traits",
+  "this.out = globalThis.native",
+  "this.out = globalThis.Object.prototype",
+  "this.out = Object.getPrototypeOf(globalThis)",
+  "this.out = (function () { return this }).call(globalThis).process",
+  "this.out = Object.keys(globalThis)[0]",
+  "this.out = Symbol.constructor('return this')()",
+  "this.out = Symbol('x').constructor",
+  "this.out = Symbol.prototype",
+  "this.out = Symbol.iterator.constructor",
+  "this.out = Symbol.iterator.__proto__",
+  "this.out = Symbol.iterator.kind",
+  "this.out = Symbol.for('x').constructor",
+  "this.out = ({})[Symbol.for('nodejs.util.inspect.custom')]",
+  "this.out = ({})[Symbol.for('nodejs.util.promisify.custom')]",
+  "this.out = Array[Symbol.species]",
+  "this.out = [][Symbol.unscopables]",
+  "this.out = [][Symbol.iterator].constructor",
+  "this.out = [][Symbol.iterator]().constructor",
+  "this.out = [][Symbol.iterator]().__proto__",
+  "this.out = [][Symbol.iterator]().next.constructor",
+  "this.out = ''[Symbol.iterator]().next.call(null).value",
+  "this.out = new Map()[Symbol.iterator]().return",
+  "this.out = [].concat({[Symbol.isConcatSpreadable]: true, length: 1})[0].constructor",
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a script's text
+  "this.out = `${{[Symbol.toPrimitive]: () => [].constructor}}`",
+  "this.out = +{[Symbol.toPrimitive]: () => ({})}",
+  "this.out = [...{[Symbol.iterator]: () => [].constructor}]",
+  "this.out = [...{[Symbol.iterator]: load}]",
+  "this.out = [...{[Symbol.iterator]: () => ({next: Function})}]",
+  "this.out = ({})[{[Symbol.toPrimitive]: () => 'constructor'}]",
+  "this.out = Object.assign({}, {[Symbol.iterator]: 1}).constructor",
+  "const {constructor} = globalThis; this.out = constructor",
+  "const {[Symbol.iterator]: i} = []; this.out = i.constructor",
+  "for (const k in globalThis) this.out = k",
+  "globalThis.Math.max = () => 5; this.out = Math.max(1)",
+  "globalThis.JSON = 1; this.out = JSON.parse('1')",
+  "globalThis.polluted = 1; this.out = ({}).polluted",
+  "globalThis.globalThis.Object.polluted = 1; this.out = Object.polluted",
+  "globalThis.Symbol.iterator = 1",
+  "Symbol.iterator.description = 1",
+  "Symbol.iterator.x = 1; this.out = Symbol.iterator.x",
+  "Array[Symbol.iterator] = 1",
+  "Math[Symbol.toStringTag] = 1; this.out = Math[Symbol.toStringTag]",
+  "delete Math[Symbol.toStringTag]",
+  "Object.assign(Math, {[Symbol.iterator]: 1})",
+  "Object.freeze(this); this[Symbol.iterator] = 1",
+  "({})[Symbol.iterator] = 1; this.out = ({})[Symbol.iterator]",
+  "[][Symbol.iterator] = 1; this.out = [][Symbol.iterator].constructor",
 ];
 
 describe("reaches no host object", () => {
@@ -270,7 +335,12 @@ describe("reaches no host object", () => {
     it(source, () => {
       const ending = attempt(source);
       if (ending.code !== null) {
-        expect(["script-failed", "script-syntax", "invalid-operation"]).toContain(ending.code);
+        expect([
+          "script-failed",
+          "script-syntax",
+          "invalid-operation",
+          "invalid-argument",
+        ]).toContain(ending.code);
         expect(ending.message).not.toMatch(/node:internal|\/engine\/|native code/);
         return;
       }
@@ -286,6 +356,14 @@ describe("reaches no host object", () => {
 /** Each of these stops for want of fuel, depth or memory, whatever limits the caller lifted. */
 const bombs = [
   "while (true) {}",
+  "[...{[Symbol.iterator]: () => ({next: () => ({value: 1})})}]",
+  "for (const x of {[Symbol.iterator]: () => ({next: () => ({})})});",
+  "const o = {[Symbol.toPrimitive]() { return +this }}; +o",
+  "const o = {[Symbol.iterator]() { return [...this] }}; [...o]",
+  "const o = {}; for (;;) o[Symbol()] = 1",
+  "const a = []; for (;;) a.push(Symbol('x'))",
+  "for (let i = 0; ; i++) Symbol.for('k' + i)",
+  "for (let i = 0; ; i++) globalThis['k' + i] = 1",
   "for (;;);",
   "do {} while (true)",
   "a: for (;;) { for (;;) continue a }",

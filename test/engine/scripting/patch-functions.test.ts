@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { runScript } from "./run-script.ts";
-import { stubHost } from "./stub-host.ts";
+import { type StubHost, stubHost } from "./stub-host.ts";
 
 describe("a patch", () => {
   test("stores other documents with the metadata that it gives them", () => {
@@ -50,4 +50,28 @@ describe("a patch", () => {
   ])("fails by a call with wrong arguments: %s", (call) =>
     expect(() => runScript(`this.x = ${call}`)).toThrow(EngineError),
   );
+});
+
+describe("surplus or wrong arguments are refused with the codes of RavenDB 7.2.7's types", () => {
+  const refused: readonly (readonly [string, string])[] = [
+    ["timeseries(this, 'a').append('2020-01-01', [1], 't', 5)", "invalid-argument"],
+    ["timeseries(this, 'a').append('2020-01-01', ['x'])", "invalid-argument"],
+    ["timeseries(this, 'a').get('2020', '2021', 'x')", "invalid-argument"],
+    ["includes.cmpxchg(5)", "invalid-operation"],
+    ["archived.archiveAt(this)", "invalid-operation"],
+    ["metadataFor({})", "invalid-operation"],
+    ["put('x', Symbol())", "invalid-operation"],
+  ];
+  const host = { ...stubHost(), timeSeries: () => ({ append: () => undefined }) };
+  for (const [script, code] of refused) {
+    test(script, () => {
+      let thrown: unknown;
+      try {
+        runScript(script, { host: host as unknown as StubHost });
+      } catch (error) {
+        thrown = error;
+      }
+      expect((thrown as EngineError).code).toBe(code);
+    });
+  }
 });
