@@ -13,8 +13,9 @@
  * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
  */
 
+import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
-import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
 import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
@@ -624,8 +625,7 @@ class DumpExport {
     const text = metadataTextOf(record, 0);
     if (!text.includes('"@expires"')) return false;
     const { "@expires": expires } = JSON.parse(`{${text}}`) as { readonly "@expires"?: unknown };
-    const at = typeof expires === "string" ? parseTimestamp(expires) : Number.NaN;
-    return at <= this.#database.state.nowMicros();
+    return dueTimeOf(expires) <= this.#database.state.nowMicros();
   }
 
   #addItem(item: object): void {

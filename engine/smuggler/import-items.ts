@@ -4,6 +4,7 @@
  * stored per node.
  */
 
+import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import {
   checkAttachmentName,
@@ -140,7 +141,7 @@ function timeOf(metadata: JsonObject, key: string, id: string): number | undefin
 }
 
 function expiryOf(value: unknown): number | undefined {
-  const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+  const time = dueTimeOf(value);
   return Number.isNaN(time) ? undefined : time;
 }
 

@@ -25,7 +25,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
-import { nextIndex } from "./compare-exchange.ts";
+import { checkExpiry, nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 import { parsedOf } from "./prepared-document.ts";
 import { earlierOutcome, keepOutcome } from "./repeated-requests.ts";
@@ -298,6 +298,7 @@ function writeValue(
   if (type === "CompareExchangePUT" && span !== undefined) {
     valueParser.parse(command.bytes, span.from, span.to); // verifies that it is an object
     const text = valueParser.parseValue(command.bytes, span.from, span.to).body.utf8Slice();
+    checkExpiry(transaction, id, text);
     transaction.putEntry(compareExchange, key, { key: current?.key ?? id, index, text });
   } else if (current !== undefined) transaction.putEntry(compareExchange, key, undefined);
   return `{"Type":"${type}","Key":${JSON.stringify(id)},"Index":${index}}`;
