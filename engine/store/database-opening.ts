@@ -2,11 +2,7 @@
 import { assert } from "../base/assert.ts";
 import type { Environment, FileSystem, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
-import {
-  backgroundBytesPerSecond,
-  clockLeadMicrosMax,
-  segmentShareOfMemory,
-} from "../base/limits.ts";
+import { backgroundBytesPerSecond, segmentShareOfMemory } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
 import { nodeTagDefault } from "../base/names.ts";
 import { recordLengthAt } from "../base/record.ts";
@@ -135,9 +131,7 @@ export async function openParts(
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;
-  // A dump can contain any time; later writes must not continue from one in the far future.
-  const latest = environment.clock.nowMicros() + clockLeadMicrosMax;
-  state.lastModified = Math.min(records.lastModified, latest);
+  state.lastModified = records.lastModified;
   const hasChanges = report.transactions > 0;
   return {
     name,
