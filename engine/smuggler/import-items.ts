@@ -4,6 +4,7 @@
  * stored per node.
  */
 
+import { lowerCased } from "../base/case-folding.ts";
 import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -362,7 +363,7 @@ export class CompareExchangeItem implements ImportItem {
 
 /** Guards are imported with their documents. */
 export function isGuardKey(key: string): boolean {
-  return key.toLowerCase().startsWith(guardPrefix);
+  return lowerCased(key).startsWith(guardPrefix);
 }
 
 function minifiedObject(text: string): string {

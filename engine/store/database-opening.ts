@@ -48,6 +48,8 @@ export interface DatabaseParts {
   readonly report: Report;
   /** The folder of its files; null: it has none. */
   readonly place: { readonly files: FileSystem; readonly folder: string } | null;
+  /** Some entries may have keys that an older version has folded. */
+  readonly mayHaveOldKeys: boolean;
   /** What is kept for a continuous backup until it goes on; null: there is none. */
   readonly kept: KeptForShipping | null;
 }
@@ -141,6 +143,7 @@ export async function openParts(
     blobs,
     isInMemory: folder === null,
     hasChanges,
+    mayHaveOldKeys: records.mayHaveOldKeys,
     report: options.report ?? (() => undefined),
     place: folder === null ? null : { files: environment.files, folder },
     kept,
