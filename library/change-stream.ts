@@ -5,6 +5,7 @@
  * - Changes come in the order of the log, and none is left out between `follow` and the end.
  * - At most `changesWaitingMax` wait for the loop: a stream that nobody reads ends by itself.
  */
+import { foldedName, lowerCased } from "../engine/base/case-folding.ts";
 import { changesWaitingMax } from "../engine/base/limits.ts";
 import { EngineError, type Database as OpenDatabase } from "../engine/engine.ts";
 import type { AbortSignalLike, Change, ChangesOptions } from "./surface.ts";
@@ -32,8 +33,8 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
 
   /** `life`: the stream ends when it is aborted. */
   constructor({ collection, idPrefix = "", signal }: ChangesOptions, life: AbortSignal) {
-    this.#lowerCollection = collection?.toLowerCase();
-    this.#lowerPrefix = idPrefix.toLowerCase();
+    this.#lowerCollection = collection === undefined ? undefined : foldedName(collection);
+    this.#lowerPrefix = lowerCased(idPrefix);
     this.#signal = signal;
     this.#life = life;
     if (signal?.aborted === true) this.#aborted();
@@ -97,8 +98,8 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
 
   #isWanted(id: string, collection: string): boolean {
     const wanted = this.#lowerCollection;
-    if (wanted !== undefined && collection.toLowerCase() !== wanted) return false;
-    return this.#lowerPrefix === "" || id.toLowerCase().startsWith(this.#lowerPrefix);
+    if (wanted !== undefined && foldedName(collection) !== wanted) return false;
+    return this.#lowerPrefix === "" || lowerCased(id).startsWith(this.#lowerPrefix);
   }
 
   #add(change: Change): void {

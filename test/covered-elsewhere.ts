@@ -59,7 +59,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/cli/studio/studio-proxy.test.ts": ["cli/studio/forwarding.ts"],
   "test/server/endpoints/studio-server.test.ts": ["server/changes/notifications.ts"],
   "test/client/documents.test.ts": [
-    "server/replies/document-listing.ts",
     "server/replies/document-loading.ts",
   ],
   "test/client/older-client.test.ts": ["server/databases/client-configuration.ts"],
@@ -98,7 +97,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/log/log-defaults.ts",
     "engine/base/assert.ts",
     "engine/store/database-opening.ts",
-    "engine/store/database-state.ts",
   ],
   "test/engine/database/check-database.test.ts": ["engine/log/log-check.ts"],
   "test/engine/database/salvage-database.test.ts": [

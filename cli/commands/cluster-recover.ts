@@ -2,8 +2,10 @@
  * `jackdaw cluster recover`: makes of the data folder of the node that is left of a cluster, which is stopped, that of a
  * single node. It says first what it would do, and does nothing while a node of the cluster answers.
  */
+
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import {
   bytesToCheck,
   type CheckedDatabase,
@@ -122,7 +124,7 @@ async function checkCopies(
           progress.showBytes(bytes, total);
         };
         const folder = `${root}/Databases/${name}`;
-        found.set(name.toLowerCase(), await checkDatabase(world, folder, passed, lock));
+        found.set(foldedName(name), await checkDatabase(world, folder, passed, lock));
       }
     } finally {
       progress.end();
@@ -136,7 +138,7 @@ async function checkCopies(
 }
 
 function withFiles(copy: FoundCopy, checked: ReadonlyMap<string, CheckedDatabase>): Copy {
-  const files = checked.get(copy.name.toLowerCase());
+  const files = checked.get(foldedName(copy.name));
   const micros = files?.committedMicros ?? 0;
   return {
     ...copy,

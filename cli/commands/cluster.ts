@@ -2,7 +2,9 @@
  * `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over; spreading copies;
  * adopting databases that a node has for itself.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Surroundings } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, tableLines } from "../output.ts";
@@ -339,7 +341,7 @@ async function transfer(surroundings: Surroundings): Promise<void> {
     else if (moved.length === 0) print(`${Tag} leads nothing`);
     return;
   }
-  const database = status.Databases.find((one) => one.Name.toLowerCase() === name?.toLowerCase());
+  const database = status.Databases.find((one) => foldedName(one.Name) === foldedName(name ?? ""));
   if (database === undefined) {
     throw new Failure("missing", `There is no database '${name}'; 'jackdaw databases' lists them`);
   }

@@ -1,4 +1,5 @@
 /** Attachments: binary content under a name within a document, or a revision. */
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
@@ -35,7 +36,7 @@ export class Attachments {
     changeVector: string,
   ): Promise<Attachment | undefined> {
     const revision = await new Revisions(this.#database).byChangeVector(changeVector);
-    if (revision === null || revision.id.toLowerCase() !== id.toLowerCase()) return undefined;
+    if (revision === null || lowerCased(revision.id) !== lowerCased(id)) return undefined;
     const { attachments } = this.#database.state.keyspaces;
     return attachments.get(revisionAttachmentKey(id, revision.etag, name));
   }

@@ -1,4 +1,5 @@
 /** Indexes of a database: deployed by definition, or made for queries. Names are found in any letter case. */
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { newIndexWaitMs } from "../base/limits.ts";
 import { WorkBudget } from "../base/work-budget.ts";
@@ -156,7 +157,7 @@ export class Indexes {
   /** The etag of an index's newest definition; undefined when none is stored. */
   definitionEtag(name: string): number | undefined {
     const { indexDefinitions } = this.#database.state.keyspaces;
-    return indexDefinitions.newestEntry(name.toLowerCase())?.etag;
+    return indexDefinitions.newestEntry(foldedName(name))?.etag;
   }
 
   /** Would deploying this definition change the index of its name? @throws EngineError invalid-argument, invalid-format */
@@ -215,9 +216,9 @@ export class Indexes {
    */
   async waitForNonStale(names: readonly string[], timeoutMs: number): Promise<AwaitedIndexes> {
     const { indexes } = this.#database.queries;
-    const wanted = names.map((name) => name.toLowerCase());
+    const wanted = names.map((name) => foldedName(name));
     const awaited = this.#all().filter(
-      ({ name }) => wanted.length === 0 || wanted.includes(name.toLowerCase()),
+      ({ name }) => wanted.length === 0 || wanted.includes(foldedName(name)),
     );
     const stale: string[] = [];
     await Promise.all(

@@ -1,4 +1,5 @@
 /** Revisions of documents: read by document or change vector, the bin of deleted documents, and work on many at once. */
+
 import {
   adoptOrphanedRevisions,
   deleteRevisions,
@@ -8,6 +9,7 @@ import {
   revertToMoment,
   revertToVectors,
 } from "../background/revision-tasks.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { sliceMs } from "../base/limits.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
@@ -196,7 +198,7 @@ export class Revisions {
   /** Deleted documents are in no order: the first `most` of them are chosen. */
   async #deletedWithPrefix(view: DocumentView, prefix: string, most: number): Promise<number[]> {
     const { revisions } = this.#database.state.keyspaces;
-    const lowerPrefix = prefix.toLowerCase();
+    const lowerPrefix = lowerCased(prefix);
     let found: number[] = [];
     for (let document = 0; document < revisions.documentsEnd; document++) {
       if (document % rowsPerTurn === rowsPerTurn - 1) await nextTurn();

@@ -9,10 +9,11 @@
  * - `#due` has every document up to `#scannedEtag` with such a time, and perhaps some that no longer have one: the
  *   transaction checks again.
  */
+
+import { parseDueTime } from "../base/due-time.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "../base/limits.ts";
-import { parseTimestamp } from "../base/timestamp.ts";
 import { nextTurn } from "../base/turns.ts";
 import { metadataLengthOf, metadataStartOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
@@ -195,7 +196,7 @@ export class DueDocuments {
       const valueTo = Math.min(skipValue(text, keyTo + 1), length);
       if (text.subarray(keyFrom, keyTo).equals(this.#keyText)) {
         const isText = text[keyTo + 1] === 0x22;
-        return isText ? parseTimestamp(decodeString(text, keyTo + 1, valueTo)) : Number.NaN;
+        return isText ? parseDueTime(decodeString(text, keyTo + 1, valueTo)) : Number.NaN;
       }
       keyFrom = valueTo + 1;
     }

@@ -5,6 +5,7 @@
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
 
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask } from "../base/limits.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
@@ -318,7 +319,7 @@ async function eachDocument(
   const documents = revisions.documentsWithRevisions().filter((document) => {
     if (collections === null) return true;
     const collection = revisions.collectionOf(revisions.newestOf(document));
-    return collections.has(names.nameOf(collection).toLowerCase());
+    return collections.has(foldedName(names.nameOf(collection)));
   });
   try {
     for (let at = 0; at < documents.length; at += documentsPerTask) {

@@ -10,6 +10,7 @@
  * - A group is rolled up when it has ended, before any of its entries is deleted.
  * - A rolled-up group of which entries may have been deleted is not computed again: who appends there comes too late.
  */
+import { foldedName, lowerCased } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
@@ -158,7 +159,7 @@ export class SeriesRollups {
   }
 
   #progressOf(collection: string): Progress | null {
-    const lower = collection.toLowerCase();
+    const lower = foldedName(collection);
     const { values } = this.#database.state.keyspaces;
     const stored = values.get(progressPrefix + lower) as Progress | undefined;
     return this.#progress.get(lower) ?? stored ?? null;
@@ -166,7 +167,7 @@ export class SeriesRollups {
 
   /** Durable only after something was done: who finds older progress does nothing twice. */
   async #keepProgress(collection: string, progress: Progress, isDurable: boolean): Promise<void> {
-    const lower = collection.toLowerCase();
+    const lower = foldedName(collection);
     this.#progress.set(lower, progress);
     if (!isDurable) return;
     await this.#database.write((transaction) =>
@@ -214,7 +215,7 @@ export class SeriesRollups {
     const { state } = this.#database;
     const { documents } = state;
     const { collections, timeSeries } = state.keyspaces;
-    const lower = collection.toLowerCase();
+    const lower = foldedName(collection);
     const cursor = timeSeries.view().cursor({ lower: "" });
     let owner = "";
     let isOwn = false;
@@ -232,14 +233,14 @@ export class SeriesRollups {
         isOwn =
           number >= 0 &&
           documents.etagOf(number) !== 0 &&
-          collections.nameOf(documents.collectionOf(number)).toLowerCase() === lower;
+          foldedName(collections.nameOf(documents.collectionOf(number))) === lower;
       }
       await this.#pause();
       if (!isOwn) continue;
       const { name } = cursor.value.value;
       const rawName = name.split(rollupSeparator, 1)[0] as string; // there is a first part
-      if (visited.has(rawName.toLowerCase())) continue;
-      visited.add(rawName.toLowerCase());
+      if (visited.has(lowerCased(rawName))) continue;
+      visited.add(lowerCased(rawName));
       try {
         count += await this.#runSeries(documentId, rawName, run);
       } catch (error) {

@@ -3,6 +3,7 @@
  * between others), at most 128 characters, and refuses the device names of Windows. Here the name of the server's own
  * database is refused too.
  */
+import { foldedName } from "./case-folding.ts";
 import { EngineError } from "./errors.ts";
 import { databaseNameLengthMax } from "./limits.ts";
 
@@ -29,7 +30,7 @@ function complaintAbout(name: string): string | null {
   if (name.startsWith(".") || name.endsWith(".") || name.includes("..")) {
     return `The name '${name}' is not permitted. If a name contains '.' character then it must be surrounded by other allowed characters.`;
   }
-  if (name.toLowerCase() === systemDatabaseName.toLowerCase()) {
+  if (foldedName(name) === foldedName(systemDatabaseName)) {
     return `The name '${name}' is forbidden for use: it is that of the server's own database.`;
   }
   if (deviceNames.test(name)) return `The name '${name}' is forbidden for use!`;

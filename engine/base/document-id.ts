@@ -21,8 +21,3 @@ export function idFormOf(id: string, separator: string): IdForm {
 export function serverMadeId(prefix: string, etag: number, nodeTag: string): string {
   return `${prefix}${etag.toString().padStart(19, "0")}-${nodeTag}`;
 }
-
-/** The form in which ids and names are looked up. */
-export function lowerCased(name: string): string {
-  return name.toLowerCase();
-}

@@ -45,6 +45,7 @@ export type ErrorCode =
   | "database-locked" // another process has its folder
   | "folder-lost" // another process took the folder while this one was silent
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
+  | "storage-failed" // the system reports an error of the device or of its files that may last
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "backup-damaged" // a file of a backup is not what was written, or is missing; the message names it
   | "record-damaged" // one record's checksum is wrong; the message names the document

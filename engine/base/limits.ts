@@ -190,10 +190,11 @@ export const dueDocumentsIntervalMs = 60_000;
 export const revisionBinMinutes = 30 * 24 * 60;
 export const revisionBinIntervalSeconds = 300;
 /**
- * Microseconds that a record's time may be ahead of the clock when a database is opened and still precede every write
- * from then on: clocks are set back, but by no more than a day.
+ * Microseconds that the time of the last change may be ahead of the clock and still precede every later change. A
+ * greater lead means that the clock was set back, or that a dump contained the time: then later changes have the time
+ * of the clock again.
  */
-export const clockLeadMicrosMax = 24 * 3_600 * 1_000_000;
+export const clockLeadMicrosMax = 60 * 1_000_000;
 /** Documents that background work changes in one transaction. */
 export const documentsPerTask = 256;
 /** Milliseconds of work before it yields to the event loop. */

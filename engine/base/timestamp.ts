@@ -20,7 +20,7 @@ const yearOneMicros = -62_135_596_800 * microsPerSecond;
 const yearEndMicros = 253_402_300_800 * microsPerSecond; // exclusive
 
 /** The last timestamp of the year 9999 that is a double: they are 32 apart there. */
-const lastMicros = yearEndMicros - 32;
+export const lastTimestampMicros = yearEndMicros - 32;
 
 /** Bytes of a timestamp's text up to the dot. */
 const secondBytes = 20;
@@ -113,7 +113,7 @@ export function parseTimestamp(text: string): number {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return Number.NaN;
   date.setUTCHours(hour, minute, second);
   const fraction = Number((parts[7] ?? "").padEnd(7, "0").slice(0, 6));
-  return Math.min(date.getTime() * 1000 + fraction, lastMicros);
+  return Math.min(date.getTime() * 1000 + fraction, lastTimestampMicros);
 }
 
 /** A bound of a range of whole milliseconds, from a possibly finer time. */

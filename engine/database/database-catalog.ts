@@ -19,6 +19,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import { checkDatabaseName } from "../base/database-name.ts";
 import type { Environment, ReportEvent, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -129,7 +130,7 @@ export class DatabaseCatalog {
       if (name.startsWith(creatingPrefix) || name.startsWith(deletedPrefix)) {
         await files.removeTree(`${folder}/${name}`);
       } else if (!name.startsWith(".")) {
-        catalog.#slots.set(name.toLowerCase(), newSlot(name));
+        catalog.#slots.set(foldedName(name), newSlot(name));
       }
     }
     catalog.#lookLater();
@@ -144,7 +145,7 @@ export class DatabaseCatalog {
   }
 
   has(name: string): boolean {
-    return this.#slots.has(name.toLowerCase());
+    return this.#slots.has(foldedName(name));
   }
 
   /** Databases that are open now. */
@@ -154,7 +155,7 @@ export class DatabaseCatalog {
 
   /** The database of that name if it is open now; this does not keep it open. */
   peek(name: string): OpenDatabase | undefined {
-    return this.#slots.get(name.toLowerCase())?.database;
+    return this.#slots.get(foldedName(name))?.database;
   }
 
   /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
@@ -172,7 +173,7 @@ export class DatabaseCatalog {
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): OpenDatabase | undefined | Promise<OpenDatabase | undefined> {
-    const slot = this.#slots.get(name.toLowerCase());
+    const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return undefined;
     slot.usedMs = this.#environment.clock.monotonicMs();
     if (slot.database !== undefined && slot.turn === undefined) return slot.database;
@@ -195,7 +196,7 @@ export class DatabaseCatalog {
 
   async #create(name: string, make: () => Promise<OpenDatabase>): Promise<OpenDatabase> {
     checkDatabaseName(name);
-    const key = name.toLowerCase();
+    const key = foldedName(name);
     for (;;) {
       this.#assertOpen();
       const present = this.#slots.get(key);
@@ -229,7 +230,7 @@ export class DatabaseCatalog {
 
   /** Deletes a database with all its files. @returns false when it does not exist. */
   async delete(name: string): Promise<boolean> {
-    const slot = this.#slots.get(name.toLowerCase());
+    const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return false;
     slot.isLeaving = true;
     return await this.#inTurn(slot, () => this.#remove(slot));
@@ -245,7 +246,7 @@ export class DatabaseCatalog {
     name: string,
     write: (environment: Environment, folder: string, old: string) => Promise<void>,
   ): Promise<OpenDatabase> {
-    const slot = this.#slots.get(name.toLowerCase());
+    const slot = this.#slots.get(foldedName(name));
     if (slot === undefined || slot.isLeaving) throw missing(name);
     const folder = this.#folder;
     if (folder === null) {
@@ -278,7 +279,7 @@ export class DatabaseCatalog {
 
   /** Closes a database until its next use. Nobody may be using it. */
   async unload(name: string): Promise<void> {
-    const slot = this.#slots.get(name.toLowerCase());
+    const slot = this.#slots.get(foldedName(name));
     if (slot === undefined || this.#folder === null) return;
     await this.#inTurn(slot, async () => {
       const { database } = slot;
@@ -477,7 +478,7 @@ export class DatabaseCatalog {
   #forget(slot: Slot): void {
     slot.isGone = true;
     slot.database = undefined;
-    this.#slots.delete(slot.name.toLowerCase());
+    this.#slots.delete(foldedName(slot.name));
   }
 
   async #make(name: string, record: NewRecord, found?: FoundFiles): Promise<OpenDatabase> {

@@ -36,6 +36,7 @@ import {
   type StoredDocument,
 } from "../writes/documents.ts";
 import { isPrepared, parsedOf, prepareDocument } from "../writes/prepared-document.ts";
+import { hasOldKeys, refoldKeys } from "../writes/refolded-keys.ts";
 import type { DatabaseReplication } from "./database-replication.ts";
 
 /** Settings of a database that are not stored in its files. */
@@ -167,8 +168,20 @@ export class OpenDatabase extends Store {
         `The files of database '${name}' on this node are of the database ${found}, not of ${replication.identity.databaseId}, of which they should be a copy.`,
       );
     }
+    if (replication === null && parts.mayHaveOldKeys) await database.#refoldKeys();
     replication?.attach(database);
     return database;
+  }
+
+  /** Replaces keys of an older version, if there are any. */
+  async #refoldKeys(): Promise<void> {
+    if (!hasOldKeys(this.state.keyspaces)) return;
+    try {
+      await this.write(refoldKeys);
+    } catch (error) {
+      await this.abandon();
+      throw error;
+    }
   }
 
   // Reading

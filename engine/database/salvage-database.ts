@@ -10,6 +10,7 @@
  * - A new write to the copy gets an etag that no readable record of the source had.
  */
 
+import { foldedName } from "../base/case-folding.ts";
 import type { Environment, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -187,7 +188,7 @@ class Copy {
     if (this.#newest.keyspaces.collections.isRecorded(id)) return;
     const name = `Salvaged${id}`;
     this.renamedCollections.push(name);
-    this.#addEntry(recordKinds.collection, name.toLowerCase(), { id, name }, 0);
+    this.#addEntry(recordKinds.collection, foldedName(name), { id, name }, 0);
   }
 
   #addEntry(kind: RecordKind, key: string, value: unknown, etag: number): void {

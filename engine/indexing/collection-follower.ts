@@ -8,6 +8,7 @@
  * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
  * - Deletions are processed before documents, so that a reused document number is free.
  */
+import { foldedName } from "../base/case-folding.ts";
 import type { FieldChange, RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
@@ -188,7 +189,7 @@ export function followedCollections(names: readonly (string | null)[]): (string 
   if (names.includes(null)) return [null];
   const found = new Map<string, string>();
   for (const name of names) {
-    if (name !== null && !found.has(name.toLowerCase())) found.set(name.toLowerCase(), name);
+    if (name !== null && !found.has(foldedName(name))) found.set(foldedName(name), name);
   }
   return [...found.values()];
 }

@@ -16,7 +16,9 @@
  * - Between slices, a group has an entry exactly when it has contributions and none of them is spoiled.
  * - An entry has the aggregates of its group, unless the group is in `#outdated`.
  */
+
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { bodyStartOf } from "../documents/document-record.ts";
 import { AmountsColumn } from "./amounts-column.ts";
@@ -104,7 +106,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   constructor(definition: IndexDefinition, host: IndexHost) {
     const group = definition.groupBy;
     assert(group !== null, "a group index groups by something");
-    const isAll = definition.collection.toLowerCase() === allDocuments;
+    const isAll = foldedName(definition.collection) === allDocuments;
     const target = {
       remove: (docNum: number) => this.#remove(docNum),
       take: (row: StoredRow) => this.#takeRow(row),

@@ -5,6 +5,7 @@
  * Invariants:
  * - Fields are in ordinal order of their names, without duplicates.
  */
+import { foldedName } from "../base/case-folding.ts";
 import type { VectorForm } from "./vector-form.ts";
 
 /** One name of a path, with the number of `[]` after it. */
@@ -75,7 +76,7 @@ export function indexType(definition: IndexDefinition): "AutoMap" | "AutoMapRedu
 
 /** Whether both have the same collection and group keys, so that they can be merged. */
 export function isMergeable(left: IndexDefinition, right: IndexDefinition): boolean {
-  if (left.collection.toLowerCase() !== right.collection.toLowerCase()) return false;
+  if (foldedName(left.collection) !== foldedName(right.collection)) return false;
   const leftKeys = left.groupBy?.keys ?? [];
   const rightKeys = right.groupBy?.keys ?? [];
   if ((left.groupBy === null) !== (right.groupBy === null)) return false;

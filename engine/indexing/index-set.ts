@@ -11,7 +11,9 @@
  * - No two indexes have the same name.
  * - A superseded index is never extended.
  */
+
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
@@ -122,7 +124,7 @@ export class IndexSet {
 
   /** In any case; undefined when there is no such index. */
   byName(name: string): OpenIndex | undefined {
-    return this.#indexes.get(name.toLowerCase());
+    return this.#indexes.get(foldedName(name));
   }
 
   /** The index that answers queries of this definition, created or extended if needed. */
@@ -153,7 +155,7 @@ export class IndexSet {
   drop(name: string): boolean {
     const index = this.byName(name);
     if (index === undefined) return false;
-    this.#indexes.delete(name.toLowerCase());
+    this.#indexes.delete(foldedName(name));
     this.#host.indexDropped(index.name);
     this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
@@ -164,7 +166,7 @@ export class IndexSet {
   reset(name: string): boolean {
     const index = this.byName(name);
     if (index === undefined) return false;
-    this.#indexes.delete(name.toLowerCase());
+    this.#indexes.delete(foldedName(name));
     this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
     if (index instanceof StaticIndex) this.addStatic(index.renewed());
@@ -176,7 +178,7 @@ export class IndexSet {
   addStatic(index: StaticIndex): void {
     const known = this.byName(index.name);
     if (known !== undefined) this.#release(known);
-    this.#indexes.set(index.name.toLowerCase(), index);
+    this.#indexes.set(foldedName(index.name), index);
     this.#host.indexChanged(index);
     this.#host.indexEvent("IndexAdded", index.name);
     this.wake();
@@ -187,9 +189,9 @@ export class IndexSet {
     const name = replacement.name.slice(replacementPrefix.length);
     const replaced = this.byName(name);
     const oldName = replacement.name;
-    this.#indexes.delete(oldName.toLowerCase());
+    this.#indexes.delete(foldedName(oldName));
     replacement.name = replaced?.name ?? name;
-    this.#indexes.set(name.toLowerCase(), replacement);
+    this.#indexes.set(foldedName(name), replacement);
     this.#host.indexReplaced(oldName, replacement);
     this.#host.indexEvent("SideBySideReplace", replacement.name);
     if (replaced !== undefined) this.#release(replaced);
@@ -261,7 +263,7 @@ export class IndexSet {
 
   checkInvariants(): void {
     for (const [key, index] of this.#indexes) {
-      assert(key === index.name.toLowerCase(), "indexes are found by their names");
+      assert(key === foldedName(index.name), "indexes are found by their names");
       index.index.store.checkInvariants();
     }
   }
@@ -318,7 +320,7 @@ export class IndexSet {
       const { priority, lockMode, createdAtMicros } = like;
       Object.assign(index, { priority, lockMode, createdAtMicros });
     }
-    this.#indexes.set(index.name.toLowerCase(), index);
+    this.#indexes.set(foldedName(index.name), index);
     this.#host.indexChanged(index);
     this.#host.indexEvent("IndexAdded", index.name);
     if (!index.isStale) this.#caughtUp(index);

@@ -2,6 +2,7 @@
  * An automatic map index: follows the documents of a collection and keeps their fields as entries. The mapper
  * determines the entries of a document.
  */
+import { foldedName } from "../base/case-folding.ts";
 import { bodyStartOf, fieldStartOf, shapeIdOf } from "../documents/document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import {
@@ -82,7 +83,7 @@ export class MapIndex implements FollowedIndex {
   readonly #columnNumbers: ReadonlyMap<string, number>;
 
   constructor(collection: string, mapper: DocumentMapper, host: IndexHost) {
-    const followed = collection.toLowerCase() === allDocuments ? null : collection;
+    const followed = foldedName(collection) === allDocuments ? null : collection;
     this.#mapper = mapper;
     this.#host = host;
     this.store = new EntryStore(mapper.columnKinds);

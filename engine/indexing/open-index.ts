@@ -2,6 +2,7 @@
  * An index of any kind as it is administered and queried: its name, state, times and progress. Its contents and their
  * updates are up to its `FollowedIndex`.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
@@ -188,7 +189,7 @@ export abstract class OpenIndex {
   reader(budget?: WorkBudget): IndexReader {
     this.wasQueried();
     const { index } = this;
-    const idOf = (docNum: number) => this.host.idOf(docNum).toLowerCase();
+    const idOf = (docNum: number) => lowerCased(this.host.idOf(docNum));
     return new IndexReader(index, index.outputs === null ? idOf : null, budget);
   }
 

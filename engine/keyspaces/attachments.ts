@@ -4,6 +4,7 @@
  *
  * Names are compared case-insensitively, and a put in another spelling renames.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import { compositeKey, documentKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
@@ -31,8 +32,8 @@ export const attachmentKey = documentKey;
  * in no document's key.
  */
 export function revisionAttachmentKey(documentId: string, etag: number, name: string): string {
-  const revision = `\u0000${documentId.toLowerCase()}\u0000${etag}`;
-  return compositeKey(revision, name.toLowerCase());
+  const revision = `\u0000${lowerCased(documentId)}\u0000${etag}`;
+  return compositeKey(revision, lowerCased(name));
 }
 
 /** The id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
@@ -40,7 +41,7 @@ export function attachmentTombstoneId(
   documentId: string,
   { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,
 ): string {
-  return [documentId.toLowerCase(), "d", name.toLowerCase(), hash, contentType].join("\u001e");
+  return [lowerCased(documentId), "d", lowerCased(name), hash, contentType].join("\u001e");
 }
 
 /** The text of a document's `@attachments`, sorted by name case-insensitively. Null when there are none. */

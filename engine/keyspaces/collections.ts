@@ -6,6 +6,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { collectionCountMax } from "../base/limits.ts";
 import { checkCollectionName } from "../base/names.ts";
@@ -37,8 +38,8 @@ export class Collections {
 
   constructor(dead: DeadRecordListener) {
     this.records = new EntryKeyspace<CollectionEntry>("collections", recordKinds.collection, dead);
-    this.records.listen((key, entry) => {
-      if (entry !== undefined) this.#learn(key, entry);
+    this.records.listen((_key, entry) => {
+      if (entry !== undefined) this.#learn(entry);
     });
   }
 
@@ -46,7 +47,7 @@ export class Collections {
   find(name: string): number {
     // Neighbors in a bulk insert share a collection: the same string object, so that no character is compared.
     if (name === this.#lastName) return this.#lastId;
-    const id = this.#ids.get(name) ?? this.#ids.get(name.toLowerCase()) ?? -1;
+    const id = this.#ids.get(name) ?? this.#ids.get(foldedName(name)) ?? -1;
     if (id < 0) return id;
     this.#lastName = name;
     this.#lastId = id;
@@ -66,7 +67,7 @@ export class Collections {
       );
     }
     this.#names.push(name);
-    this.#ids.set(name.toLowerCase(), id);
+    this.#ids.set(foldedName(name), id);
     return id;
   }
 
@@ -77,7 +78,7 @@ export class Collections {
   forgetUnused(): boolean {
     let isAny = false;
     for (let id = this.#names.length - 1; id > emptyCollectionId; id--) {
-      const key = (this.#names[id] as string).toLowerCase(); // id < length
+      const key = foldedName(this.#names[id] as string); // id < length
       if (this.isRecorded(id) || this.records.newest(key) !== undefined) break;
       this.#names.pop();
       this.#ids.delete(key);
@@ -106,10 +107,14 @@ export class Collections {
     return this.#recorded[id] === 1;
   }
 
-  #learn(key: string, entry: CollectionEntry): void {
+  /** Collections of older databases may have names that are one by the present rules: each is found by its own spelling. */
+  #learn(entry: CollectionEntry): void {
     while (this.#names.length <= entry.id) this.#names.push("");
     this.#names[entry.id] = entry.name;
     this.#recorded[entry.id] = 1;
-    this.#ids.set(key, entry.id);
+    const key = foldedName(entry.name);
+    const known = this.#ids.get(key);
+    if (known === undefined || known === entry.id) this.#ids.set(key, entry.id);
+    else this.#ids.set(entry.name, entry.id);
   }
 }

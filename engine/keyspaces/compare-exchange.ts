@@ -2,6 +2,7 @@
  * Compare-exchange values: a key, a JSON value and an index that grows with every change, for atomic compare-and-set by
  * version.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
@@ -23,5 +24,5 @@ export function makeCompareExchange(dead: DeadRecordListener): EntryKeyspace<Com
 }
 
 export function compareExchangeKey(key: string): string {
-  return key.toLowerCase();
+  return lowerCased(key);
 }

@@ -14,7 +14,9 @@
  * - A view sees the rows as they were when it was created.
  * - The others are in `checkInvariants`.
  */
+
 import { assert } from "../base/assert.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { collectionCountMax, nameBytesMax } from "../base/limits.ts";
 import type { WholeSection } from "../log/log.ts";
@@ -22,7 +24,7 @@ import { EtagCursor, EtagList } from "../tree/etag-list.ts";
 import { IdHash } from "../tree/id-hash.ts";
 import { IdKey } from "../tree/id-key.ts";
 import { IdCursor, IdOrder } from "../tree/id-order.ts";
-import { IdSlab } from "../tree/id-slab.ts";
+import { hasAmbiguousIds, IdSlab } from "../tree/id-slab.ts";
 import { type RowColumns, type RowListener, RowStore, rowParts } from "../tree/row-columns.ts";
 import { ByteReader, bytesOf } from "../tree/sections.ts";
 import {
@@ -38,8 +40,10 @@ import { allCollections, type DocumentReader, DocumentView } from "./document-vi
 export type { NumberHold } from "./document-numbers.ts";
 export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
-const sectionVersion = 3;
-/** Version 2 had no free numbers: every number in the slab had an id. */
+const sectionVersion = 4;
+/** In version 3 ids were lower-cased by `toLowerCase`. */
+const lowerCaseSectionVersion = 3;
+/** Version 2 had no free numbers, either: every number in the slab had an id. */
 const oldSectionVersion = 2;
 /** Numbers examined per step of sorting ids. */
 const numbersPerOrderStep = 64;
@@ -444,7 +448,7 @@ export class DocumentTable implements DocumentReader {
     most: number,
     isThere: (document: number) => boolean,
   ): Set<number> {
-    const lowerPrefix = prefix.toLowerCase();
+    const lowerPrefix = lowerCased(prefix);
     const found = new Set<number>();
     const cursor = this.byId(prefix);
     const batch = new Uint32Array(256);
@@ -634,8 +638,8 @@ export class DocumentTable implements DocumentReader {
   /** For views: a cursor over the rows in `rows`. */
   idCursor(rows: () => RowColumns, prefix: string, after: string | undefined): IdCursor {
     this.#order.settlePending(this.#rows);
-    const afterBytes = after === undefined ? undefined : Buffer.from(after.toLowerCase());
-    return new IdCursor(this.#order, rows, Buffer.from(prefix.toLowerCase()), afterBytes);
+    const afterBytes = after === undefined ? undefined : Buffer.from(lowerCased(after));
+    return new IdCursor(this.#order, rows, Buffer.from(lowerCased(prefix)), afterBytes);
   }
 
   /**
@@ -683,7 +687,7 @@ export class DocumentTable implements DocumentReader {
     assert(this.#slab.count === 0, "only an empty table is restored");
     const head = readerOf(sections, "documents.head");
     const version = head.uint32();
-    head.expect(version === sectionVersion || version === oldSectionVersion, "version");
+    head.expect(version <= sectionVersion && version >= oldSectionVersion, "version");
     this.#key = new IdKey(head.uint32());
     const listCount = head.uint32();
     head.expect(listCount <= collectionCountMax + 1, "number of lists");
@@ -755,6 +759,19 @@ export class DocumentTable implements DocumentReader {
       );
     }
   }
+}
+
+/**
+ * Are the ids in a snapshot folded as they are now? "possibly": it is an older version's, but has no id of which the
+ * former form can be another one.
+ */
+export function keysInSnapshot(
+  sections: ReadonlyMap<string, Buffer>,
+): "current" | "possibly" | "outdated" {
+  const version = sections.get("documents.head")?.readUInt32LE(0);
+  if (version !== lowerCaseSectionVersion && version !== oldSectionVersion) return "current";
+  const ids = sections.get("documents.ids") ?? Buffer.alloc(0);
+  return hasAmbiguousIds(ids) ? "outdated" : "possibly";
 }
 
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;

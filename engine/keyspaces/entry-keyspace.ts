@@ -16,6 +16,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { entryKeyBytesMax } from "../base/limits.ts";
 import {
   type RecordKind,
@@ -77,7 +78,7 @@ export function compositeKey(first: string, second: string): string {
  * a document's.
  */
 export function documentKey(documentId: string, name: string): string {
-  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
+  return compositeKey(lowerCased(documentId), lowerCased(name));
 }
 
 /** A number as part of a key: keys sort as the numbers do. */

@@ -3,6 +3,7 @@
  * index are adjacent, oldest first. index-history.ts interprets them.
  */
 
+import { foldedName } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { compositeKey, EntryKeyspace, numberKey, numberOfKey } from "./entry-keyspace.ts";
@@ -14,7 +15,7 @@ export function makeIndexHistories(dead: DeadRecordListener): EntryKeyspace<Json
 
 /** The common prefix of the keys of all revisions of an index. */
 export function indexHistoryPrefix(name: string): string {
-  return compositeKey(name.toLowerCase(), "");
+  return compositeKey(foldedName(name), "");
 }
 
 export function indexHistoryKey(name: string, number: number): string {

@@ -6,6 +6,7 @@
  *   rule := { "Disabled"?, "MinimumRevisionsToKeep"?, "MinimumRevisionAgeToKeep"?: time span, "PurgeOnDelete"?,
  *             "MaximumRevisionsToDeleteUponDocumentUpdate"? }
  */
+import { foldedName } from "../base/case-folding.ts";
 import type { Collections } from "./collections.ts";
 
 /** Key of the database's settings record among the values. */
@@ -59,7 +60,7 @@ export class RevisionRules {
     if (this.isEmpty) return null;
     let rule = this.#known[collectionId];
     if (rule === undefined) {
-      const name = this.#collections.nameOf(collectionId).toLowerCase();
+      const name = foldedName(this.#collections.nameOf(collectionId));
       rule = this.#named.get(name);
       // A default rule is not meant for HiLo documents, which only count ids.
       if (rule === undefined) rule = name === "@hilo" ? null : this.#default;
@@ -76,7 +77,7 @@ export class RevisionRules {
     this.#named = new Map();
     this.#default = ruleOf(revisions?.["Default"]);
     for (const [name, rule] of Object.entries(revisions?.["Collections"] ?? {})) {
-      this.#named.set(name.toLowerCase(), ruleOf(rule));
+      this.#named.set(foldedName(name), ruleOf(rule));
     }
     this.isEmpty =
       this.#default === null && [...this.#named.values()].every((rule) => rule === null);

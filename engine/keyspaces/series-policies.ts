@@ -11,6 +11,7 @@
  * Invariants:
  * - A configuration from `parseSeriesCollections` has the policies of each collection in the order of their times.
  */
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { timeSpanMicros } from "./revision-rules.ts";
@@ -53,9 +54,9 @@ export function rollupName(rawName: string, policy: SeriesPolicy): string {
 /** The policies of a collection in the database's record, in any case; null: none, or they are disabled. */
 export function policiesOf(settings: JsonObject, collection: string): CollectionPolicies | null {
   const { Collections } = (settings["TimeSeries"] ?? {}) as { Collections?: JsonObject | null };
-  const lower = collection.toLowerCase();
+  const lower = foldedName(collection);
   for (const [name, rule] of Object.entries(Collections ?? {})) {
-    if (name.toLowerCase() === lower) return policiesIn(rule as JsonObject | null);
+    if (foldedName(name) === lower) return policiesIn(rule as JsonObject | null);
   }
   return null;
 }
@@ -113,8 +114,8 @@ function collectionOf(rule: JsonObject): JsonObject {
   const sent = Array.isArray(Policies) ? (Policies as JsonObject[]) : [];
   const policies = sent.map(policyOf);
   for (const [i, { Name }] of policies.entries()) {
-    const lower = Name.toLowerCase();
-    if (policies.findIndex((one) => one.Name.toLowerCase() === lower) === i) continue;
+    const lower = foldedName(Name);
+    if (policies.findIndex((one) => foldedName(one.Name) === lower) === i) continue;
     refuse(`Policy names must be unique, policy with the name '${Name}' has duplicates.`);
   }
   policies.sort((left, right) => compared(knownTime(left), knownTime(right)));
@@ -144,7 +145,7 @@ function policyOf(sent: JsonObject): KeptPolicy {
   if (typeof Name !== "string") {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'key')");
   }
-  if (Name === "" || isRollup(Name) || Name.toLowerCase() === rawPolicyName) {
+  if (Name === "" || isRollup(Name) || foldedName(Name) === rawPolicyName) {
     refuse(
       `'${Name}' is no name of a policy: it may not be empty, '${rawPolicyName}', or contain '${rollupSeparator}'.`,
     );

@@ -2,6 +2,7 @@
  * Subscription tasks by lower-cased name: what each sends, and the position acknowledged so far. Sending is in
  * subscriptions/.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
@@ -34,5 +35,5 @@ export function makeSubscriptions(dead: DeadRecordListener): EntryKeyspace<Subsc
 }
 
 export function subscriptionKey(name: string): string {
-  return name.toLowerCase();
+  return lowerCased(name);
 }

@@ -9,7 +9,9 @@
  * - Every series name has a segment, and every segment a series name.
  * - The key of a segment has a time at or before its first entry; its last entry is before the time in the next key.
  */
+
 import { assert } from "../base/assert.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import type { TreeCursor } from "../tree/btree.ts";
 import { documentKey, EntryKeyspace } from "./entry-keyspace.ts";
@@ -197,7 +199,7 @@ export function checkSeries(
 ): void {
   let count = 0;
   for (const [key, { name }] of series.withPrefix("")) {
-    assert(key.endsWith(name.toLowerCase()), "a series is under its name");
+    assert(key.endsWith(lowerCased(name)), "a series is under its name");
     const prefix = `${key}\u0000`;
     let last = timeMin - 1;
     for (const [segmentKeyText, segment] of segments.withPrefix(prefix)) {

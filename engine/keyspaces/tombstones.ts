@@ -6,6 +6,7 @@
  * the same.
  */
 
+import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace, numberKey } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
@@ -54,7 +55,7 @@ export class Tombstones {
     this.records = new EntryKeyspace<Tombstone>("tombstones", recordKinds.tombstone, dead);
     this.records.listen((key, tombstone, previous) => {
       if (previous?.type === "document") {
-        const id = previous.id.toLowerCase();
+        const id = lowerCased(previous.id);
         if (this.#byDocument.get(id) === key) {
           this.#byDocument.delete(id);
           forgotten(id);
@@ -65,7 +66,7 @@ export class Tombstones {
       }
       if (tombstone?.type === "attachment") this.#byAttachment.set(tombstone.id, key);
       if (tombstone?.type === "document") {
-        const id = tombstone.id.toLowerCase();
+        const id = lowerCased(tombstone.id);
         this.dropDocument(id, tombstone.collection);
         this.#byDocument.set(id, key);
         this.#note(tombstone);
@@ -76,22 +77,22 @@ export class Tombstones {
   /** The etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
   newestEtagOf(collection: string | null): number {
     if (collection === null) return this.#newestOfAll;
-    return this.#newest.get(collection.toLowerCase()) ?? 0;
+    return this.#newest.get(foldedName(collection)) ?? 0;
   }
 
   /** Tombstones of documents of a collection (null: any) with a greater etag, in etag order. */
   *documentsSince(collection: string | null, etag: number): Generator<Tombstone> {
-    const lower = collection?.toLowerCase();
+    const lower = collection === null ? null : foldedName(collection);
     for (const [, tombstone] of this.records.from(tombstoneKey(etag + 1))) {
       if (tombstone.type !== "document") continue;
-      if (lower === undefined || tombstone.collection.toLowerCase() === lower) yield tombstone;
+      if (lower === null || foldedName(tombstone.collection) === lower) yield tombstone;
     }
   }
 
   #note({ collection, etag }: Tombstone): void {
     if (collection !== this.#collection) {
       this.#collection = collection;
-      this.#lowerCollection = collection.toLowerCase();
+      this.#lowerCollection = foldedName(collection);
     }
     const lower = this.#lowerCollection;
     if (etag > (this.#newest.get(lower) ?? 0)) this.#newest.set(lower, etag);
@@ -120,7 +121,8 @@ export class Tombstones {
     const key = this.#byDocument.get(lowerId);
     if (key === undefined) return;
     const tombstone = this.records.get(key);
-    if (tombstone?.collection.toLowerCase() !== collection.toLowerCase()) return;
+    if (tombstone === undefined || foldedName(tombstone.collection) !== foldedName(collection))
+      return;
     this.records.drop(key);
   }
 

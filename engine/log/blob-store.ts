@@ -17,7 +17,7 @@ import type { Environment, FileHandle } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { ContentFollower } from "./content-follower.ts";
-import { isReadFailed, readFailed, triedRead } from "./failed-read.ts";
+import { isMissing, isReadFailed, readFailed, triedRead, writingFailed } from "./failed-read.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 
 const hashBits = 256;
@@ -352,7 +352,9 @@ export class BlobStore {
       lease?.release();
       await this.#unlinkIfThere(temporary);
       this.#assertOpen();
-      throw isDiskFull(error) ? diskFull(error) : error;
+      // The next call creates the folder again.
+      if (isMissing(error)) this.#folderMade = null;
+      throw isDiskFull(error) ? diskFull(error) : writingFailed(folder, error);
     }
   }
 

@@ -26,11 +26,47 @@ const passing: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** An error of opening a folder: read-failed for transient ones, others unchanged. */
+/** System errors that last until somebody does something about them. */
+const lasting: ReadonlySet<string> = new Set([
+  "EACCES",
+  "EDQUOT",
+  "EFBIG",
+  "ENODEV",
+  "ENOENT",
+  "ENOSPC",
+  "ENOTDIR",
+  "ENXIO",
+  "EPERM",
+  "EROFS",
+  "ESTALE",
+]);
+
+/** An error of opening a folder: read-failed for transient errors of the system, storage-failed for lasting ones. */
 export function openingFailed(folder: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code;
-  const isPassing = !(error instanceof EngineError) && passing.has(String(code));
-  return isPassing ? readFailed(folder, error) : error;
+  if (error instanceof EngineError) return error;
+  if (passing.has(String(code))) return readFailed(folder, error);
+  return lasting.has(String(code)) ? storageFailed(folder, "opened", error) : error;
+}
+
+/** Is it an error that the system reports of files and devices? */
+export function isSystemError(error: unknown): boolean {
+  const code = String((error as NodeJS.ErrnoException | null)?.code);
+  return passing.has(code) || lasting.has(code);
+}
+
+/** The error for the writer of a file: storage-failed for errors of the system, others unchanged. */
+export function writingFailed(path: string, error: unknown): unknown {
+  if (error instanceof EngineError || !isSystemError(error)) return error;
+  return storageFailed(path, "written", error);
+}
+
+function storageFailed(path: string, what: "opened" | "written", cause: unknown): EngineError {
+  return new EngineError(
+    "storage-failed",
+    `${path} could not be ${what} (${(cause as Error).message}). Nothing is known to be damaged.`,
+    { cause, details: { retryAfterSeconds } },
+  );
 }
 
 /** The error for the reader. An EngineError is returned unchanged. */

@@ -15,7 +15,7 @@
  * - Everything reported durable is found by `replay`, or opening fails and reports the damage.
  */
 import { assert } from "../base/assert.ts";
-import type { Clock, FileSystem, Report, Timer } from "../base/environment.ts";
+import type { Clock, DirectoryLock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
   backgroundBytesPerSecond,
@@ -28,7 +28,7 @@ import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
 import type { DiskWrite } from "./disk-writes.ts";
-import { openingFailed } from "./failed-read.ts";
+import { isSystemError, openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type {
   CommitLog,
@@ -124,8 +124,7 @@ export interface ReplayReport {
 export async function openLog(options: LogOptions): Promise<FileLog> {
   const { folder } = options;
   if (folder === null) return new FileLog(options, null);
-  await options.files.makeDirectory(folder);
-  const lock = await options.files.lockDirectory(folder);
+  const lock = await lockFolder(options.files, folder);
   try {
     const disk: Disk = { files: new FencedFiles(options.files, lock), folder, lock };
     const log = new FileLog(options, disk);
@@ -133,6 +132,16 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
     return log;
   } catch (error) {
     await lock.release();
+    throw openingFailed(folder, error);
+  }
+}
+
+/** Creates the folder if need be, and locks it. @throws EngineError also for errors of the system */
+async function lockFolder(files: FileSystem, folder: string): Promise<DirectoryLock> {
+  try {
+    await files.makeDirectory(folder);
+    return await files.lockDirectory(folder);
+  } catch (error) {
     throw openingFailed(folder, error);
   }
 }
@@ -198,6 +207,10 @@ export class FileLog implements CommitLog {
       const identity = { databaseId, number };
       const all = () => true;
       this.#loaded = await readSnapshotFile(disk.files, path, identity, all, passingMemory);
+      const sections = this.#loaded?.sections;
+      if (sections !== undefined && this.#options.owner.acceptsSnapshot?.(sections) === false) {
+        this.#loaded = null;
+      }
       store.lastSnapshotBytes = this.#loaded?.bytes ?? 0;
       if (this.#loaded !== null) break;
       this.#snapshotsIgnored++;
@@ -731,12 +744,15 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Without space for it, the next start replays more. */
+  /** Everything is durable without it: if the device does not take it, the next start replays more. */
   async #lastSnapshot(snapshots: Snapshots, sections: readonly SnapshotSection[]): Promise<void> {
     try {
       await snapshots.write(sections, Number.POSITIVE_INFINITY);
     } catch (error) {
-      if (!(error instanceof EngineError) || error.code !== "disk-full") throw error;
+      if (!(error instanceof EngineError)) throw error;
+      const isOfSystem = error.code === "database-stopped" && isSystemError(error.cause);
+      if (error.code !== "disk-full" && !isOfSystem) throw error;
+      this.#options.report?.("The last index snapshot could not be written", error);
     }
   }
 }

@@ -29,6 +29,7 @@ import { turnIsOver } from "../base/turns.ts";
 import { CarriedFrames } from "./carried-frames.ts";
 import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
+import { isSystemError } from "./failed-read.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
@@ -301,7 +302,7 @@ export class LogWriter {
       await this.#write([frame]);
     } catch (error) {
       // The next start finds no clean end and rewrites the tail: nothing is lost.
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFull(error) && !isSystemError(error)) throw error;
     }
   }
 

@@ -33,6 +33,8 @@ export interface RecordOwner {
    * record that the snapshot already has at that position: then it returns true.
    */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
+  /** Can the owner use the sections of this snapshot? Otherwise an older one is used, or the whole log is replayed. */
+  acceptsSnapshot?(sections: ReadonlyMap<string, Buffer>): boolean;
 }
 
 /** One part of an index snapshot: bytes that are written and read as a whole. */

@@ -117,6 +117,8 @@ export class Snapshots {
     const temporary = `${path}.tmp`;
     const startMs = this.#clock.monotonicMs();
     try {
+      // Somebody may have removed it.
+      await disk.files.makeDirectory(folder);
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
       const most = Math.max(bytes, store.lastSnapshotBytes);
       store.lastSnapshotBytes = bytes;

@@ -6,6 +6,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
@@ -509,10 +510,10 @@ export class DatabaseQueries {
 
   /** As RavenDB 7.2.7 answers: the widest index of the collection, although no index is needed. */
   #explainCollection(collection: string): IndexExplanation {
-    const lower = collection.toLowerCase();
+    const lower = foldedName(collection);
     const [widest, ...others] = this.#automatics()
       .filter(({ definition }) => definition.groupBy === null)
-      .filter(({ definition }) => definition.collection.toLowerCase() === lower)
+      .filter(({ definition }) => foldedName(definition.collection) === lower)
       .sort((left, right) => right.definition.fields.length - left.definition.fields.length);
     const reason = "Wasn't the widest index matching this query";
     return {

@@ -7,7 +7,9 @@
  *
  * Every query is entered, most for some microseconds only: a linked list, whose entries are what the query is stopped by.
  */
+
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Abortable } from "../base/work-budget.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
@@ -144,9 +146,9 @@ export class RunningQueries {
 
   /** Ends the query that has this number and uses this index. @returns false when there is none */
   kill(indexName: string, id: number): boolean {
-    const wanted = indexName.toLowerCase();
+    const wanted = foldedName(indexName);
     for (let one = this.#newest; one !== null; one = one.previous) {
-      if (one.id !== id || nameOf(one).toLowerCase() !== wanted) continue;
+      if (one.id !== id || foldedName(nameOf(one)) !== wanted) continue;
       one.kill();
       return true;
     }

@@ -1,5 +1,6 @@
 /** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
 
+import { lowerCased } from "../base/case-folding.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import { bodyTextOf, idOf } from "../documents/document-record.ts";
 import { changeVectorsAt, includedIds } from "../documents/include-path.ts";
@@ -126,14 +127,14 @@ export class IncludeCollector {
   }
 
   #addKey(key: string): void {
-    const lower = key.toLowerCase();
+    const lower = lowerCased(key);
     if (this.#compareExchangeKeys.has(lower)) return;
     this.#hold(2 * key.length);
     this.#compareExchangeKeys.set(lower, key);
   }
 
   addId(id: string): void {
-    const key = id.toLowerCase();
+    const key = lowerCased(id);
     if (this.#ids.has(key)) return;
     this.#hold(2 * id.length);
     this.#ids.set(key, id);

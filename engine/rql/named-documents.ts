@@ -1,4 +1,5 @@
 /** Documents that a query names and reads before it looks into an index: facet setups and lists of stop words. */
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { namedDocumentBytesMax } from "../base/limits.ts";
 import { bodyLengthOf, bodyTextOf } from "../documents/document-record.ts";
@@ -63,7 +64,5 @@ async function stopWordsOf(id: string, reader: DocumentReader): Promise<Readonly
   }
   const list = parseQueryParameters(text).values.get("StopWords");
   const items = list?.type === "array" ? list.items : [];
-  return new Set(
-    items.flatMap((item) => (item.type === "string" ? [item.value.toLowerCase()] : [])),
-  );
+  return new Set(items.flatMap((item) => (item.type === "string" ? [lowerCased(item.value)] : [])));
 }

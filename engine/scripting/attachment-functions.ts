@@ -2,6 +2,7 @@
  * `loadAttachment(document, name)` and `loadAttachments(document)` of indexes: attachment objects, and their content as
  * text. Knows nothing of where contents are stored.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { builtIn, newArray } from "./built-in.ts";
 import { ScriptDocument } from "./script-document.ts";
@@ -34,10 +35,10 @@ export function loadAttachment(run: Run, _self: Value, [document, name]: Value[]
   if (typeof name !== "string") {
     throw new EngineError("invalid-operation", "loadAttachment(doc, name): 'name' is not a string");
   }
-  const lower = name.toLowerCase();
+  const lower = lowerCased(name);
   const found = hostOf(run)
     .attachmentsOf(id)
-    .find((one) => one.name.toLowerCase() === lower);
+    .find((one) => lowerCased(one.name) === lower);
   return found === undefined ? null : attachmentObject(run, found);
 }
 

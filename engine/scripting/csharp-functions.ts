@@ -5,6 +5,7 @@
  *
  * Invariant: created once and immutable; they keep no state of a run.
  */
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { builtIn, newArray, newString } from "./built-in.ts";
 import { patternFunctions } from "./csharp-patterns.ts";
@@ -532,7 +533,7 @@ function loadDocument(run: Run, self: Value, [id, collection]: Value[]): Value {
   const found = callFunction(run, load, self, [id]);
   const metadata = ScriptDocument.of(found)?.metadata();
   if (isMissing(found) || !isObject(metadata)) return undefined;
-  const actual = cs.textOf(getOwn(metadata, "@collection")).toLowerCase();
+  const actual = foldedName(cs.textOf(getOwn(metadata, "@collection")));
   return collection === undefined || actual === collection ? found : undefined;
 }
 

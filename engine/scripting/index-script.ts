@@ -2,6 +2,7 @@
  * Analyzes the texts of a deployed index: the maps and the reduce they declare, and, without running them, the fields
  * they output and the collections whose documents they load.
  */
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { MapSource } from "../indexing/index-program.ts";
 import { declarationsOf, type IndexScriptHost } from "./index-functions.ts";
@@ -50,7 +51,7 @@ export function indexMapsOf(
       const type = source === "documents" ? "FunctionInstance" : "Function";
       throw new EngineError("index-creation", `${what} method property isn't a '${type}'`);
     }
-    const isAll = collection.toLowerCase() === "@all_docs";
+    const isAll = foldedName(collection) === "@all_docs";
     return {
       source: mapSources[source],
       collection: isAll ? null : collection,
@@ -158,7 +159,7 @@ function loadedCollection(args: readonly Node[]): string | null {
   const isName = collection.type === "Literal" && typeof collection.value === "string";
   if (!isName) return null;
   const text = String(collection.value);
-  return text.toLowerCase() === "@all_docs" ? null : text;
+  return foldedName(text) === "@all_docs" ? null : text;
 }
 
 /** The fields of a function's result, or null when they cannot be determined. @throws EngineError invalid-operation */

@@ -5,7 +5,9 @@
  * Invariants:
  * - It is of the state at one point in time.
  */
+
 import { createHash } from "node:crypto";
+import { lowerCased } from "../base/case-folding.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
 import { bodyTextOf, idOf, metadataTextOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
@@ -129,7 +131,7 @@ async function digestOfDocuments(
         }
         const { bytes, start } = row;
         found.add(
-          idOf(bytes, start).toLowerCase(),
+          lowerCased(idOf(bytes, start)),
           collections.nameOf(documents.collectionOf(document)),
           metadataTextOf(bytes, start),
           bodyTextOf(bytes, start),

@@ -1,4 +1,5 @@
 /** The scope of an export or import, in the terms of RavenDB's smuggler. Knows nothing of how options arrive. */
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { JsonObject } from "../json/json-object.ts";
 
@@ -113,7 +114,7 @@ export function parseDumpOptions(sent: JsonObject): DumpOptions {
     types: new Set(typesOf(option("OperateOnTypes"))),
     recordTypes: recordTypesOf(option("OperateOnDatabaseRecordType")),
     collections: new Set(
-      listOf("Collections", option("Collections")).map((name) => name.toLowerCase()),
+      listOf("Collections", option("Collections")).map((name) => foldedName(name)),
     ),
     includesExpired: flagOf("IncludeExpired", option("IncludeExpired"), true),
     includesArtificial: flagOf("IncludeArtificial", option("IncludeArtificial"), false),

@@ -13,8 +13,10 @@
  * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
  */
 
+import { foldedName, lowerCased } from "../base/case-folding.ts";
+import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
-import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
 import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
@@ -399,7 +401,7 @@ class DumpExport {
       if (attachedAt <= this.#since || this.#written.has(hash)) continue;
       this.#written.add(hash);
       const owner = etag === 0 ? "d" : `r|${storedChangeVectorOf(record, 0)}`;
-      const tag = `${id.toLowerCase()}|${owner}|${name.toLowerCase()}|${hash}|${contentType}`;
+      const tag = `${lowerCased(id)}|${owner}|${lowerCased(name)}|${hash}|${contentType}`;
       this.#comma();
       this.#text.addText(
         `{"@metadata":{"@export-type":"Attachment"},"Hash":"${hash}","Size":${size},"Tag":${JSON.stringify(tag)}}`,
@@ -604,7 +606,7 @@ class DumpExport {
 
   #isNamedCollection(name: string): boolean {
     const { collections } = this.#options;
-    return collections.size === 0 || collections.has(name.toLowerCase());
+    return collections.size === 0 || collections.has(foldedName(name));
   }
 
   #isOfDocument(id: string): boolean {
@@ -624,8 +626,7 @@ class DumpExport {
     const text = metadataTextOf(record, 0);
     if (!text.includes('"@expires"')) return false;
     const { "@expires": expires } = JSON.parse(`{${text}}`) as { readonly "@expires"?: unknown };
-    const at = typeof expires === "string" ? parseTimestamp(expires) : Number.NaN;
-    return at <= this.#database.state.nowMicros();
+    return dueTimeOf(expires) <= this.#database.state.nowMicros();
   }
 
   #addItem(item: object): void {

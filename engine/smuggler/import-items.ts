@@ -4,6 +4,8 @@
  * stored per node.
  */
 
+import { lowerCased } from "../base/case-folding.ts";
+import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import {
   checkAttachmentName,
@@ -140,7 +142,7 @@ function timeOf(metadata: JsonObject, key: string, id: string): number | undefin
 }
 
 function expiryOf(value: unknown): number | undefined {
-  const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+  const time = dueTimeOf(value);
   return Number.isNaN(time) ? undefined : time;
 }
 
@@ -361,7 +363,7 @@ export class CompareExchangeItem implements ImportItem {
 
 /** Guards are imported with their documents. */
 export function isGuardKey(key: string): boolean {
-  return key.toLowerCase().startsWith(guardPrefix);
+  return lowerCased(key).startsWith(guardPrefix);
 }
 
 function minifiedObject(text: string): string {

@@ -9,6 +9,7 @@
  * - An attachment is bound only to a content with its hash.
  */
 
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import {
   changeVectorBytesMax,
@@ -380,7 +381,7 @@ class DumpImport {
 
   #isOfCollection({ collection }: DumpedMetadata): boolean {
     const { collections } = this.#options;
-    return collections.size === 0 || collections.has(collection.toLowerCase());
+    return collections.size === 0 || collections.has(foldedName(collection));
   }
 
   #isTaken({ expires, flags, isArchived }: DumpedMetadata): boolean {

@@ -2,6 +2,7 @@
  * What a document of an incremental backup replaces: the dump lists what belongs to it, and what is not listed was
  * removed since the backup before.
  */
+import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { attachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { seriesKey } from "../keyspaces/time-series.ts";
@@ -29,22 +30,22 @@ export function removeOtherParts(
   if (document < 0) return;
   const { attachments, collections, counters, timeSeries } = transaction.keyspaces;
   const collectionId = transaction.collectionOf(document);
-  if (collections.nameOf(collectionId).toLowerCase() !== collection.toLowerCase()) {
+  if (foldedName(collections.nameOf(collectionId)) !== foldedName(collection)) {
     deleteDocument(transaction, id, undefined, undefined, false);
     return;
   }
-  const lowered = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
+  const lowered = (names: readonly string[]) => new Set(names.map((name) => lowerCased(name)));
   const keptAttachments = lowered(kept.attachments.map(({ name }) => name));
   for (const [, one] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
-    if (keptAttachments.has(one.name.toLowerCase())) continue;
+    if (keptAttachments.has(lowerCased(one.name))) continue;
     removeAttachment(transaction, id, one, collectionId);
   }
   const keptCounters = lowered(kept.counters);
   for (const [, { name }] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
-    if (!keptCounters.has(name.toLowerCase())) deleteCounter(transaction, id, name);
+    if (!keptCounters.has(lowerCased(name))) deleteCounter(transaction, id, name);
   }
   const keptSeries = lowered(kept.timeSeries);
   for (const [, { name }] of transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""))) {
-    if (!keptSeries.has(name.toLowerCase())) deleteFromSeries(transaction, id, name);
+    if (!keptSeries.has(lowerCased(name))) deleteFromSeries(transaction, id, name);
   }
 }

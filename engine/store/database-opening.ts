@@ -2,11 +2,7 @@
 import { assert } from "../base/assert.ts";
 import type { Environment, FileSystem, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
-import {
-  backgroundBytesPerSecond,
-  clockLeadMicrosMax,
-  segmentShareOfMemory,
-} from "../base/limits.ts";
+import { backgroundBytesPerSecond, segmentShareOfMemory } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
 import { nodeTagDefault } from "../base/names.ts";
 import { recordLengthAt } from "../base/record.ts";
@@ -52,6 +48,8 @@ export interface DatabaseParts {
   readonly report: Report;
   /** The folder of its files; null: it has none. */
   readonly place: { readonly files: FileSystem; readonly folder: string } | null;
+  /** Some entries may have keys that an older version has folded. */
+  readonly mayHaveOldKeys: boolean;
   /** What is kept for a continuous backup until it goes on; null: there is none. */
   readonly kept: KeptForShipping | null;
 }
@@ -135,9 +133,7 @@ export async function openParts(
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;
-  // A dump can contain any time; later writes must not continue from one in the far future.
-  const latest = environment.clock.nowMicros() + clockLeadMicrosMax;
-  state.lastModified = Math.min(records.lastModified, latest);
+  state.lastModified = records.lastModified;
   const hasChanges = report.transactions > 0;
   return {
     name,
@@ -147,6 +143,7 @@ export async function openParts(
     blobs,
     isInMemory: folder === null,
     hasChanges,
+    mayHaveOldKeys: records.mayHaveOldKeys,
     report: options.report ?? (() => undefined),
     place: folder === null ? null : { files: environment.files, folder },
     kept,

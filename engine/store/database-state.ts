@@ -1,6 +1,7 @@
 /** The parts of one open database, and the counters that only its writer advances: etags, change vectors, times. */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/environment.ts";
+import { clockLeadMicrosMax } from "../base/limits.ts";
 import type { ChangeOrigin } from "../documents/change-origin.ts";
 import {
   formatChangeVector,
@@ -135,13 +136,21 @@ export class DatabaseState {
   }
 
   /**
-   * The time of a change: the clock at the first change of its transaction, but always later than the previous change.
+   * Returns the time of a change: the clock at the first change of its transaction, and later than the previous change
+   * unless the clock was set back by more than `clockLeadMicrosMax`: then times follow it. Only etags define an order.
    * (Reading the clock for each document costs more than comparing its id.)
    */
   nextModified(): number {
-    const now = this.#hasTime ? 0 : this.#clock.nowMicros();
-    this.#hasTime = true;
-    this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
+    if (!this.#hasTime) {
+      this.#hasTime = true;
+      const now = this.#clock.nowMicros();
+      const lead = this.lastModified - now;
+      if (lead < 0 || lead > clockLeadMicrosMax) {
+        this.lastModified = now;
+        return now;
+      }
+    }
+    this.lastModified += 1;
     return this.lastModified;
   }
 

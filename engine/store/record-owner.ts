@@ -22,7 +22,7 @@ import {
   lastModifiedOf,
 } from "../documents/document-record.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
-import type { DocumentTable } from "../keyspaces/document-table.ts";
+import { type DocumentTable, keysInSnapshot } from "../keyspaces/document-table.ts";
 import { deletionFlag } from "../keyspaces/entry-keyspace.ts";
 import type { DeadRecordListener, Keyspace } from "../keyspaces/keyspace.ts";
 import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
@@ -42,6 +42,8 @@ export class DatabaseRecords implements RecordOwner {
   /** The greatest etag and time of any replayed record. */
   lastEtag = 0;
   lastModified = 0;
+  /** Entries may have keys that an older version has folded: all but those of a current snapshot. */
+  mayHaveOldKeys = true;
 
   constructor(
     documents: DocumentTable,
@@ -55,6 +57,12 @@ export class DatabaseRecords implements RecordOwner {
     this.#keyspaces = keyspaces;
     this.#replaced = replaced;
     this.#dead = dead;
+  }
+
+  acceptsSnapshot(sections: ReadonlyMap<string, Buffer>): boolean {
+    const keys = keysInSnapshot(sections);
+    this.mayHaveOldKeys = keys !== "current";
+    return keys !== "outdated";
   }
 
   replay(bytes: Buffer, start: number, length: number, position: Position): void {

@@ -15,6 +15,7 @@
 
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
@@ -318,7 +319,7 @@ export class Transaction {
    */
   withIdPrefix(prefix: string, most = Number.POSITIVE_INFINITY): number[] {
     const { documents } = this.state;
-    const lowerPrefix = prefix.toLowerCase();
+    const lowerPrefix = lowerCased(prefix);
     const found = documents.newestWithPrefix(prefix, most, (document) => this.exists(document));
     for (let row = 0; row < this.documents.count; row++) {
       const document = this.documents.documentOf(row);
@@ -335,7 +336,7 @@ export class Transaction {
     if (document < 0 || this.exists(document)) return false;
     return (
       this.documents.newestOf(document) >= 0 ||
-      this.keyspaces.tombstones.hasDocument(id.toLowerCase())
+      this.keyspaces.tombstones.hasDocument(lowerCased(id))
     );
   }
 
@@ -642,7 +643,7 @@ export class Transaction {
   #needCollection(collectionId: number): void {
     const { collections } = this.keyspaces;
     const name = collections.nameOf(collectionId);
-    const key = name.toLowerCase();
+    const key = lowerCased(name);
     if (this.entry(collections.records, key) !== undefined) return;
     this.putEntry(collections.records, key, { id: collectionId, name });
   }

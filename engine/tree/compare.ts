@@ -4,6 +4,7 @@
  * Invariants:
  * - Each is a total order: negative, zero or positive, and zero only for keys that are considered equal.
  */
+import { lowerCased } from "../base/case-folding.ts";
 
 export type Compare<K> = (left: K, right: K) => number;
 
@@ -28,7 +29,7 @@ export function compareStrings(left: string, right: string): number {
 
 /** Orders ids as documents are ordered: by the UTF-8 bytes of their lower-cased text. */
 export function compareIds(left: string, right: string): number {
-  return compareStrings(left.toLowerCase(), right.toLowerCase());
+  return compareStrings(lowerCased(left), lowerCased(right));
 }
 
 /** Surrogates encode code points above U+FFFF, so they sort after the units U+E000 to U+FFFF. */

@@ -2,11 +2,12 @@
  * An id as a lookup key: its lower-cased UTF-8 bytes and their hash, in one reused scratch buffer, so that a lookup of
  * an ASCII id allocates nothing.
  *
- * Lower-casing is JavaScript's, over the whole text: it does not depend on the host's locale.
+ * Lower-casing is that of base/case-folding.ts, unit by unit.
  *
  * Invariants:
  * - Two ids that lower-case to the same text have the same bytes and hash, whether given as text or as bytes.
  */
+import { lowerCased } from "../base/case-folding.ts";
 import { nameBytesMax } from "../base/limits.ts";
 
 /** Half a surrogate pair. Text that contains one has no UTF-8 encoding. */
@@ -64,7 +65,7 @@ export class IdKey {
   }
 
   #setAny(id: string): boolean {
-    const lower = id.toLowerCase();
+    const lower = lowerCased(id);
     if (Buffer.byteLength(lower) > nameBytesMax || loneSurrogate.test(lower)) return false;
     const length = this.bytes.write(lower);
     let hash = this.seed;

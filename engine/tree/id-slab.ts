@@ -32,6 +32,24 @@ export type MoveListener = (
   to: number,
 ) => number;
 
+/** UTF-8 of what `toLowerCase` makes of a final capital sigma, `\u0130`, letters after U+FFFF and of Unicode 16 and 17. */
+const ambiguousBytes =
+  /\xcf\x82|i\xcc\x87|[\xf0-\xf4][\x80-\xbf]{3}|\xe1\xb2\x8a|\xea\x9f[\x8d\x8f\x93\x95\x9b]|\xc9\xa4|\xc6\x9b/;
+/** Bytes of a section that are searched at once. */
+const searchBytes = 256 * 1024;
+
+/**
+ * Might the slab of a snapshot have an id that an older version lower-cased to another text? It may say so wrongly. Cost:
+ * O(bytes).
+ */
+export function hasAmbiguousIds(section: Buffer): boolean {
+  for (let at = 0; at < section.length; at += searchBytes) {
+    const end = Math.min(at + searchBytes + 3, section.length);
+    if (ambiguousBytes.test(section.latin1Slice(at, end))) return true;
+  }
+  return false;
+}
+
 export class IdSlab {
   readonly #chunkBytes: number;
   readonly #chunkShift: number;

@@ -9,7 +9,7 @@
  * - Batches committed before the insert fails are kept.
  */
 
-import { EngineError } from "../base/errors.ts";
+import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
 import { HeldPieces } from "../base/held-pieces.ts";
 import {
@@ -296,16 +296,30 @@ export class BulkInsert {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  /** Unexpected errors are left as they are. */
+  /** Unexpected errors are left as they are, and errors of the server are not made those of the caller. */
   #explained(error: unknown): unknown {
     if (!(error instanceof EngineError)) return error;
+    const { code, details } = error;
     return new EngineError(
-      "invalid-operation",
+      serverErrors.has(code) ? code : "invalid-operation",
       `Failed to process bulk insert. Inserted ${this.#counts.total} items in ${this.#batchCount} batches. ${error.message}`,
-      { cause: error },
+      { cause: error, ...(serverErrors.has(code) && details !== undefined ? { details } : {}) },
     );
   }
 }
+
+/** Errors of which the caller is not the cause: the same request may succeed later. */
+const serverErrors: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "database-stopped",
+  "disk-full",
+  "memory-full",
+  "not-leader",
+  "outcome-unknown",
+  "overloaded",
+  "read-failed",
+  "storage-failed",
+  "stream-unavailable",
+]);
 
 function runOf(transaction: Transaction, item: Item): BatchRun {
   const nextContent = () => contentOf(item);

@@ -12,6 +12,7 @@
  * - All violations are found, and reported together, before anything is written.
  */
 
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { checkCompareExchangeKey } from "../base/names.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
@@ -25,7 +26,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
-import { nextIndex } from "./compare-exchange.ts";
+import { checkExpiry, nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 import { parsedOf } from "./prepared-document.ts";
 import { earlierOutcome, keepOutcome } from "./repeated-requests.ts";
@@ -143,7 +144,7 @@ function checked(transaction: Transaction, command: BatchCommand): ClusterComman
 
 function checkKey(command: BatchCommand, key: string): void {
   checkCompareExchangeKey(key);
-  if (key.toLowerCase().startsWith(guardPrefix)) {
+  if (lowerCased(key).startsWith(guardPrefix)) {
     throw new EngineError(
       "compare-exchange-key-invalid",
       `You cannot manipulate the atomic guard '${key}' via the cluster-wide session`,
@@ -174,7 +175,7 @@ function* refuseViolations(
   for (const { command, type, id } of commands) {
     yield;
     const isDocument = type === "PUT" || type === "DELETE";
-    const key = isDocument ? `${guardPrefix}${id.toLowerCase()}` : id;
+    const key = isDocument ? `${guardPrefix}${lowerCased(id)}` : id;
     const lowerKey = compareExchangeKey(key);
     // Values written earlier in the same batch are no violation.
     if ((isDocument && !hasGuards) || seen.has(lowerKey)) continue;
@@ -264,7 +265,7 @@ export function putGuarded(
 /** Sets a document's guard; `index` null: removes it, as the document is deleted. */
 function setGuard(transaction: Transaction, id: string, index: number | null): void {
   const { compareExchange } = transaction.keyspaces;
-  const key = `${guardPrefix}${id.toLowerCase()}`;
+  const key = `${guardPrefix}${lowerCased(id)}`;
   if (index !== null) {
     const text = `{"Object":{"Id":${JSON.stringify(id)}}}`;
     transaction.putEntry(compareExchange, key, { key, index, text });
@@ -298,6 +299,7 @@ function writeValue(
   if (type === "CompareExchangePUT" && span !== undefined) {
     valueParser.parse(command.bytes, span.from, span.to); // verifies that it is an object
     const text = valueParser.parseValue(command.bytes, span.from, span.to).body.utf8Slice();
+    checkExpiry(transaction, id, text);
     transaction.putEntry(compareExchange, key, { key: current?.key ?? id, index, text });
   } else if (current !== undefined) transaction.putEntry(compareExchange, key, undefined);
   return `{"Type":"${type}","Key":${JSON.stringify(id)},"Index":${index}}`;

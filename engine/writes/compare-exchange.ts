@@ -5,6 +5,7 @@
  * Invariants:
  * - Indexes increase strictly over all values of a database, across deletions and restarts.
  */
+import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import { checkCompareExchangeKey } from "../base/names.ts";
 import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
@@ -24,7 +25,7 @@ export interface CompareExchangeResult {
 /**
  * Stores a value if the current one has the `expected` index; 0: if there is none.
  * @param text minified JSON of an object.
- * @throws EngineError compare-exchange-key-too-big, json-invalid for a negative index
+ * @throws EngineError compare-exchange-key-too-big, json-invalid for a negative index, raft-apply for an invalid `@expires`
  */
 export function putCompareExchange(
   transaction: Transaction,
@@ -33,12 +34,28 @@ export function putCompareExchange(
   text: string,
 ): CompareExchangeResult {
   const current = currentValue(transaction, key, expected);
+  checkExpiry(transaction, key, text);
   if ((current?.index ?? 0) !== expected) return refused(current);
   const index = nextIndex(transaction);
   const value: CompareExchangeValue = { key: current?.key ?? key, index, text };
   const { compareExchange } = transaction.keyspaces;
   transaction.putEntry(compareExchange, compareExchangeKey(key), value);
   return { isSuccessful: true, index, text };
+}
+
+/**
+ * Unlike that of a document, the `@expires` of a value must be a time in text.
+ * @throws EngineError raft-apply
+ */
+export function checkExpiry(transaction: Transaction, key: string, text: string): void {
+  if (!text.includes('"@expires"')) return;
+  const value = JSON.parse(text) as { readonly "@metadata"?: Readonly<Record<string, unknown>> };
+  const expires = value["@metadata"]?.["@expires"];
+  if (expires === undefined || !Number.isNaN(dueTimeOf(expires))) return;
+  throw new EngineError(
+    "raft-apply",
+    `Could not apply command AddOrUpdateCompareExchangeCommand - failed to get \`Expires\` for compare exchange key:${key} database:${transaction.state.name}.`,
+  );
 }
 
 /** Removes a value if it has the `expected` index. The result has the removed value. @throws as `put…` */

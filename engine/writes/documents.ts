@@ -4,11 +4,12 @@
  */
 
 import { idFormOf, serverMadeId } from "../base/document-id.ts";
+import { isDueTimeAccepted } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import { checkDocumentId, checkIdentityName } from "../base/names.ts";
 import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
-import { parseTimestamp } from "../base/timestamp.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
 import {
   type DocumentFields,
@@ -282,7 +283,7 @@ function putResolved(
   }
   let flags = keptFlagsOf(transaction, document, exists) | options.addedFlags;
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
-  checkDates(parsed.found);
+  checkDueTimes(parsed.found, id, state.nowMicros());
   const metadata = state.metadata.fromParsed(parsed, listsOf(transaction, id, flags));
   const { collection } = metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
@@ -823,25 +824,28 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
   ];
 }
 
-/** Bytes of `"@expires"` and of `"@refresh"`. */
-const dateKeyBytes = 10;
+const dueTimeKeys = ['"@expires"', '"@refresh"', '"@archive-at"'];
+/** Bytes of the shortest and of the longest of them. */
+const dueTimeKeyBytes = { min: 10, max: 13 };
 
-/** @throws EngineError invalid-operation when `@expires` or `@refresh` is text and not a date of 7 digits */
-function checkDates({ metadata, metadataSpans: spans, metadataCount }: ParseResults): void {
+/** @throws EngineError invalid-operation when a member of `@metadata` that names a time is null, or text in another form */
+function checkDueTimes(
+  { metadata, metadataSpans: spans, metadataCount }: ParseResults,
+  id: string,
+  nowMicros: number,
+): void {
   for (let i = 0; i < metadataCount; i++) {
     const at = i * metadataSpanSlots;
     const keyFrom = spans[at] as number;
     const keyTo = spans[at + 1] as number;
-    if (keyTo - keyFrom !== dateKeyBytes) continue;
-    const key = metadata.latin1Slice(keyFrom, keyTo);
-    if (key !== '"@expires"' && key !== '"@refresh"') continue;
-    const value = metadata.toString("utf8", spans[at + 2], spans[at + 3]);
-    if (!value.startsWith('"') || !Number.isNaN(parseTimestamp(JSON.parse(value) as string))) {
-      continue;
-    }
+    const keyBytes = keyTo - keyFrom;
+    if (keyBytes < dueTimeKeyBytes.min || keyBytes > dueTimeKeyBytes.max) continue;
+    if (!dueTimeKeys.includes(metadata.latin1Slice(keyFrom, keyTo))) continue;
+    const value = JSON.parse(metadata.toString("utf8", spans[at + 2], spans[at + 3])) as unknown;
+    if (isDueTimeAccepted(value)) continue;
     throw new EngineError(
       "invalid-operation",
-      `The ${key === '"@expires"' ? "expiration" : "refresh"} date format for document is not valid: ${value}. Use the following format: yyyy-MM-ddTHH:mm:ss.fffffffZ`,
+      `The due date format for document '${id}' is not valid: '${value ?? ""}'. Use the following format: ${formatTimestamp(nowMicros)}`,
     );
   }
 }

@@ -10,7 +10,9 @@
  * Invariants:
  * - Each segment written gets its own etag.
  */
+
 import { assert } from "../base/assert.ts";
+import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../base/limits.ts";
 import { checkSeriesName, shown } from "../base/names.ts";
@@ -254,8 +256,8 @@ function hasPolicyOf(transaction: Transaction, document: number, name: string): 
   const { values, collections } = transaction.keyspaces;
   const record = (transaction.entry(values, databaseRecordKey) ?? {}) as JsonObject;
   const policies = policiesOf(record, collections.nameOf(transaction.collectionOf(document)));
-  const wanted = name.slice(name.indexOf(rollupSeparator) + 1).toLowerCase();
-  return policies?.policies.some((policy) => policy.name.toLowerCase() === wanted) === true;
+  const wanted = foldedName(name.slice(name.indexOf(rollupSeparator) + 1));
+  return policies?.policies.some((policy) => foldedName(policy.name) === wanted) === true;
 }
 
 /** @throws EngineError as `appendToSeries` */

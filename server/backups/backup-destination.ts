@@ -7,6 +7,7 @@
  * Invariants:
  * - Secrets are in no record, dump, backup, reply, message or line of the log. A definition is stored without them.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import type { JsonObject } from "../http/json-body.ts";
@@ -111,13 +112,13 @@ export class SecretStore {
 
   /** Of a database that is gone. */
   async deleteAll(database: string): Promise<void> {
-    const keys = [...this.#values.entries(`${prefix}${database.toLowerCase()}/`)];
+    const keys = [...this.#values.entries(`${prefix}${foldedName(database)}/`)];
     for (const [key] of keys) await this.#values.delete(key);
   }
 }
 
 function keyOf(database: string, taskId: number): string {
-  return `${prefix}${database.toLowerCase()}/${taskId}`;
+  return `${prefix}${foldedName(database)}/${taskId}`;
 }
 
 /** "none" or "useprovidedkey". @throws EngineError invalid-format, not-supported */

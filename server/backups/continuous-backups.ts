@@ -1,4 +1,5 @@
 /** The continuous backups of all databases: begun, ended and found again as databases and their tasks come and go. */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Report } from "../../engine/base/environment.ts";
 import type { Database } from "../../engine/engine.ts";
 import { isContinuous, type PeriodicBackup } from "./backup-configuration.ts";
@@ -102,7 +103,7 @@ export class ContinuousBackups {
   /** The database is there no longer. */
   forget(name: string): void {
     for (const [key, running] of this.#running) {
-      if (running.database.name.toLowerCase() === name.toLowerCase()) this.#end(key, running);
+      if (foldedName(running.database.name) === foldedName(name)) this.#end(key, running);
     }
   }
 
@@ -125,5 +126,5 @@ export class ContinuousBackups {
 }
 
 function keyOf(name: string, taskId: number): string {
-  return `${name.toLowerCase()}/${taskId}`;
+  return `${foldedName(name)}/${taskId}`;
 }

@@ -9,6 +9,7 @@
  *   tried again after a minute, then less and less often.
  * - An incremental backup continues the last full one of its task; where it cannot, a full one is made.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, StartedOperation } from "../../engine/engine.ts";
@@ -124,7 +125,7 @@ export class PeriodicBackups {
     this.#watched.clear();
     for (const [, text] of this.#host.values.entries(prefix)) {
       const name = JSON.parse(text) as string;
-      this.#watched.set(name.toLowerCase(), name);
+      this.#watched.set(foldedName(name), name);
     }
   }
 
@@ -240,7 +241,7 @@ export class PeriodicBackups {
 
   /** To be called when definitions may have changed in another way: the record was replaced, imported or restored. */
   async recordChanged(database: Database): Promise<void> {
-    const key = database.name.toLowerCase();
+    const key = foldedName(database.name);
     const isWatched = this.list(database).some(({ Disabled }) => !Disabled);
     if (isWatched !== this.#watched.has(key)) {
       if (isWatched) await this.#host.values.put(prefix + key, JSON.stringify(database.name));
@@ -446,10 +447,10 @@ export class PeriodicBackups {
         ? await this.#host.databases.find(name)
         : undefined;
       if (database === undefined) {
-        this.#watched.delete(name.toLowerCase());
+        this.#watched.delete(foldedName(name));
         this.#continuous.forget(name);
         await this.#host.secrets.deleteAll(name);
-        await this.#host.values.delete(prefix + name.toLowerCase());
+        await this.#host.values.delete(prefix + foldedName(name));
         return checkMsMax;
       }
       await this.#continuous.follow(database, this.list(database));
@@ -491,5 +492,5 @@ export class PeriodicBackups {
 }
 
 function keyOf(database: Database, taskId: number): string {
-  return `${database.name.toLowerCase()}/${taskId}`;
+  return `${foldedName(database.name)}/${taskId}`;
 }

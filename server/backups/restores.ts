@@ -8,7 +8,9 @@
  * - Until all of it is restored the database serves nobody (`DatabaseState` in its record). A restore that fails
  *   removes what it made, and so does the next start after a crash.
  */
+
 import { randomBytes } from "node:crypto";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
@@ -189,7 +191,7 @@ export class Restores {
     }
     const names = continuous.length === 0 ? await filesToRestore(place, request) : [];
     const index = await this.#host.nextIndex();
-    const key = prefix + name.toLowerCase();
+    const key = prefix + foldedName(name);
     await values.put(key, JSON.stringify({ Name: name, CreatedIndex: index }));
     try {
       const restored =

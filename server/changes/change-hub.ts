@@ -7,6 +7,7 @@
  * - When the database is disabled, closed or deleted, all connections are closed.
  * - An error for one connection closes that one, which may have missed a change; it never reaches the writer.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Change, Database, IndexChange, OperationInfo } from "../../engine/engine.ts";
 import {
   cacheMessage,
@@ -137,7 +138,7 @@ export class ChangeHub {
   }
 
   #tellIndex(change: IndexChange): void {
-    const lowerName = change.name.toLowerCase();
+    const lowerName = foldedName(change.name);
     const message = indexMessage(change);
     this.#each((connection) => {
       const { watches } = connection;

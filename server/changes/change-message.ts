@@ -2,6 +2,7 @@
  * The wire form of changes, and the facts that watches filter on: computed once per change, however many connections
  * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
  */
+import { foldedName, lowerCased } from "../../engine/base/case-folding.ts";
 import type {
   CounterChange,
   DocumentChange,
@@ -50,7 +51,7 @@ export function documentMessage(change: DocumentChange): Told<DocumentFacts> {
     ChangeVector: change.changeVector,
   });
   return {
-    facts: { lowerId: id.toLowerCase(), lowerCollection: collection.toLowerCase() },
+    facts: { lowerId: lowerCased(id), lowerCollection: foldedName(collection) },
     message: `{"Type":"DocumentChange","Value":${value}}`,
   };
 }
@@ -90,5 +91,5 @@ export function operationMessage(info: OperationInfo): string {
 }
 
 function partOf(change: CounterChange | TimeSeriesChange): PartFacts {
-  return { lowerId: change.documentId.toLowerCase(), lowerName: change.name.toLowerCase() };
+  return { lowerId: lowerCased(change.documentId), lowerName: lowerCased(change.name) };
 }

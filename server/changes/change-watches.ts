@@ -7,6 +7,7 @@
  * - Watching the same thing twice is the same as watching it once.
  * - At most `watchCountMax` ids and names are watched.
  */
+import { foldedName, lowerCased } from "../../engine/base/case-folding.ts";
 import type { DocumentFacts, PartFacts } from "./change-message.ts";
 
 /** Ids and names that one connection may watch. */
@@ -128,7 +129,8 @@ export class ChangeWatches {
   }
 
   #change(kind: NamedKind | PairKind, parts: readonly string[], isWatch: boolean): void {
-    const key = parts.join(separator).toLowerCase();
+    const fold = kind === "collection" || kind === "index" ? foldedName : lowerCased;
+    const key = fold(parts.join(separator));
     const keys = this.#of(kind);
     if (!isWatch) keys.delete(key);
     else if (this.#count < watchCountMax || keys.has(key)) keys.set(key, parts);

@@ -11,6 +11,7 @@
  * - A name, or an id, that the cluster has is never registered again, so nothing is overwritten or mixed.
  * - No node takes files from it before step 4 has ended: what is written until then is in them.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import {
   type Database,
   type Databases,
@@ -59,7 +60,7 @@ export class Adoption {
     return databases()
       .names()
       .filter((name) => !isCopy(name))
-      .map((name) => ({ name, failure: this.#failures.get(name.toLowerCase()) ?? null }));
+      .map((name) => ({ name, failure: this.#failures.get(foldedName(name)) ?? null }));
   }
 
   /** Adopts what this node founded the cluster with, one database after another, again until that has succeeded. */
@@ -73,15 +74,15 @@ export class Adoption {
       try {
         if (isGone) await change(without(registry().founding, name));
         else await this.adopt(name, [tag]);
-        this.#failures.delete(name.toLowerCase());
+        this.#failures.delete(foldedName(name));
       } catch (error) {
         const { message } = error as Error;
-        if (this.#failures.get(name.toLowerCase()) !== message) {
+        if (this.#failures.get(foldedName(name)) !== message) {
           log.warn(
             `Database '${name}' stays one of this node alone, until another try: ${message}`,
           );
         }
-        this.#failures.set(name.toLowerCase(), message);
+        this.#failures.set(foldedName(name), message);
         this.#triedMs = performance.now();
       }
     }
@@ -141,7 +142,7 @@ export class Adoption {
 
   async #found(name: string): Promise<Database> {
     const { databases, isCopy, tag, registry } = this.#options;
-    const registered = registry().databases.get(name.toLowerCase());
+    const registered = registry().databases.get(foldedName(name));
     const database = isCopy(name) ? undefined : await databases().find(name);
     if (database !== undefined) return database;
     if (registered !== undefined) {
@@ -154,7 +155,7 @@ export class Adoption {
   #check(name: string, id: string): void {
     const { tag, registry } = this.#options;
     const { databases, deleted, founding } = registry();
-    if (databases.has(name.toLowerCase()) || isBrought(founding, name, tag)) {
+    if (databases.has(foldedName(name)) || isBrought(founding, name, tag)) {
       throw new EngineError(
         "database-exists",
         `The cluster has another database '${name}' already. That of node ${tag} is left as it is: start the node without its Cluster settings, export it there, and import it under another name.`,
@@ -171,7 +172,7 @@ export class Adoption {
   /** What the server keeps for its periodic backups. */
   #valuesOf(name: string): ValueChange[] {
     const own = this.#options.own();
-    const lower = name.toLowerCase();
+    const lower = foldedName(name);
     const task = own.get(`server/periodic-backups/${lower}`);
     return [
       ...(task === undefined ? [] : [{ key: `server/periodic-backups/${lower}`, value: task }]),
@@ -186,13 +187,13 @@ export class Adoption {
 /** Has another node founded the cluster with a database of that name, which is not adopted yet? */
 export function isBrought(founding: Founding | null, name: string, own: string): boolean {
   if (founding === null || founding.tag === own) return false;
-  return founding.databases.some((one) => one.toLowerCase() === name.toLowerCase());
+  return founding.databases.some((one) => foldedName(one) === foldedName(name));
 }
 
 /** Takes the name from those that are brought, if it is one. */
 function without(founding: Founding | null, name: string): ValueChange[] {
   if (founding === null) return [];
-  const databases = founding.databases.filter((one) => one.toLowerCase() !== name.toLowerCase());
+  const databases = founding.databases.filter((one) => foldedName(one) !== foldedName(name));
   if (databases.length === founding.databases.length) return [];
   const after: Founding = { ...founding, databases };
   return [{ key: foundingKey, expected: JSON.stringify(founding), value: JSON.stringify(after) }];

@@ -2,7 +2,9 @@
  * The databases of a node of a cluster, as the rest of the server sees them: those that the cluster has registered, and
  * those that this node had for itself before.
  */
+
 import { randomBytes } from "node:crypto";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import {
   type Database,
   type Databases,
@@ -43,7 +45,7 @@ export class ClusterDirectory {
   names(): readonly string[] {
     const names = this.#cluster.databases().map(({ registered }) => registered.name);
     const own = this.#databases.names().filter((name) => !this.#cluster.isCopy(name));
-    const all = new Map([...names, ...own].map((name) => [name.toLowerCase(), name]));
+    const all = new Map([...names, ...own].map((name) => [foldedName(name), name]));
     return [...all].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, name]) => name);
   }
 

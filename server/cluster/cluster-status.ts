@@ -5,6 +5,7 @@
  * Invariants:
  * - What was heard of other nodes is up to half a second old, and so is what they are behind.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { interfaceVersion } from "../http/response.ts";
 import type {
   ClusterView,
@@ -85,7 +86,7 @@ export function clusterStatus(view: ClusterView): ClusterStatus {
   const databases = view
     .databases()
     .map((state) => databaseState(view, state))
-    .sort((one, other) => compare(one.name.toLowerCase(), other.name.toLowerCase()));
+    .sort((one, other) => compare(foldedName(one.name), foldedName(other.name)));
   return { tag, topologyId, leaderTag, epoch, index, nodes, databases };
 }
 

@@ -12,8 +12,10 @@
  * - What the nodes agree on changes only through `change`, on the node that leads the shared values.
  * - A heartbeat of a node is heard by the replication of a database only if that node has a copy.
  */
+
 import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import {
   type Database,
@@ -350,7 +352,7 @@ export class Cluster implements ClusterView {
   }
 
   find(name: string): ReplicaState | undefined {
-    const registered = this.#known.databases.get(name.toLowerCase());
+    const registered = this.#known.databases.get(foldedName(name));
     return registered === undefined ? undefined : this.#stateOf(registered);
   }
 
@@ -685,7 +687,7 @@ export class Cluster implements ClusterView {
 
   /** @throws EngineError database-missing */
   #registered(name: string): ClusterDatabase {
-    const found = this.#known.databases.get(name.toLowerCase());
+    const found = this.#known.databases.get(foldedName(name));
     if (found === undefined) {
       throw new EngineError("database-missing", `Database '${name}' does not exist.`);
     }

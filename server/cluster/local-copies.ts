@@ -7,6 +7,7 @@
  * - A copy is removed only when the cluster says that its database was deleted, or has no copy here any more; not because
  *   the registry is silent about it.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import {
   type Database,
   type Databases,
@@ -109,14 +110,14 @@ export class LocalCopies {
   }
 
   trouble(name: string): string | null {
-    const lower = name.toLowerCase();
+    const lower = foldedName(name);
     return this.#troubles.get(lower) ?? this.#failures.get(lower) ?? null;
   }
 
   /** Sets or removes the reason why a copy does not go on. */
   setTrouble(name: string, reason: string | null): void {
-    if (reason === null) this.#troubles.delete(name.toLowerCase());
-    else this.#troubles.set(name.toLowerCase(), reason);
+    if (reason === null) this.#troubles.delete(foldedName(name));
+    else this.#troubles.set(foldedName(name), reason);
   }
 
   /** The copy that is open; undefined: there is none now. */
@@ -128,7 +129,7 @@ export class LocalCopies {
   async reconcile(registry: Registry): Promise<void> {
     for (const copy of [...this.#all()]) {
       if (copy.isComplete) this.#complete.add(copy.id);
-      const registered = registry.databases.get(copy.name.toLowerCase());
+      const registered = registry.databases.get(foldedName(copy.name));
       const isOther = registered === undefined || registered.id !== copy.id;
       if (isOther ? registry.deleted.has(copy.id) : this.#wasTaken(registered, registry)) {
         await this.#attempt(copy.name, () => this.#remove(copy));
@@ -162,9 +163,9 @@ export class LocalCopies {
   async #attempt(name: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
-      this.#failures.delete(name.toLowerCase());
+      this.#failures.delete(foldedName(name));
     } catch (error) {
-      this.#failures.set(name.toLowerCase(), (error as Error).message);
+      this.#failures.set(foldedName(name), (error as Error).message);
     }
   }
 
@@ -223,5 +224,5 @@ export class LocalCopies {
 }
 
 function keyOf(name: string): string {
-  return copyPrefix + name.toLowerCase();
+  return copyPrefix + foldedName(name);
 }

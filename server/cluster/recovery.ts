@@ -13,6 +13,7 @@
  * - What the cluster has deleted (a certificate) does not come back from what the node had before it joined.
  */
 
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Environment } from "../../engine/base/environment.ts";
 import { type Engine, EngineError, type FolderReplication } from "../../engine/engine.ts";
 import { isShared } from "./cluster-values.ts";
@@ -90,7 +91,7 @@ export async function readRemains({ databases, values, shared }: Engine): Promis
   const notes = [...values.entries(copyPrefix)].map(([, value]) => value as Copy);
   // Those whose notes are gone already, when an earlier recovery was interrupted.
   const others = [...registry.databases.values()]
-    .filter(({ name }) => !notes.some((note) => note.name.toLowerCase() === name.toLowerCase()))
+    .filter(({ name }) => !notes.some((note) => foldedName(note.name) === foldedName(name)))
     .map(({ name, id }) => ({ name, id, isComplete: true }));
   const copies: FoundCopy[] = [];
   for (const { name, id, isComplete } of [...notes, ...others]) {
@@ -99,23 +100,21 @@ export async function readRemains({ databases, values, shared }: Engine): Promis
     const database = await databases.find(name);
     if (database?.id !== id) continue;
     const { mark } = database;
-    const members = registry.databases.get(name.toLowerCase())?.members ?? [];
+    const members = registry.databases.get(foldedName(name))?.members ?? [];
     const found = { sequence: mark?.sequence ?? null, epoch: mark?.epoch ?? null };
     const isDeleted = registry.deleted.has(id);
     copies.push({ name, id, ...found, isComplete: isComplete === true, isDeleted, members });
     await databases.unload(name);
   }
-  const here = new Set(copies.map(({ name }) => name.toLowerCase()));
+  const here = new Set(copies.map(({ name }) => foldedName(name)));
   const common = [...shared.entries("")].filter(([key]) => isShared(key));
   return {
     topologyId: registry.topologyId,
     members: [...registry.members.values()],
-    copies: copies.sort((one, other) =>
-      one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1,
-    ),
+    copies: copies.sort((one, other) => (foldedName(one.name) < foldedName(other.name) ? -1 : 1)),
     lost: [...registry.databases.values()]
       .map(({ name }) => name)
-      .filter((name) => !here.has(name.toLowerCase())),
+      .filter((name) => !here.has(foldedName(name))),
     certificateCount: common.filter(([key]) => key.startsWith("certificates/")).length,
     values: common,
   };

@@ -9,6 +9,7 @@
  *     cluster/founding            who has brought databases and certificates to it: see founding.ts
  *     cluster/deleted/<id>        a database that was deleted: its copies are removed wherever they are found
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 
 /** Of the values, in every cluster. 32 hexadecimal digits, as of any database. */
@@ -23,7 +24,7 @@ const deletedPrefix = "cluster/deleted/";
 
 export const memberKey = (tag: string) => memberPrefix + tag;
 export const removedKey = (tag: string) => removedPrefix + tag;
-export const databaseKey = (name: string) => databasePrefix + name.toLowerCase();
+export const databaseKey = (name: string) => databasePrefix + foldedName(name);
 export const deletedKey = (id: string) => deletedPrefix + id;
 
 /** The values that it reads. */

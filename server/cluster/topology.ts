@@ -6,7 +6,9 @@
  * - Members come before those that are behind or silent, and the leader before all: clients send to the first that answers.
  * - Only registered nodes are told of, each with the address that it is registered with.
  */
+
 import { createHash } from "node:crypto";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { ClusterMember, ClusterView, ReplicaState } from "./cluster-view.ts";
 
 /** A node that has been silent for longer counts as gone: ten heartbeats. */
@@ -154,7 +156,10 @@ export function placesForNew(cluster: ClusterView, name: string, count: number):
 
 /** The place of a node in the order of a database: the same on all nodes, and as if it were drawn for each database. */
 function drawnPlace(name: string, tag: string): number {
-  return createHash("sha256").update(`${name.toLowerCase()}/${tag}`).digest().readUInt32BE();
+  return createHash("sha256")
+    .update(`${foldedName(name)}/${tag}`)
+    .digest()
+    .readUInt32BE();
 }
 
 function sortedBy(tags: readonly string[], rank: (tag: string) => readonly number[]): string[] {

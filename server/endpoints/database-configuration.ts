@@ -2,6 +2,7 @@
  * Configurations of a database's features (revisions, expiration, refresh) and of its clients, and its settings. Each
  * is a member of the database record. Shapes and texts are those of RavenDB 7.2.7.
  */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { revisionBinIntervalSeconds, revisionBinMinutes } from "../../engine/base/limits.ts";
 import { timeSpanMicros } from "../../engine/engine.ts";
@@ -186,13 +187,13 @@ function revisionsOf(body: JsonObject): JsonObject {
   const sent = body["Collections"] ?? {};
   if (typeof sent !== "object" || Array.isArray(sent)) throw unreadable();
   for (const [name, rule] of Object.entries(sent)) {
-    if (seen.has(name.toLowerCase())) {
+    if (seen.has(foldedName(name))) {
       throw new EngineError(
         "invalid-operation",
         `Cannot have two different revision configurations on the same collection. Collection name : '${name}'`,
       );
     }
-    seen.add(name.toLowerCase());
+    seen.add(foldedName(name));
     collections[name] = ruleOf(rule);
   }
   const rule = body["Default"] ?? null;

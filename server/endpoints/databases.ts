@@ -2,6 +2,7 @@
  * Databases: create, delete, list, their records, states and topology. Shapes and texts are those of RavenDB 7.2.7.
  */
 
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { type Database, EngineError } from "../../engine/engine.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
@@ -111,7 +112,7 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
   const wanted = query.get("name");
   let names = namesFor(exchange, server).filter((name) => hasPermission(identity, name, 1));
   if (wanted !== undefined) {
-    names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
+    names = names.filter((name) => foldedName(name) === foldedName(wanted));
     if (names.length === 0) {
       exchange.reply(404, {
         "database-missing": encodeURIComponent(wanted),

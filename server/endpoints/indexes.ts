@@ -1,5 +1,6 @@
 /** Indexes of a database: definitions, statistics, terms, errors. Replies are those of RavenDB 7.2.7. */
 
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, IndexError, IndexInfo } from "../../engine/engine.ts";
@@ -195,9 +196,9 @@ function getSource(exchange: Exchange, { database }: DatabaseContext): void {
 
 /** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index, which has none */
 function getHistory(exchange: Exchange, { database }: DatabaseContext): void {
-  const name = exchange.query.required("name").toLowerCase();
+  const name = foldedName(exchange.query.required("name"));
   const known = database.indexes.histories();
-  const found = [...known].find(([one]) => one.toLowerCase() === name);
+  const found = [...known].find(([one]) => foldedName(one) === name);
   if (found === undefined) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;

@@ -1,7 +1,9 @@
 /** Figures of a database or the server as they change, over web sockets, in the shapes of RavenDB 7.2.7. */
+
 import { uptime } from "node:os";
 import { resolve } from "node:path";
 import type { WebSocket } from "ws";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Database } from "../../engine/engine.ts";
 import { startFeed } from "../changes/live-feed.ts";
 import { dateText, timeSpanText } from "../http/dates.ts";
@@ -85,8 +87,8 @@ function watchIndexes(socket: WebSocket, exchange: Exchange, context: Watched): 
 
 /** Of `name`, which may be repeated; without any, all are wanted. */
 export function wantedIndexes({ query }: Exchange): (name: string) => boolean {
-  const names = new Set(query.all("name").map((name) => name.toLowerCase()));
-  return (name) => names.size === 0 || names.has(name.toLowerCase());
+  const names = new Set(query.all("name").map((name) => foldedName(name)));
+  return (name) => names.size === 0 || names.has(foldedName(name));
 }
 
 /** debug/io-metrics/live: the last writes to the files of the database, then those that follow */

@@ -1,5 +1,6 @@
 /** Revisions: read by document or change vector, bin, delete, revert. Shapes are those of RavenDB 7.2.7. */
 
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, DocumentRow, OperationWork, RevisionScope } from "../../engine/engine.ts";
@@ -293,7 +294,7 @@ async function start(
 function scopeOf(body: JsonObject): RevisionScope {
   const collections = body["Collections"];
   if (!Array.isArray(collections)) return { collections: null };
-  return { collections: new Set(stringsOf(collections).map((name) => name.toLowerCase())) };
+  return { collections: new Set(stringsOf(collections).map((name) => foldedName(name))) };
 }
 
 function stringsOf(value: unknown): string[] {

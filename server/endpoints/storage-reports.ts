@@ -1,4 +1,5 @@
 /** What takes the room on the disk, and which tombstones must stay, in the shapes of RavenDB 7.2.7. */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { IndexDetails } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
@@ -65,7 +66,7 @@ async function getEnvironment(exchange: Exchange, { database }: DatabaseContext)
   const { query } = exchange;
   const name = query.required("name");
   const type = query.required("type");
-  if (name.toLowerCase() !== database.name.toLowerCase() || type.toLowerCase() !== "documents") {
+  if (foldedName(name) !== foldedName(database.name) || type.toLowerCase() !== "documents") {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
@@ -109,7 +110,7 @@ interface Keeper {
 /** GET admin/tombstones/state: by collection, up to which etag its deletions were seen, and by which index the least */
 function getTombstones(exchange: Exchange, { database, server }: DatabaseContext): void {
   const keepers = database.indexes.listDetails().flatMap(keepersOf);
-  const collections = database.statistics.collections().map(({ name }) => name.toLowerCase());
+  const collections = database.statistics.collections().map(({ name }) => foldedName(name));
   const least = (type: Keeper["Type"], of: readonly Keeper[]) => {
     const fitting = of.filter((one) => one.Type === type).sort((a, b) => a.Etag - b.Etag);
     return fitting[0];
@@ -118,7 +119,7 @@ function getTombstones(exchange: Exchange, { database, server }: DatabaseContext
     const found = least(
       type,
       keepers.filter(({ Collection }) =>
-        ["@all_docs", collection].includes(Collection.toLowerCase()),
+        ["@all_docs", collection].includes(foldedName(Collection)),
       ),
     );
     return { Component: found?.Identifier ?? null, Etag: found?.Etag ?? noEtag };

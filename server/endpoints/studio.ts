@@ -1,4 +1,5 @@
 /** What pages that show databases ask for: previews of collections, figures of the footer, checks of names. */
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import {
@@ -255,12 +256,12 @@ async function getStates(exchange: Exchange, context: Context): Promise<void> {
 /** The page of `all` that is asked for and that the caller may see; null: 404 was replied. */
 function wantedNames(exchange: Exchange, all: readonly string[]): string[] | null {
   const { query, identity } = exchange;
-  const wanted = query.get("name")?.toLowerCase();
+  const wanted = query.get("name");
   const start = Math.max(0, query.int("start", 0));
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
   const names = all
     .filter((name) => hasPermission(identity, name, 1))
-    .filter((name) => wanted === undefined || name.toLowerCase() === wanted);
+    .filter((name) => wanted === undefined || foldedName(name) === foldedName(wanted));
   if (wanted !== undefined && names.length === 0) {
     exchange.reply(404, { "content-type": noContentType });
     return null;

@@ -1,5 +1,6 @@
 /** Time series of documents: entries by range, statistics, and writes. Long ranges are streamed. */
 
+import { lowerCased } from "../../engine/base/case-folding.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import {
   type Database,
@@ -110,8 +111,8 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
     // Here RavenDB 7.2.7 reports the total only when the page has all entries.
     const isWhole = range.page.count === range.totalResults;
     const shown = isWhole ? range : { ...range, totalResults: undefined };
-    const known = series.get(name.toLowerCase());
-    if (known === undefined) series.set(name.toLowerCase(), { name, ranges: [shown] });
+    const known = series.get(lowerCased(name));
+    if (known === undefined) series.set(lowerCased(name), { name, ranges: [shown] });
     else known.ranges.push(shown);
   }
   if (isUnchanged(exchange, planner.etag)) {

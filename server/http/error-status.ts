@@ -78,6 +78,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "backup-damaged": { status: 400, type: "System.IO.InvalidDataException" },
   "record-damaged": { status: 500, type: "System.IO.InvalidDataException" },
   "file-failed": { status: 500, type: "System.IO.IOException" },
+  "storage-failed": { status: 503, type: "System.IO.IOException" },
   "read-failed": { status: 503, type: "System.IO.IOException" },
 
   "not-leader": { status: 503, type: `${client}.Cluster.NoLeaderException` },

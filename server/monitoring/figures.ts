@@ -7,7 +7,9 @@
  *   `figureDatabasesMax` have, those used last. One takes up to 134 kB, with as many indexes behind as are kept.
  * - A database that is not in use costs a comparison a second. No database is opened.
  */
+
 import { getHeapStatistics } from "node:v8";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
 import { CountedLatency } from "./counted-latency.ts";
@@ -200,7 +202,7 @@ export class Figures {
   }
 
   #findUsed(nowMs: number): void {
-    const asked = new Set([...this.#asked].map((name) => name.toLowerCase()));
+    const asked = new Set([...this.#asked].map((name) => foldedName(name)));
     for (const database of this.#host.opened()) {
       const key = keyOf(database);
       const known = this.#used.get(key);
@@ -222,7 +224,7 @@ export class Figures {
       });
     }
     for (const name of this.#asked) {
-      const used = this.#used.get(name.toLowerCase());
+      const used = this.#used.get(foldedName(name));
       if (used !== undefined) this.#bySpelling.set(name, used.subject);
     }
     this.#asked.clear();
@@ -333,5 +335,5 @@ function behindOf(
 const ofIndex = "Behind/";
 
 function keyOf({ name }: Database): string {
-  return name.toLowerCase();
+  return foldedName(name);
 }

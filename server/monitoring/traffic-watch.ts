@@ -6,7 +6,9 @@
  * - Nothing of a document and no value of a query is told: texts of queries are masked, ids and names are not.
  * - A watcher that does not keep up misses messages: at most `waitingBytesMax` bytes wait for it.
  */
+
 import type { WebSocket } from "ws";
+import { foldedName } from "../../engine/base/case-folding.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { maskedQuery } from "./masked-query.ts";
@@ -49,7 +51,7 @@ export class TrafficWatch {
   /** `database`: the only one to be watched; null: all, and requests of none. @returns false when there are too many */
   add(socket: WatchSocket, database: string | null): boolean {
     if (this.#watchers.size >= watchersMax) return false;
-    this.#watchers.set(socket, database?.toLowerCase() ?? null);
+    this.#watchers.set(socket, database === null ? null : foldedName(database));
     socket.on("close", () => this.#watchers.delete(socket));
     return true;
   }
@@ -57,7 +59,8 @@ export class TrafficWatch {
   /** A request has ended. `pattern`: the path of its route, "" if it has none. */
   ended(exchange: Exchange, pattern: string, ms: number): void {
     this.#lastId++;
-    const database = exchange.databaseName?.toLowerCase();
+    const { databaseName } = exchange;
+    const database = databaseName === undefined ? undefined : foldedName(databaseName);
     let message: string | null = null;
     for (const [socket, wanted] of this.#watchers) {
       if (wanted !== null && wanted !== database) continue;

@@ -3,6 +3,7 @@
  * one view, so a long list is consistent and needs no memory in proportion to its length.
  */
 
+import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Database, DocumentRow, DocumentsView, FoundDocument } from "../../engine/engine.ts";
 import { isUnchanged, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -127,16 +128,15 @@ function patternFilter(
 
 function patternsOf(list: string | undefined): string[] {
   return list
-    ? list
-        .toLowerCase()
+    ? foldedName(list)
         .split("|")
         .filter((pattern) => pattern !== "")
     : [];
 }
 
-/** `*` matches any characters, `?` one; case-insensitive. Linear in the text for each `*`. */
+/** `*` matches any characters, `?` one; compared by capitals, as RavenDB 7.2.7 does. Linear in the text for each `*`. */
 export function matchesPattern(text: string, pattern: string): boolean {
-  const lower = text.toLowerCase();
+  const lower = foldedName(text);
   let at = 0;
   let p = 0;
   let star = -1;

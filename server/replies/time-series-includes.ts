@@ -2,6 +2,7 @@
  * Time series included with documents: parses the parameters of a load, and formats `TimeSeriesIncludes` of the reply.
  */
 
+import { lowerCased } from "../../engine/base/case-folding.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import {
   type Database,
@@ -69,7 +70,7 @@ export function seriesIncludesText(
   const series = new Map<string, { name: string; bounds: SeriesBounds[]; texts: string[] }>();
   for (const include of expanded(database, id, includes)) {
     const { name } = include;
-    const key = name.toLowerCase();
+    const key = lowerCased(name);
     const bounds = timeSeries.includedBounds(id, include);
     if (bounds === null) continue;
     const row = series.get(key) ?? { name, bounds: [], texts: [] };

@@ -6,7 +6,9 @@
  * - An identity is immutable; when rights change, the connection gets a new one.
  * - An unknown caller gets the same refusal for everything that is not open.
  */
+
 import type { X509Certificate } from "node:crypto";
+import { foldedName } from "../../engine/base/case-folding.ts";
 
 /**
  * The access level of a route, from the widest to the narrowest.
@@ -119,7 +121,7 @@ export function identify(
   const permissions = new Map<string, number>();
   if (grant !== undefined && standing === "known") {
     for (const [name, access] of Object.entries(grant.permissions)) {
-      permissions.set(name.toLowerCase(), databaseRank[access]);
+      permissions.set(foldedName(name), databaseRank[access]);
     }
   }
   return {
@@ -173,7 +175,7 @@ export function isAllowed(
 /** Does it have at least this permission (1 read, 2 write, 3 admin) on the database? Operators have all. */
 export function hasPermission(identity: Identity, database: string, permission: number): boolean {
   if (identity.rank >= 2) return true;
-  return (identity.permissions.get(database.toLowerCase()) ?? 0) >= permission;
+  return (identity.permissions.get(foldedName(database)) ?? 0) >= permission;
 }
 
 const accessNames: Readonly<Record<Access, string>> = {

@@ -194,7 +194,10 @@ async function isClosed(folder: string): Promise<boolean> {
 /** The error of the system that stopped a database while it was opened; undefined: there was none. */
 function causeOf(error: unknown): unknown {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-  return code === "database-stopped" && typeof cause?.code === "string" ? cause : undefined;
+  return (code === "database-stopped" || code === "storage-failed") &&
+    typeof cause?.code === "string"
+    ? cause
+    : undefined;
 }
 
 /** What helps against errors of the system, and so is said instead of what else there is to see. */

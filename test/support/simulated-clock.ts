@@ -8,6 +8,7 @@ interface Planned {
 
 export class SimulatedClock implements Clock {
   #nowMs = 0;
+  #wallLeadMs = 0;
   readonly #planned = new Set<Planned>();
   readonly #lookMs: number;
 
@@ -17,7 +18,12 @@ export class SimulatedClock implements Clock {
   }
 
   nowMicros(): number {
-    return 1_700_000_000_000_000 + Math.round(this.#nowMs * 1000);
+    return 1_700_000_000_000_000 + Math.round((this.#nowMs + this.#wallLeadMs) * 1000);
+  }
+
+  /** Sets the time of day forward by `ms`, or back when it is negative; timers do not notice. */
+  shiftTimeOfDay(ms: number): void {
+    this.#wallLeadMs += ms;
   }
 
   monotonicMs(): number {

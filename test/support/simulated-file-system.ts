@@ -58,7 +58,7 @@ export type Fault =
   | { readonly kind: "crash" }
   | {
       readonly kind: "error";
-      readonly code: "EIO" | "ENOSPC" | "EMFILE";
+      readonly code: string;
       readonly writtenShare?: number;
       readonly revert?: boolean;
     };

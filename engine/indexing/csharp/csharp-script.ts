@@ -10,6 +10,7 @@
  *   another name.
  * - Every name is bound in the text, or is refused with its position.
  */
+import { foldedName } from "../../base/case-folding.ts";
 import { csharpError, csharpRefusal } from "./csharp-error.ts";
 import {
   functionNames,
@@ -843,7 +844,7 @@ class Writer {
       }
       const isName = collection.kind === "literal" && typeof collection.value === "string";
       if (!isName) this.#fail(collection.at, "LoadDocument's collection must be a constant string");
-      const name = String(collection.value).toLowerCase();
+      const name = foldedName(String(collection.value));
       const isAny = name === "@all_docs";
       this.#loads.add(isAny ? null : String(collection.value));
       const only = isAny ? "" : `, ${JSON.stringify(name)}`;
@@ -1041,7 +1042,7 @@ function entitiesOf({ callee, args }: Call): Root | null {
     arg.kind === "literal" && typeof arg.value === "string" ? [arg.value] : [],
   );
   const isOfDocs = callee.object.kind === "name" && callee.object.name === "docs";
-  const count = new Set(collections.map((one) => one.toLowerCase())).size;
+  const count = new Set(collections.map((one) => foldedName(one))).size;
   const isWhole = names.length > 0 && count === names.length;
   return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
 }

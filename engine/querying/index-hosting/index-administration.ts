@@ -7,6 +7,7 @@
  * - Some index has yet to read the tombstones above `lastDeletionEtagNeeded`.
  */
 
+import { foldedName } from "../../base/case-folding.ts";
 import type { Clock, Timer } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { staticIndexesMax } from "../../base/limits.ts";
@@ -268,7 +269,7 @@ export class IndexAdministration {
     const refuse = (reason: string): never => {
       throw new EngineError("index-creation", `Failed to create index '${name}'. ${reason}`);
     };
-    if (name.toLowerCase().startsWith(replacementPrefix.toLowerCase())) {
+    if (foldedName(name).startsWith(foldedName(replacementPrefix))) {
       throw new EngineError(
         "invalid-argument",
         `Index name must not start with '${replacementPrefix}'. Provided index name: '${name}'`,
@@ -442,7 +443,7 @@ export class IndexAdministration {
     const { indexDefinitions } = this.#database.state.keyspaces;
     this.#change((transaction) => {
       for (const [name, index] of changes) {
-        const key = name.toLowerCase();
+        const key = foldedName(name);
         if (index === null && transaction.entry(indexDefinitions, key) === undefined) continue;
         const value = index === null ? undefined : storedOf(index);
         transaction.putEntry(indexDefinitions, key, value as unknown as JsonObject | undefined);
@@ -476,7 +477,7 @@ function setOptions(index: OpenIndex, stored: StoredIndex): void {
 /** The name of an automatic index that is stored under a key, which is in lower case. */
 function nameUnder(key: string, definition: IndexDefinition): string {
   const name = automaticIndexName(definition);
-  return key.startsWith(replacementPrefix.toLowerCase()) ? replacementPrefix + name : name;
+  return key.startsWith(foldedName(replacementPrefix)) ? replacementPrefix + name : name;
 }
 
 /** Is the index of this definition, or has it all that an automatic one is to have, whatever its options? */
@@ -550,7 +551,7 @@ function refuseOutput(
 }
 
 function isSameName(left: string, right: string): boolean {
-  return left.toLowerCase() === right.toLowerCase();
+  return foldedName(left) === foldedName(right);
 }
 
 function storedOf(index: OpenIndex): StoredIndex | undefined {

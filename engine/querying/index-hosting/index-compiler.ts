@@ -7,6 +7,7 @@
  * - The functions of an index keep no state for long: their own variables are reset every `runsPerDeclaration` runs.
  */
 
+import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { indexEntriesPerDocumentMax } from "../../base/limits.ts";
@@ -300,7 +301,7 @@ class ScriptProgram implements IndexProgram {
     entries: MappedEntry[],
     values: ReducedValue[],
   ): MappedItems {
-    const id = idOf(row.bytes, row.start).toLowerCase();
+    const id = lowerCased(idOf(row.bytes, row.start));
     const { counters } = this.#database.state.keyspaces;
     const maps = this.#maps.flatMap(({ script, current }) =>
       current
@@ -325,7 +326,7 @@ class ScriptProgram implements IndexProgram {
         if (!(error instanceof EngineError)) throw error;
         entries.length = entryCount;
         values.length = valueCount;
-        failures.push({ item: name.toLowerCase(), error });
+        failures.push({ item: lowerCased(name), error });
       }
       const count = entries.length - entryCount + values.length - valueCount;
       outputsMax = Math.max(outputsMax, count);
@@ -454,7 +455,7 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
   }
 
   override load(id: string, hint?: ShapeHint): ReturnType<ReadingScriptHost["load"]> {
-    if (this.isTracking) this.references.add(id.toLowerCase());
+    if (this.isTracking) this.references.add(lowerCased(id));
     return super.load(id, hint);
   }
 
@@ -467,7 +468,7 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
   }
 
   override compareExchange(key: string): string | null {
-    this.compareExchangeKeys.add(key.toLowerCase());
+    this.compareExchangeKeys.add(lowerCased(key));
     return super.compareExchange(key);
   }
 }
@@ -479,7 +480,7 @@ function keepsEmpty({ configuration }: StaticDefinition, { settings }: Store): b
 }
 
 function isSameName(left: string, right: string): boolean {
-  return left === right || left.toLowerCase() === right.toLowerCase();
+  return left === right || foldedName(left) === foldedName(right);
 }
 
 function limitsFor(base: ScriptLimits, count: number): ScriptLimits {

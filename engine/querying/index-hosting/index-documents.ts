@@ -5,6 +5,7 @@
  * Cursors read the table in its current state, so each is valid for a single turn of the event loop.
  */
 
+import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock, Timer } from "../../base/environment.ts";
 import { nextTurn } from "../../base/turns.ts";
 import { idOf } from "../../documents/document-record.ts";
@@ -109,11 +110,14 @@ export class IndexedDocuments implements IndexHost {
     const { documents, keyspaces } = this.#state;
     const ofAll = followed.find(({ collection }) => collection === null);
     const etags = new Map(
-      followed.map(({ collection, documentEtag }) => [collection?.toLowerCase(), documentEtag]),
+      followed.map(({ collection, documentEtag }) => [
+        collection === null ? undefined : foldedName(collection),
+        documentEtag,
+      ]),
     );
     const byId = new Map<number, number>();
     const takenIn = (collection: number): number => {
-      const name = keyspaces.collections.nameOf(collection).toLowerCase();
+      const name = foldedName(keyspaces.collections.nameOf(collection));
       const etag = ofAll?.documentEtag ?? etags.get(name) ?? 0;
       byId.set(collection, etag);
       return etag;
@@ -329,7 +333,7 @@ class TombstoneCursor implements DeletionCursor {
   next(): boolean {
     const step = this.#tombstones.next();
     if (step.done === true) return false;
-    this.lowerId = step.value.id.toLowerCase();
+    this.lowerId = lowerCased(step.value.id);
     this.docNum = this.#state.documents.lookup(step.value.id);
     this.etag = step.value.etag;
     return true;

@@ -12,7 +12,9 @@
  *   continues from there.
  * - A partly restored index is not visible to queries.
  */
+
 import { BackgroundTask } from "../../base/background-task.ts";
+import { foldedName } from "../../base/case-folding.ts";
 import type { Clock, FileSystem, Report } from "../../base/environment.ts";
 import { backgroundBytesPerSecond, sliceMs, snapshotIntervalMs } from "../../base/limits.ts";
 import { processMemory } from "../../base/memory-budget.ts";
@@ -402,7 +404,7 @@ function copied(sources: readonly FollowedCollection[]): readonly FollowedCollec
 /** Equal for an index and its side-by-side replacement, which keeps its entries when it is swapped in. */
 function keyOf(name: string, fingerprint: string): string {
   const base = name.startsWith(replacementPrefix) ? name.slice(replacementPrefix.length) : name;
-  return `${base.toLowerCase()}\n${fingerprint}`;
+  return `${foldedName(base)}\n${fingerprint}`;
 }
 
 async function inSlices(steps: Generator<void>, throttle: Throttle): Promise<void> {

@@ -9,7 +9,9 @@
  * - A document of another collection that has such an id is left untouched.
  * - A node that follows another writes none: it waits until the other's documents are those that it would have written.
  */
+
 import { createHash } from "node:crypto";
+import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import { EngineError } from "../../base/errors.ts";
 import { outputDocumentsPerWrite } from "../../base/limits.ts";
 import { checkDocumentId } from "../../base/names.ts";
@@ -105,7 +107,7 @@ export class ReduceOutputs implements OutputSink {
   }
 
   isInDoubt(key: string): boolean {
-    return this.#doubtful.has(this.#idOf(key).toLowerCase());
+    return this.#doubtful.has(lowerCased(this.#idOf(key)));
   }
 
   save(parts: PartWriter): void {
@@ -150,7 +152,7 @@ export class ReduceOutputs implements OutputSink {
     if (this.#references.size === 0) return;
     const written = new Set(this.#writtenSince(referencesCollection(this.#output), etag));
     for (const id of this.#references.keys()) {
-      if (written.has(id.toLowerCase()) || documents.find(id) < 0) this.#touched.add(id);
+      if (written.has(lowerCased(id)) || documents.find(id) < 0) this.#touched.add(id);
       if (++count % restoreStride === 0) yield;
     }
   }
@@ -225,7 +227,7 @@ export class ReduceOutputs implements OutputSink {
     if (document < 0) return text === null;
     if (text === null) return (documents.flagsOf(document) & artificial) !== artificial;
     const present = keyspaces.collections.nameOf(documents.collectionOf(document));
-    if (present.toLowerCase() !== collection.toLowerCase()) return true;
+    if (foldedName(present) !== foldedName(collection)) return true;
     return (await this.#database.bodyText(id)) === text;
   }
 
@@ -255,7 +257,7 @@ export class ReduceOutputs implements OutputSink {
 
   /** Records which document refers to an object. */
   #refer(id: string, text: string | null): void {
-    const key = id.toLowerCase();
+    const key = lowerCased(id);
     const { pattern } = this.#output;
     const next = text === null || pattern === null ? null : referenceOf(pattern, text);
     const last = this.#live.get(key) ?? null;
@@ -296,11 +298,11 @@ export class ReduceOutputs implements OutputSink {
     const { collection, formerCollection } = this.#output;
     for (const name of [collection, formerCollection]) {
       if (name === null) continue;
-      const made = new RegExp(`^${escaped(name.toLowerCase())}/\\d+/\\d+$`);
+      const made = new RegExp(`^${escaped(lowerCased(name))}/\\d+/\\d+$`);
       await this.#deleteOf(name, (id) => made.test(id) && !this.#live.has(id));
     }
     if (this.#output.pattern === null) return;
-    const live = new Set([...this.#references.keys()].map((id) => id.toLowerCase()));
+    const live = new Set([...this.#references.keys()].map((id) => lowerCased(id)));
     await this.#deleteOf(
       referencesCollection(this.#output),
       (id) => !live.has(id),
@@ -377,7 +379,7 @@ function putArtificial(
   if (document >= 0) {
     const { collections } = transaction.keyspaces;
     const present = collections.nameOf(transaction.collectionOf(document));
-    if (present.toLowerCase() !== collection.toLowerCase()) return;
+    if (foldedName(present) !== foldedName(collection)) return;
   }
   const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}}`;
   const whole = `${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`;

@@ -6,6 +6,7 @@
  * all values are doubles. The ids of documents are in lower case. [measured on RavenDB 7.2.7]
  */
 
+import { lowerCased } from "../../base/case-folding.ts";
 import type { Segment } from "../../keyspaces/series-segment.ts";
 import { seriesTimeText } from "../../keyspaces/time-series.ts";
 import { inputDouble } from "../../scripting/csharp-values.ts";
@@ -46,7 +47,7 @@ export function segmentObject(
   form: SeriesForm,
 ): ScriptObject {
   const object = newObject();
-  setOwn(object, "Name", form.isLower ? name.toLowerCase() : name);
+  setOwn(object, "Name", form.isLower ? lowerCased(name) : name);
   setOwn(object, "DocumentId", documentId);
   setOwn(object, "Count", segment.count);
   setOwn(object, "Start", form.time(segment.first));

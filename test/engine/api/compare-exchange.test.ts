@@ -30,6 +30,23 @@ test.each([
   await expect(database.compareExchange.put("Key", 0, value)).rejects.toMatchObject({ code });
 });
 
+test("the expiration time of a value must be text with a time, as in RavenDB 7.2.7", async () => {
+  const { compareExchange } = database;
+  const put = (key: string, metadata: object) =>
+    compareExchange.put(key, 0, JSON.stringify({ Object: 1, "@metadata": metadata }));
+  for (const value of [null, "", "x", "2030-01-02", "2030-01-02T03:04:05+15:00", true, 0, [], {}]) {
+    await expect(put("a", { "@expires": value })).rejects.toMatchObject({
+      code: "raft-apply",
+      message: expect.stringContaining("failed to get `Expires` for compare exchange key:a "),
+    });
+  }
+  expect((await put("b", { "@expires": "2030-01-02T03:04:05+02:00" })).isSuccessful).toBe(true);
+  // Only this member is a time.
+  for (const metadata of [{ "@refresh": null }, { "@Expires": "x" }, { a: { "@expires": null } }]) {
+    expect((await put(`c${Object.keys(metadata)}`, metadata)).isSuccessful).toBe(true);
+  }
+});
+
 test("values are listed by prefix, in pages", async () => {
   for (const key of ["b/2", "a/1", "B/3", "b/1"]) {
     await database.compareExchange.put(key, 0, "{}");

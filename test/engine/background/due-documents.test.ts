@@ -38,6 +38,41 @@ describe("documents that are due", () => {
     expect(database.state.documents.documentCount).toBe(2);
   });
 
+  test("are due at the moment that an offset from UTC gives", async () => {
+    const { database, clock, put } = await openShop();
+    await database.putSettings({ Expiration: {}, Refresh: {} });
+    const local = (seconds: number, hours: number) =>
+      formatTimestamp(clock.nowMicros() + (seconds + hours * 3600) * 1e6).slice(0, 19);
+    await put("past-east", { "@expires": `${local(-1, 5)}+05:00` });
+    await put("past-west", { "@expires": `${local(-1, -5)}-0500` });
+    await put("future-east", { "@expires": `${local(60, 5)}+05:00` });
+    await put("future-west", {
+      "@expires": `${local(60, -5)}-05:00`,
+      "@refresh": `${local(-1, -5)}-5:00`,
+    });
+    expect(await database.expiration.run()).toBe(2);
+    expect(["past-east", "past-west"].map((id) => database.find(id))).toEqual([-1, -1]);
+    expect(database.state.documents.documentCount).toBe(2);
+    expect(await database.refresh.run()).toBe(1);
+  });
+
+  test("cannot be stored with a time that is null or in another form", async () => {
+    const { database, put } = await openShop();
+    for (const key of ["@expires", "@refresh", "@archive-at"]) {
+      for (const [value, shown] of [
+        [null, ""],
+        ["", ""],
+        ["tomorrow", "tomorrow"],
+      ] as const) {
+        await expect(put("a", { [key]: value })).rejects.toThrow(
+          `The due date format for document 'a' is not valid: '${shown}'. Use the following format: 20`,
+        );
+      }
+      for (const value of [true, 0, [], {}]) await put("a", { [key]: value });
+    }
+    expect(database.find("a")).toBeGreaterThanOrEqual(0);
+  });
+
   test("stay when their time was moved since they were seen", async () => {
     const { database, inSeconds, put } = await openShop();
     await database.putSettings({ Expiration: {}, Refresh: {} });
