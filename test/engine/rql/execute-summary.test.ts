@@ -277,15 +277,130 @@ describe("facet()", () => {
     ]);
   });
 
-  it("counts a document once in a range, however many of its numbers are there", async () => {
+  it("counts each value in a range of a whole index, and each document under a where clause", async () => {
     const database = await opened();
-    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 1 } });
+    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 5 } });
     expect(await facets(database, "facet(Price < 10, Price >= 10, Price > 45)")).toEqual([
-      "Price: Price < 10 1, Price >= 10 6, Price > 45 1",
+      "Price: Price < 10 2, Price >= 10 6, Price > 45 1",
     ]);
     expect(await facets(database, "facet(Price < 10, Price >= 10)", {}, "where Stock > 3")).toEqual(
-      ["Price: Price < 10 0, Price >= 10 4"],
+      ["Price: Price < 10 1, Price >= 10 5"],
     );
+  });
+
+  // Counts, and sums of P, as RavenDB 7.2.7 has them: of a whole index, under a `where` clause, and with sums.
+  test.each([
+    ["N >= 5 and N < 10", "7", "5", "2/15", "7", "7/49"],
+    ["N > 5 and N <= 10", "7", "4", "2/24", "7", "7/65"],
+    ["N < 9 and N >= 2", "7", "6", "4/32", "7", "7/43"],
+    ["N < 9 and N < 5", "9", "7", "6/42", "9", "9/53"],
+    ["N < 5 and N < 9", "5", "5", "4/27", "5", "5/29"],
+    ["N < 5 and N > 9", "0", "0", "0", "0", "0"],
+    ["N between 2 and 9 and N < 5", "10", "8", "4/32", "10", "10/68"],
+    ["T >= 't1' and T < 't5'", "12", "10", "9/77", "12", "12/103"],
+    ["T > 't9'", "1", "1", "0", "1", "1/11"],
+  ])("counts the values of lists in the range %s", async (range, all, where, sum, ...lucene) => {
+    const database = await openDatabase();
+    const day = "2020-01-01T00:00:00";
+    const lists = [[1, 5, 9], [2, 12], [], null, [20], [null, 3], 5, [5.5, 6.5], [-1, 1000]];
+    lists.push([10, 9], [3, "x"] as never, "7" as never, [day] as never, [9, 10], [100, 20]);
+    const documents = lists.map((N, K) => {
+      const texts = Array.isArray(N) ? N.map((one) => (one === null ? null : `t${one}`)) : null;
+      return [`items/${K}`, { K, P: K + 1, N, T: texts ?? (N === null ? null : `t${N}`) }] as const;
+    });
+    await putAll(database, "Items", Object.fromEntries(documents));
+    const Maps = ["map('Items', i => ({ K: i.K, P: i.P, N: i.N, T: i.T }))"];
+    const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+    await database.queries.administration.deploy(
+      [
+        { Name: "P", Maps },
+        { Name: "L", Maps, Configuration },
+      ],
+      true,
+    );
+    const counts = async (index: string, clause: string, sums: string) => {
+      const text = `from index '${index}' ${clause} select facet(${range}${sums})`;
+      const [row = {}] = await rowsOf(database, text);
+      const [{ Count, Sum }] = row["Values"] as [{ Count: number; Sum?: number }];
+      return Sum === undefined ? `${Count}` : `${Count}/${Sum}`;
+    };
+    expect([
+      await counts("P", "", ""),
+      await counts("P", "where K >= 0", ""),
+      await counts("P", "", ", sum(P)"),
+      await counts("L", "", ""),
+      await counts("L", "where K >= 0", ", sum(P)"),
+    ]).toEqual([all, where, sum, ...lucene]);
+  });
+
+  it("orders values under a where clause as in a dictionary", async () => {
+    const database = await opened();
+    const words = ["Zeta", "éclair", "eclipse", "Ähre", "apple", "a-b", "ab", "a b", "ß", "ss"];
+    await putAll(
+      database,
+      "Products",
+      Object.fromEntries(words.map((Town, i) => [`t/${i}`, { Town }])),
+    );
+    const shown = async (clause: string, mode: string) =>
+      (await facets(database, "facet(Town, $o)", { o: { TermSortMode: mode } }, clause))[0]
+        ?.slice("Town: ".length)
+        .replaceAll(" 1,", " |");
+    const ordered = [
+      "a b | a-b | ab | ähre | apple | éclair | eclipse | EMPTY_STRING | évora | lisboa | NULL_VALUE | porto | ss | ß",
+      "zeta 1",
+    ].join(" | ");
+    expect(await shown("where Town != 'none'", "ValueAsc")).toBe(ordered);
+    expect(await shown("where Town != 'none'", "CountDesc")).toBe(ordered);
+    expect(await shown("", "ValueAsc")).toBe(
+      "NULL_VALUE | EMPTY_STRING | a b | a-b | ab | apple | eclipse | lisboa | porto | ss | zeta | ß | ähre | éclair | évora 1",
+    );
+  });
+
+  it("takes an entry without numbers as 0, a date as ticks, and of a list on Lucene the largest number", async () => {
+    const database = await openDatabase();
+    const day = "2020-01-01T00:00:00.0000000Z";
+    const values = [10, null, undefined, "text", [9, 3], [], true, day, [1e300, 1e16], -5];
+    await putAll(
+      database,
+      "Items",
+      Object.fromEntries(values.map((B, K) => [`items/${K}`, { K, B }])),
+    );
+    const Maps = ["map('Items', i => ({ K: i.K, B: i.B }))"];
+    const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+    await database.queries.administration.deploy(
+      [
+        { Name: "P", Maps },
+        { Name: "L", Maps, Configuration },
+      ],
+      true,
+    );
+    const numbersOf = async (index: string) => {
+      const select = "facet(K, avg(B), max(B), min(B), sum(B))";
+      const [row = {}] = await rowsOf(database, `from index '${index}' select ${select}`);
+      return (row["Values"] as Record<string, number>[]).map(({ Average, Max, Min, Sum }) =>
+        [...new Set([Average, Max, Min, Sum])].join(" "),
+      );
+    };
+    const ticks = "637134336000000000";
+    expect(await numbersOf("P")).toEqual([
+      "10",
+      "0",
+      "0",
+      "0",
+      "12 9 3",
+      "0",
+      "0",
+      ticks,
+      "1e+300 10000000000000000",
+      "-5",
+    ]);
+    expect(await numbersOf("L")).toEqual(["10", "0", "0", "0", "9", "0", "0", "0", "1e+300", "-5"]);
+    expect(await facets(database, "facet(min(B), max(B), avg(B))", {}, "where B < 11")).toEqual([
+      "@AllResults: B@@AllResults 5.666666666666667/10/-5/3",
+    ]);
+    expect(await facets(database, "facet(K <= 3, K > 4 and K < 7, max(B), min(B))")).toEqual([
+      "K: B@K <= 3 10/0/4, B@K > 4 and K < 7 0/0/2",
+    ]);
   });
 
   it("adds up numbers of other fields, in the order of a dictionary", async () => {
