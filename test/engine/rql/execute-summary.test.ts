@@ -812,3 +812,101 @@ test("the texts of values are JSON, whatever is in them", async () => {
     expect(found).toContain(`${text} 1`);
   }
 });
+
+it("highlights stored fields that the index computes, and names rows by the group key", async () => {
+  const database = await openDatabase();
+  await putAll(database, "Posts", {
+    "posts/1": { Title: "Raven flies", Body: "one raven" },
+    "posts/2": { Title: "Crow", Body: "no bird" },
+  });
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "H",
+        Maps: [
+          "map('Posts', p => ({ Title: p.Title, Ex: p.Title, Comp: p.Title + ' ' + p.Body, Un: p.Body }))",
+        ],
+        Fields: {
+          Comp: { Storage: "Yes", Indexing: "Search" },
+          Ex: { Storage: "Yes", Indexing: "Exact" },
+          Un: { Indexing: "Search" },
+        },
+      },
+    ],
+    true,
+  );
+  const highlights = async (text: string, parameters?: object) => {
+    const parametersText = parameters === undefined ? null : JSON.stringify(parameters);
+    const { outcome } = await query(database, `from index 'H' ${text}`, { parametersText });
+    const found = outcome?.highlightings;
+    return (
+      found && Object.fromEntries([...found].map(([name, of]) => [name, Object.fromEntries(of)]))
+    );
+  };
+  const o = { PreTags: ["["], PostTags: ["]"], GroupKey: "Title" };
+  expect(
+    await highlights("where search(Comp, 'raven') include highlight(Comp, 40, 2, $o)", { o }),
+  ).toEqual({ Comp: { "Raven flies": ["[Raven] flies one", "[ raven]"] } });
+  const { GroupKey: _, ...tags } = o;
+  expect(
+    await highlights("where exact(Ex = 'Crow') include highlight(Ex, 40, 2, $o)", { o: tags }),
+  ).toEqual({ Ex: { "posts/2": ["[Crow]"] } });
+  expect(await highlights("where search(Un, 'raven') include highlight(Un, 40, 2)")).toEqual({
+    Un: {},
+  });
+  expect(await highlights("include highlight(Comp, 40, 2)")).toEqual({});
+});
+
+it("finds first what is most alike on an index made for Lucene, with its scores", async () => {
+  const database = await openDatabase();
+  const bodies = [
+    "alpha beta gamma gamma delta",
+    "alpha alpha beta",
+    "gamma epsilon",
+    "zeta",
+    "alpha",
+    "delta alpha beta",
+    "beta beta beta omega",
+  ];
+  await putAll(
+    database,
+    "Articles",
+    Object.fromEntries(bodies.map((Body, i) => [`articles/${i + 1}`, { Body }])),
+  );
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "L",
+        Maps: ["map('Articles', a => ({ Body: a.Body }))"],
+        Fields: { Body: { Indexing: "Search", Storage: "Yes" } },
+        Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
+      },
+    ],
+    true,
+  );
+  const like = async (options: object) => {
+    const text = "from index 'L' where moreLikeThis(id() = 'articles/1', $o)";
+    const parametersText = JSON.stringify({ o: options });
+    const { rows } = await query(database, `${text} include explanations()`, { parametersText });
+    return rows.map((row) => {
+      const told = row["@metadata"] as { "@id": string; "@index-score": number };
+      return `${told["@id"].slice(-1)} ${told["@index-score"].toFixed(6)}`;
+    });
+  };
+  expect(await like({})).toEqual([
+    "6 1.624635",
+    "2 0.668659",
+    "3 0.264577",
+    "7 0.239861",
+    "5 0.138484",
+  ]);
+  expect(await like({ MaximumQueryTerms: 2 })).toEqual(["3 0.653118", "6 0.653118"]);
+});
+
+it("has no explanations and no highlights without rows", async () => {
+  const database = await openDatabase();
+  await putAll(database, "P", { "p/1": { Name: "a" } });
+  const text = "from P where search(Name, 'none') include explanations(), highlight(Name, 9, 1)";
+  const { outcome } = await query(database, text);
+  expect([outcome?.explanations, outcome?.highlightings]).toEqual([null, null]);
+});
