@@ -187,35 +187,12 @@ export class FieldSearch {
 
   /** Numbers by their whole parts; a date is the number of its ticks. Null: no bound on that side. */
   rangeLong(low: Bound | null, high: Bound | null): Work<EntrySet> {
-    const { dictionary } = this.#column;
-    return this.#rangeValues(low, high, (digits) => {
-      const sought = BigInt(digits);
-      // Comparing big integers costs many times as much, and most are small.
-      const small = Number(digits);
-      const isSmall = Number.isSafeInteger(small);
-      return {
-        ofNumber: (term) => {
-          const value = dictionary.values[term] as number;
-          if (!Number.isSafeInteger(value)) {
-            return compareBig(wholePart(dictionary.textOf(term)), sought);
-          }
-          return isSmall ? value - small : compareBig(BigInt(value), sought);
-        },
-        ofDate: (term) => compareBig(this.#ticksOf(term), sought),
-      };
-    });
+    return this.#rangeValues(low, high, this.#longs());
   }
 
   /** As `rangeLong`, by doubles. */
   rangeDouble(low: Bound | null, high: Bound | null): Work<EntrySet> {
-    const { dictionary } = this.#column;
-    return this.#rangeValues(low, high, (text) => {
-      const sought = Number(text);
-      return {
-        ofNumber: (term) => (dictionary.values[term] as number) - sought,
-        ofDate: (term) => Number(this.#ticksOf(term)) - sought,
-      };
-    });
+    return this.#rangeValues(low, high, this.#doubles());
   }
 
   /**
@@ -223,16 +200,26 @@ export class FieldSearch {
    * are compared by their bytes.
    */
   rangeText(low: Bound | null, high: Bound | null): Work<EntrySet> {
-    const { dictionary } = this.#column;
-    const isDates = [low, high].every(
-      (bound) => bound === null || parseInstant(bound.text) !== null,
-    );
-    if (isDates && dictionary.hasDates) return this.#rangeDates(low, high);
-    const compare = (text: string) => {
-      const sought = Buffer.from(this.#folded(text));
-      return (term: number) => dictionary.compareTo(term, sought);
-    };
-    return this.#range("bytes", low, high, compare);
+    return this.#areDates(low, high)
+      ? this.#rangeValues(low, high, this.#instants())
+      : this.#range("bytes", low, high, this.#texts());
+  }
+
+  /** Returns a test for the terms in a range, as the three methods above compare them. `hasDates`: dates are numbers. */
+  rangeTest(
+    type: RangeType,
+    low: Bound | null,
+    high: Bound | null,
+    hasDates: boolean,
+  ): (term: number) => boolean {
+    const areDates = type === "text" && this.#areDates(low, high);
+    if (type === "text" && !areDates) return this.#rangeTest("bytes", low, high, this.#texts());
+    const compareWith =
+      type === "long" ? this.#longs() : areDates ? this.#instants() : this.#doubles();
+    const ofNumber = this.#rangeTest("number", low, high, (text) => compareWith(text).ofNumber);
+    if (!hasDates && !areDates) return ofNumber;
+    const ofDate = this.#rangeTest("date", low, high, (text) => compareWith(text).ofDate);
+    return (term) => ofNumber(term) || ofDate(term);
   }
 
   *startsWith(text: string): Work<EntrySet> {
@@ -438,9 +425,54 @@ export class FieldSearch {
     }
   }
 
-  #rangeDates(low: Bound | null, high: Bound | null): Work<EntrySet> {
+  #longs(): CompareValues {
     const { dictionary } = this.#column;
-    return this.#rangeValues(low, high, (text) => {
+    return (digits) => {
+      const sought = BigInt(digits);
+      // Comparing big integers costs many times as much, and most are small.
+      const small = Number(digits);
+      const isSmall = Number.isSafeInteger(small);
+      return {
+        ofNumber: (term) => {
+          const value = dictionary.values[term] as number;
+          if (!Number.isSafeInteger(value)) {
+            return compareBig(wholePart(dictionary.textOf(term)), sought);
+          }
+          return isSmall ? value - small : compareBig(BigInt(value), sought);
+        },
+        ofDate: (term) => compareBig(this.#ticksOf(term), sought),
+      };
+    };
+  }
+
+  #doubles(): CompareValues {
+    const { dictionary } = this.#column;
+    return (text) => {
+      const sought = Number(text);
+      return {
+        ofNumber: (term) => (dictionary.values[term] as number) - sought,
+        ofDate: (term) => Number(this.#ticksOf(term)) - sought,
+      };
+    };
+  }
+
+  #texts(): (text: string) => (term: number) => number {
+    const { dictionary } = this.#column;
+    return (text) => {
+      const sought = Buffer.from(this.#folded(text));
+      return (term) => dictionary.compareTo(term, sought);
+    };
+  }
+
+  /** Whether the bounds are dates, and the field has some. */
+  #areDates(low: Bound | null, high: Bound | null): boolean {
+    const isDate = (bound: Bound | null) => bound === null || parseInstant(bound.text) !== null;
+    return this.#column.dictionary.hasDates && isDate(low) && isDate(high);
+  }
+
+  #instants(): CompareValues {
+    const { dictionary } = this.#column;
+    return (text) => {
       const { milliseconds, ticks } = parseInstant(text) as Instant; // both bounds are dates
       const sought = dateTicks(milliseconds, ticks);
       return {
@@ -457,7 +489,7 @@ export class FieldSearch {
           return dictionary.ticksOf(term) - ticks;
         },
       };
-    });
+    };
   }
 
   #ticksOf(term: number): bigint {
@@ -466,11 +498,7 @@ export class FieldSearch {
   }
 
   /** Numbers and dates between two bounds. */
-  *#rangeValues(
-    low: Bound | null,
-    high: Bound | null,
-    compareWith: (text: string) => ValueComparison,
-  ): Work<EntrySet> {
+  *#rangeValues(low: Bound | null, high: Bound | null, compareWith: CompareValues): Work<EntrySet> {
     const numbers = yield* this.#range("number", low, high, (text) => compareWith(text).ofNumber);
     if (!this.#column.dictionary.hasDates) return numbers;
     const builder = this.#builder();
@@ -897,6 +925,12 @@ interface ValueComparison {
   readonly ofNumber: (term: number) => number;
   readonly ofDate: (term: number) => number;
 }
+
+/** Makes comparisons with a bound, given as text. */
+type CompareValues = (text: string) => ValueComparison;
+
+/** How bounds are compared: by whole parts, as doubles, or as texts. */
+export type RangeType = "long" | "double" | "text";
 
 function compareBig(left: bigint, right: bigint): number {
   return left < right ? -1 : left > right ? 1 : 0;

@@ -165,6 +165,49 @@ export function* likenessScores(
 }
 
 /** As in Lucene. */
+/**
+ * As `likenessScores`, with the scores of Lucene's classic similarity without norms: a term counts by the root of its
+ * occurrences in the entry and by the square of its rarity, and the sum by the share of the terms that the entry has.
+ * `isBoosted`: terms that are frequent in the base weigh more.
+ */
+export function* luceneLikenessScores(
+  entries: Uint32Array,
+  terms: readonly LikeTerm[],
+  total: number,
+  isBoosted: boolean,
+  budget: WorkBudget,
+): Work<Float64Array> {
+  const scores = new Float64Array(entries.length);
+  const matched = new Uint32Array(entries.length);
+  budget.hold(scores.byteLength + matched.byteLength);
+  const weightOf = (one: LikeTerm) => one.frequency * rarityOf(one, total);
+  const best = Math.max(...terms.map(weightOf));
+  const boostOf = (one: LikeTerm) => (isBoosted ? weightOf(one) / best : 1);
+  const squares = terms.map((one) => (rarityOf(one, total) * boostOf(one)) ** 2);
+  const norm = 1 / Math.sqrt(squares.reduce((sum, square) => sum + square, 0));
+  for (const one of terms) {
+    const weight = rarityOf(one, total) ** 2 * boostOf(one) * norm;
+    for (let i = 0; i < entries.length; i++) {
+      const count = occurrencesOf(one, entries[i] as number, budget);
+      if (count > 0) {
+        scores[i] = (scores[i] as number) + weight * Math.sqrt(count);
+        matched[i] = (matched[i] as number) + 1;
+      }
+      if (budget.isDue) yield;
+    }
+  }
+  // Lucene's scores are of 32 bits.
+  return scores.map((score, i) => Math.fround((score * (matched[i] as number)) / terms.length));
+}
+
+function occurrencesOf({ column, term }: LikeTerm, entry: number, budget: WorkBudget): number {
+  let count = 0;
+  const terms = column.termsOf(entry);
+  for (let at = 0; at < terms.length; at++) if (terms[at] === term) count++;
+  budget.spend(terms.length);
+  return count;
+}
+
 function rarityOf({ entries }: LikeTerm, total: number): number {
   return 1 + Math.log(total / (entries + 1));
 }

@@ -8,14 +8,17 @@
  * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
+import { dateTicks } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort } from "./sliced-sort.ts";
 import {
+  dateKind,
   firstTerm,
   gapTerm,
   nullTerm,
   numberKind,
   objectTerm,
+  type TermDictionary,
   vectorKind,
 } from "./term-dictionary.ts";
 import type { TermOrder } from "./term-order.ts";
@@ -54,7 +57,28 @@ export interface NumberTotals {
   readonly max: number;
 }
 
-/** The distinct numbers of one entry after another, in one field; no column: there are none. */
+/** Returns the number that a term counts as: its own, or a date's ticks; NaN: none. */
+function numberOf(dictionary: TermDictionary, term: number, hasDates: boolean): number {
+  if (term < firstTerm) return Number.NaN;
+  const kind = dictionary.kindOf(term);
+  const value = dictionary.values[term] as number;
+  if (kind === numberKind) return value;
+  if (kind !== dateKind || !hasDates) return Number.NaN;
+  return Number(dateTicks(value, dictionary.ticksOf(term)));
+}
+
+/** Which numbers of the entries count. */
+export interface NumberChoice {
+  /** Whether the smallest and the largest are needed: otherwise the totals may lack them. */
+  readonly hasExtremes: boolean;
+  /** Lucene: of several numbers of an entry, the largest alone counts, and dates do not. */
+  readonly isLucene: boolean;
+}
+
+/**
+ * The distinct numbers of one entry after another, in one field; no column: there are none. Dates count as their ticks,
+ * unless the index is made for Lucene.
+ */
 export class EntryNumbers {
   sum = 0;
   min = 0;
@@ -63,15 +87,18 @@ export class EntryNumbers {
   valueCount = 0;
   /** The column, when its entries have a value at most, which is read without this object. */
   readonly plain: FieldColumn | null;
-  /** Whether the smallest and the largest are asked for: else the totals need not have them. */
   readonly hasExtremes: boolean;
+  readonly hasDates: boolean;
   readonly #column: FieldColumn | undefined;
+  readonly #isLucene: boolean;
   /** By term: the last entry that had it, plus one. Only for entries with several values. */
   #marks: Uint32Array | null = null;
 
-  constructor(column: FieldColumn | undefined, hasExtremes = true) {
+  constructor(column: FieldColumn | undefined, { hasExtremes, isLucene }: NumberChoice) {
     this.#column = column;
     this.hasExtremes = hasExtremes;
+    this.hasDates = !isLucene;
+    this.#isLucene = isLucene;
     this.plain = column === undefined || isSeveral(column) ? null : column;
   }
 
@@ -89,9 +116,8 @@ export class EntryNumbers {
     this.valueCount = end - start;
     if (end - start > 1) return this.#readSeveral(column, entry, column.terms, start, end);
     if (end === start) return false;
-    const term = column.terms[start] as number;
-    if (term < firstTerm || column.dictionary.kindOf(term) !== numberKind) return false;
-    const value = column.dictionary.values[term] as number;
+    const value = numberOf(column.dictionary, column.terms[start] as number, this.hasDates);
+    if (Number.isNaN(value)) return false;
     this.sum = value;
     this.min = value;
     this.max = value;
@@ -112,19 +138,23 @@ export class EntryNumbers {
       const term = terms[at] as number;
       if (term < firstTerm || marks[term] === entry + 1) continue;
       marks[term] = entry + 1;
-      if (dictionary.kindOf(term) !== numberKind) continue;
-      const value = dictionary.values[term] as number;
+      const value = numberOf(dictionary, term, this.hasDates);
+      if (Number.isNaN(value)) continue;
       this.sum = isAny ? this.sum + value : value;
       this.min = isAny ? Math.min(this.min, value) : value;
       this.max = isAny ? Math.max(this.max, value) : value;
       isAny = true;
+    }
+    if (isAny && this.#isLucene) {
+      this.sum = this.max;
+      this.min = this.max;
     }
     return isAny;
   }
 }
 
 /** Whether entries may have several values. */
-function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
+export function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
   return isPacked || hasSeveral;
 }
 
@@ -179,9 +209,8 @@ class NumberTable {
     slots: Uint32Array,
   ): void {
     const { starts, terms, dictionary } = column;
-    const { values } = dictionary;
     const isFull = isOneEach(column);
-    const { hasExtremes } = this.numbers;
+    const { hasExtremes, hasDates } = this.numbers;
     const counts = this.#counts;
     const sums = this.#sums;
     const mins = this.#mins;
@@ -191,9 +220,8 @@ class NumberTable {
       const entry = entries[at] as number;
       const start = isFull ? entry : (starts[entry] as number);
       if (slot === 0 || (!isFull && start === starts[entry + 1])) continue;
-      const term = terms[start] as number;
-      if (term < firstTerm || dictionary.kindOf(term) !== numberKind) continue;
-      const value = values[term] as number;
+      const value = numberOf(dictionary, terms[start] as number, hasDates);
+      if (Number.isNaN(value)) continue;
       counts[slot] = (counts[slot] as number) + 1;
       sums[slot] = (sums[slot] as number) + value;
       if (!hasExtremes) continue;
@@ -287,6 +315,62 @@ export function* totalsWithin(
     count: counts[i + 1] as number,
     totals: tables.map((table) => table.totals(i + 1)),
   }));
+}
+
+/**
+ * How the values of an entry count that are in a range: each of them; all of them as one; or only the first of all its
+ * values, by bytes.
+ */
+export type ValueCount = "each" | "once" | "first";
+
+/** Whether a term is in a range. `special`: the name of a term that has no text of its own, null's say; null: it has. */
+export type RangeTest = (term: number, special: string | null) => boolean;
+
+/** The entries in each of some ranges, and the totals of their numbers, from a visit to every value of the entries. */
+export function* totalsPassing(
+  column: FieldColumn,
+  tests: readonly RangeTest[],
+  valueCount: ValueCount,
+  entries: Uint32Array,
+  numbers: readonly EntryNumbers[],
+  budget: WorkBudget,
+): Work<IntervalTotals[]> {
+  const counts = new Uint32Array(tests.length);
+  const tables = numbers.map((one) => new NumberTable(one, tests.length));
+  const { dictionary } = column;
+  for (const entry of entries) {
+    const distinct = new Set(column.termsOf(entry));
+    distinct.delete(gapTerm);
+    const terms = valueCount === "first" ? firstByBytes(distinct, dictionary) : [...distinct];
+    const found = tables.filter(({ numbers: one }) => one.read(entry));
+    for (const [i, test] of tests.entries()) {
+      const passing = terms.filter((term) => test(term, specialText(dictionary, term))).length;
+      const times = valueCount === "once" ? Math.min(passing, 1) : passing;
+      counts[i] = (counts[i] as number) + times;
+      for (const table of found) for (let n = 0; n < times; n++) table.add(i);
+    }
+    budget.spend(1 + terms.length * tests.length);
+    if (budget.isDue) yield;
+  }
+  return tests.map((_, i) => ({
+    count: counts[i] as number,
+    totals: tables.map((table) => table.totals(i)),
+  }));
+}
+
+function firstByBytes(terms: ReadonlySet<number>, dictionary: TermDictionary): number[] {
+  let first: number | null = null;
+  for (const term of terms) {
+    if (term < firstTerm) continue;
+    if (first === null || dictionary.compareBytes(term, first) < 0) first = term;
+  }
+  return first === null ? [] : [first];
+}
+
+/** The text that stands for a null or an empty text; null: the term has a text of its own. */
+function specialText(dictionary: TermDictionary, term: number): string | null {
+  if (term === nullTerm) return nullText;
+  return term >= firstTerm && dictionary.lengthOf(term) === 0 ? emptyText : null;
 }
 
 /** By term: the number of the interval that it is in, from 1 on, or 0; null: one is in several. */
@@ -422,9 +506,8 @@ export class TermTally {
   }
 
   textOf(term: number): string {
-    if (term === nullTerm) return nullText;
     const { dictionary } = this.#column;
-    return dictionary.lengthOf(term) === 0 ? emptyText : dictionary.textOf(term);
+    return specialText(dictionary, term) ?? dictionary.textOf(term);
   }
 
   /**

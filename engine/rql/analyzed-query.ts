@@ -257,7 +257,7 @@ export interface AnalyzedInclude {
     readonly field: FieldReference;
     readonly fragmentLength: number;
     readonly fragmentCount: number;
-    readonly options: ParameterValue | null;
+    readonly options: HighlightOptions;
   }[];
   readonly compareExchange: readonly (readonly PathPart[])[];
   /** Dotted paths to change vectors, or points in time (microseconds since 1970). */
@@ -270,6 +270,14 @@ export interface AnalyzedInclude {
   readonly hasTimings: boolean;
   /** Explanations of scores. `groupKey`: the field whose value identifies a reduced row. */
   readonly explanations: { readonly groupKey: string | null } | null;
+}
+
+export interface HighlightOptions {
+  /** The field whose value identifies a row; null: its id, or the whole reduced row. */
+  readonly groupKey: string | null;
+  /** Of the terms, in turn; as many as `postTags`. None: colors. */
+  readonly preTags: readonly string[];
+  readonly postTags: readonly string[];
 }
 
 /** The requested range of a time series. The last time and the last count end at its end. */

@@ -29,23 +29,24 @@ export function hasScores({ orderBy, where }: AnalyzedQuery, reader: IndexReader
   }
   if (orderBy.length > 0) return false;
   if (where === null) return reader.boosts !== undefined && !reader.isLucene;
-  return reader.boosts !== undefined || hasBoost(where);
+  return reader.boosts !== undefined || hasBoost(where, reader.isLucene);
 }
 
-function hasBoost(condition: Condition): boolean {
+function hasBoost(condition: Condition, isLucene: boolean): boolean {
   switch (condition.kind) {
     case "true":
     case "not":
       return false;
     case "and":
     case "or":
-      return condition.operands.some(hasBoost);
+      return condition.operands.some((operand) => hasBoost(operand, isLucene));
     default:
       if ("field" in condition) {
         return condition.kind !== "none" && meaningOf(condition).ordersByScore === true;
       }
       return (
-        compositeMeaningOf(condition).boosts(condition) || operandsOf(condition).some(hasBoost)
+        compositeMeaningOf(condition).boosts(condition, isLucene) ||
+        operandsOf(condition).some((operand) => hasBoost(operand, isLucene))
       );
   }
 }

@@ -2,8 +2,8 @@
  * Facets of the entries that a query finds: counts from the terms of the index, without reading any document, as work that
  * pauses (work-budget.ts).
  *
- * The order of values, and what remains of them, are those of RavenDB 7.2.7: values without aggregations are in the order
- * of their bytes, values with aggregations in that of a dictionary.
+ * The order of values, and the remaining ones, are those of RavenDB 7.2.7: values of a whole index without aggregations are
+ * in the order of their bytes, those with aggregations or a `where` clause in that of a dictionary.
  */
 import { EngineError } from "../base/errors.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -14,20 +14,25 @@ import { nullTerm, type TermDictionary } from "../indexing/term-dictionary.ts";
 import {
   EntryNumbers,
   type IntervalTotals,
+  isSeveral,
   type NumberInterval,
   type NumberTotals,
   TermTally,
   totalsOf,
+  totalsPassing,
   totalsWithin,
+  type ValueCount,
 } from "../indexing/term-tally.ts";
 import { byteBackslash, byteQuote } from "../json/bytes.ts";
+import { roundTripText } from "../json/double-text.ts";
 import { JsonText } from "../json/json-text.ts";
 import { numberBytesMax, writeWhole } from "../json/number-bytes.ts";
-import type { ComparisonValue, Condition } from "./analyzed-query.ts";
+import type { Bound, Condition } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import type { Facet, FacetAggregation, FacetOptions, FacetRange } from "./facet-query.ts";
 import { spendOnSets } from "./functions/finding.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
+import { rangeTestOf } from "./operator-meanings.ts";
 
 /** The name of a facet of everything, and of its only value. */
 const allName = "@AllResults";
@@ -52,6 +57,8 @@ const rangeTail = Buffer.from('"}');
 /** What facets need besides the conditions' context. */
 export interface FacetContext extends WhereContext {
   readonly indexName: string;
+  /** Whether the query has a `where` clause. */
+  readonly hasWhere: boolean;
   isKnownField(name: string): boolean;
   /** Names of facets whose values are the ids of documents to include. */
   readonly includedFacets: ReadonlySet<string>;
@@ -108,7 +115,7 @@ function* addTerms(
   }
   const numbers = row.numbersIn(context);
   const tally = yield* TermTally.of(column, entries, numbers, reader.budget);
-  const isCollated = row.hasAggregations || reader.isLucene;
+  const isCollated = row.hasAggregations || context.hasWhere || reader.isLucene;
   const terms = yield* sortedTerms(yield* tally.ordered(), tally, row, options, isCollated);
   const start = Math.max(0, options.start);
   const shown = terms.subarray(start, start + Math.max(0, options.pageSize));
@@ -229,113 +236,119 @@ function* filled(
 
 function* addRanges(
   row: FacetRow,
-  { field, ranges }: Extract<Facet, { readonly kind: "ranges" }>,
+  facet: Extract<Facet, { readonly kind: "ranges" }>,
   matches: EntrySet,
   entries: Uint32Array,
   context: FacetContext,
 ): Work<void> {
-  const { budget } = context.reader;
-  const column = context.reader.column(field, "lower");
-  if (column === undefined) refuseUnknown(field, context);
+  const { field } = facet;
+  const { reader } = context;
+  const { budget } = reader;
+  const isWhole = row.hasAggregations && !reader.isLucene;
+  const ranges = isWhole ? facet.ranges : facet.ranges.map(asDoubles);
+  const column = reader.column(field, "lower");
+  const search = reader.field(field, "lower");
+  if (column === undefined || search === undefined) refuseUnknown(field, context);
   else {
-    const found = yield* totalsOfIntervals(column, field, ranges, entries, row, context);
+    let found = yield* totalsOfIntervals(column, ranges, entries, row, context);
+    if (found === null && (isSeveral(column) || reader.isLucene)) {
+      const { isLucene } = reader;
+      const tests = ranges.map(({ low, high }) => rangeTestOf(search, low, high, isLucene));
+      const valueCount = valueCountOf(row, context);
+      const numbers = row.numbersIn(context);
+      found = yield* totalsPassing(column, tests, valueCount, entries, numbers, budget);
+    }
     for (const [i, { count, totals }] of (found ?? []).entries()) {
       row.add((ranges[i] as FacetRange).text, count, totals); // as many as ranges
     }
     if (found !== null) return;
   }
-  for (const { text, condition } of ranges) {
-    const found = intersection(matches, yield* findEntries(condition, context));
+  for (const range of ranges) {
+    const found = intersection(matches, yield* findEntries(conditionOf(range), context));
     spendOnSets(context);
     const totals = row.hasAggregations
       ? yield* totalsOf(found.toList(), row.numbersIn(context), budget)
       : [];
-    row.add(text, found.count, totals);
+    row.add(range.text, found.count, totals);
     if (budget.isDue) yield;
   }
 }
 
+/** How often an entry counts that has several values in a range, as in RavenDB 7.2.7. */
+function valueCountOf({ hasAggregations }: FacetRow, context: FacetContext): ValueCount {
+  if (context.reader.isLucene) return "each";
+  if (hasAggregations) return "first";
+  return context.hasWhere ? "once" : "each";
+}
+
+/** Returns the range with integers as doubles, so that they are compared with fractions instead of whole parts. */
+function asDoubles(range: FacetRange): FacetRange {
+  return { ...range, low: boundAsDouble(range.low), high: boundAsDouble(range.high) };
+}
+
+function boundAsDouble(bound: Bound | null): Bound | null {
+  if (bound?.value.type !== "long" || !Number.isSafeInteger(Number(bound.value.value)))
+    return bound;
+  return { ...bound, value: { type: "double", value: Number(bound.value.value) } };
+}
+
+function conditionOf({ field, low, high }: FacetRange): Condition {
+  const shared = { field, isExact: false } as const;
+  if (low !== null && high !== null) return { kind: "between", low, high, ...shared };
+  const { value, isInclusive } = (low ?? high) as Bound; // not both are null
+  const direction = low === null ? "<" : ">";
+  return {
+    kind: "comparison",
+    operator: isInclusive ? `${direction}=` : direction,
+    value,
+    ...shared,
+  };
+}
+
 /**
  * The counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of them; null: some
- * range is of something else, or some entry has several values and might count twice.
+ * range is not of numbers, or some entry has several values and does not count once for each.
  */
 function* totalsOfIntervals(
   column: FieldColumn,
-  field: string,
   ranges: readonly FacetRange[],
   entries: Uint32Array,
   row: FacetRow,
   context: FacetContext,
 ): Work<readonly IntervalTotals[] | null> {
   const { budget } = context.reader;
-  const intervals = ranges.map(({ condition }) => intervalOf(condition, field));
+  const intervals = ranges.map(intervalOf);
   if (intervals.includes(null)) return null;
   const known = intervals as NumberInterval[];
   if (row.hasAggregations) {
     return yield* totalsWithin(column, known, entries, row.numbersIn(context), budget);
   }
+  if (column.dictionary.hasDates) return null;
   const tally = yield* TermTally.of(column, entries, [], budget);
-  if (tally.hasSeveral) return null;
+  if (tally.hasSeveral && valueCountOf(row, context) !== "each") return null;
   const counts = yield* tally.countsWithin(known);
   return counts.map((count) => ({ count, totals: [] }));
 }
 
-/** The interval that a condition is; null: it is none of numbers. */
-function intervalOf(condition: Condition, field: string): NumberInterval | null {
-  if (condition.kind === "and") {
-    let common: NumberInterval | null = allNumbers;
-    for (const operand of condition.operands) {
-      const next = intervalOf(operand, field);
-      common = next === null || common === null ? null : commonInterval(common, next);
-    }
-    return common;
-  }
-  if (condition.kind === "between") {
-    const { low, high } = condition;
-    const from = boundOf(low.value);
-    const to = boundOf(high.value);
-    if (condition.field.name !== field || from === null || to === null) return null;
-    const isWhole = from.isWhole || to.isWhole;
-    return { low: from.value, hasLow: true, high: to.value, hasHigh: true, isWhole };
-  }
-  if (condition.kind !== "comparison" || condition.field.name !== field) return null;
-  const { operator, value } = condition;
-  const bound = boundOf(value);
-  if (bound === null) return null;
-  const { isWhole } = bound;
-  switch (operator) {
-    case "<":
-    case "<=":
-      return { ...allNumbers, high: bound.value, hasHigh: operator === "<=", isWhole };
-    case ">":
-    case ">=":
-      return { ...allNumbers, low: bound.value, hasLow: operator === ">=", isWhole };
-    default:
-      return null;
-  }
+/** The interval of a range; null: its bounds are not numbers. */
+function intervalOf({ low, high }: FacetRange): NumberInterval | null {
+  const from = low === null ? { value: Number.NEGATIVE_INFINITY, isWhole: false } : boundOf(low);
+  const to = high === null ? { value: Number.POSITIVE_INFINITY, isWhole: false } : boundOf(high);
+  if (from === null || to === null) return null;
+  return {
+    low: from.value,
+    hasLow: low?.isInclusive ?? true,
+    high: to.value,
+    hasHigh: high?.isInclusive ?? true,
+    isWhole: from.isWhole || to.isWhole,
+  };
 }
 
 /** A number that values are compared with, or their whole parts; null: it is none that a double tells from its neighbors. */
-function boundOf(value: ComparisonValue): { value: number; isWhole: boolean } | null {
+function boundOf({ value }: Bound): { value: number; isWhole: boolean } | null {
   if (value.type === "double") return { value: value.value, isWhole: false };
   if (value.type !== "long" || !Number.isSafeInteger(Number(value.value))) return null;
   return { value: Number(value.value), isWhole: true };
-}
-
-const allNumbers: NumberInterval = {
-  low: Number.NEGATIVE_INFINITY,
-  hasLow: true,
-  high: Number.POSITIVE_INFINITY,
-  hasHigh: true,
-  isWhole: false,
-};
-
-function commonInterval(left: NumberInterval, right: NumberInterval): NumberInterval {
-  const isLeftLow = left.low > right.low || (left.low === right.low && !left.hasLow);
-  const isLeftHigh = left.high < right.high || (left.high === right.high && !left.hasHigh);
-  const { low, hasLow } = isLeftLow ? left : right;
-  const { high, hasHigh } = isLeftHigh ? left : right;
-  return { low, hasLow, high, hasHigh, isWhole: left.isWhole || right.isWhole };
 }
 
 function* addAll(
@@ -361,7 +374,7 @@ function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext)
 
 /** A number as JSON; one beyond the doubles has no other form than its name. */
 function numberText(value: number): string {
-  return Number.isFinite(value) ? String(value) : `"${value}"`;
+  return Number.isFinite(value) ? roundTripText(value) : `"${value}"`;
 }
 
 /** Writes one facet: its values one after another, then what remains. */
@@ -388,7 +401,8 @@ class FacetRow {
   numbersIn({ reader }: FacetContext): EntryNumbers[] {
     return this.#aggregations.map(({ field, kinds }) => {
       const hasExtremes = kinds.has("Min") || kinds.has("Max");
-      return new EntryNumbers(reader.column(field, "lower"), hasExtremes);
+      const { isLucene } = reader;
+      return new EntryNumbers(reader.column(field, "lower"), { hasExtremes, isLucene });
     });
   }
 
@@ -401,10 +415,11 @@ class FacetRow {
       let text = `{"Name":${JSON.stringify(label)},`;
       if (found !== undefined && count > 0) {
         const { sum, min, max, count: numbers } = found;
-        if (kinds.has("Average"))
-          text += `"Average":${numberText(numbers === 0 ? 0 : sum / numbers)},`;
-        if (kinds.has("Max")) text += `"Max":${numberText(max)},`;
-        if (kinds.has("Min")) text += `"Min":${numberText(min)},`;
+        // An entry without a number counts as 0.
+        const isEach = numbers === count;
+        if (kinds.has("Average")) text += `"Average":${numberText(sum / count)},`;
+        if (kinds.has("Max")) text += `"Max":${numberText(isEach ? max : Math.max(max, 0))},`;
+        if (kinds.has("Min")) text += `"Min":${numberText(isEach ? min : Math.min(min, 0))},`;
         if (kinds.has("Sum")) text += `"Sum":${numberText(sum)},`;
       }
       this.#addText(text + tail);

@@ -2,8 +2,7 @@
  * The page of a query in the order of distances from a place, without ordering all that it finds: when there is much, and
  * the page is short, the nearest entries are taken from the index one after the other.
  *
- * The order is that of the sort keys (functions/spatial-functions.ts): entries without a shape come first when it
- * ascends, and last when it descends; ties are in the order of places. Descending on the globe is ascending from the
+ * The order is that of the sort keys (functions/spatial-functions.ts); ties are in the order of places. Descending on the globe is ascending from the
  * opposite place.
  *
  * Hot: bench/spatial.bench.ts.
@@ -14,9 +13,10 @@ import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { sortedByPlace } from "../indexing/place-order.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
+import { toldDistance } from "../spatial/space.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
-import { lengthOfKey } from "./functions/spatial-functions.ts";
+import { isRounded, isWithoutFirst } from "./functions/spatial-functions.ts";
 
 /** Entries below which computing the distances of all of them is as fast. */
 const entriesMin = 1024;
@@ -34,23 +34,23 @@ export function* nearestEntries(
   count: number,
   reader: IndexReader,
 ): Work<Uint32Array | null> {
-  const { field, place, isDescending, nulls, roundTo } = key;
+  const { field, place, isDescending } = key;
   const { budget, view, store } = reader;
   const found = reader.spatial(field.name);
   if (found === undefined || store.hasSeveral) return null;
   const { column, isLucene } = found;
-  if (isLucene && roundTo > 0) return null;
+  if (isRounded(key, isLucene)) return null;
   // In a list, `has` is a search.
   const isWalked = set.list === null && count * view.size <= set.count * set.count;
   if (!isWalked || set.count < entriesMin) {
-    return yield* leastDistant(column, key, set.toList(), count, reader);
+    return yield* leastDistant(column, key, set.toList(), count, reader, isLucene);
   }
   const isFlat = column.space.type === "Cartesian";
   const { x, y } = placeIn(column.space, place);
   yield* column.refresh(budget);
   if (isDescending && (isFlat || column.hasSeveral)) return null;
-  const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
-  const without = isWithoutFirst ? yield* withoutShape(column, set, count, reader) : [];
+  const areFirst = isWithoutFirst(key, isLucene);
+  const without = areFirst ? yield* withoutShape(column, set, count, reader) : [];
   const among = {
     accepts: (entry: number) => entry < view.size && set.has(entry),
     rankOf: (entry: number) => view.placeOf(entry),
@@ -61,7 +61,7 @@ export function* nearestEntries(
   const near = rest <= 0 ? [] : yield* column.nearest(fromX, fromY, rest, slack, among, budget);
   const ordered = isDescending ? yield* reordered(column, near, x, y, reader) : near;
   const entries = [...without, ...ordered];
-  if (entries.length < count && !isWithoutFirst) {
+  if (entries.length < count && !areFirst) {
     entries.push(...(yield* withoutShape(column, set, count - entries.length, reader)));
   }
   return Uint32Array.from(entries.slice(0, count));
@@ -70,16 +70,19 @@ export function* nearestEntries(
 /** The same, from the distances of all entries of the set. */
 function* leastDistant(
   column: SpatialColumn,
-  { place, isDescending, nulls }: DistanceKey,
+  key: DistanceKey,
   entries: Uint32Array,
   count: number,
   { budget, view }: IndexReader,
+  isLucene: boolean,
 ): Work<Uint32Array | null> {
   if (count === 0) return null;
+  const { place, isDescending } = key;
   const { x, y } = placeIn(column.space, place);
   yield* column.refresh(budget);
-  const isWithoutFirst = nulls === null ? !isDescending : nulls === "first";
-  const without = isWithoutFirst ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  const without = isWithoutFirst(key, isLucene)
+    ? Number.POSITIVE_INFINITY
+    : Number.NEGATIVE_INFINITY;
   const best = new BestEntries(Math.min(count, entries.length), view.places);
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i] as number;
@@ -137,7 +140,7 @@ export function* distanceTexts(
   return (entry) => {
     const at = column.placeOf(entry, x, y);
     if (at === null) return ',"@spatial":{"Distance":"NaN","Latitude":"NaN","Longitude":"NaN"}';
-    const distance = lengthOfKey(column.keyOf(entry, x, y), column.space);
+    const distance = toldDistance(column.space, x, y, at.x, at.y);
     return `,"@spatial":{"Distance":${distance},"Latitude":${at.y},"Longitude":${at.x}}`;
   };
 }

@@ -32,10 +32,11 @@ export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number
  */
 export function* firstEntries(
   set: EntrySet,
-  orderBy: readonly OrderKey[],
+  all: readonly OrderKey[],
   count: number,
   reader: IndexReader,
 ): Work<Uint32Array | null> {
+  const orderBy = countingKeys(all, reader);
   if (reader.store.hasSeveral) return null;
   const [key] = orderBy;
   if (key === undefined) return yield* firstInPlaces(set, count, reader);
@@ -56,12 +57,13 @@ export function* firstEntries(
  */
 export function* orderEntries(
   entries: Uint32Array,
-  orderBy: readonly OrderKey[],
+  all: readonly OrderKey[],
   context: OrderContext,
   isAll: boolean,
   count = Number.POSITIVE_INFINITY,
 ): Work<Uint32Array> {
-  for (const key of orderBy) if (key.kind !== "field") orderUseOf(key).check(key);
+  for (const key of all) if (key.kind !== "field") orderUseOf(key).check(key);
+  const orderBy = countingKeys(all, context.reader);
   const [firstKey] = orderBy;
   if (entries.length < 2) return entries;
   if (firstKey === undefined) return yield* sortedByPlace(entries, context.reader);
@@ -84,6 +86,12 @@ export function* orderEntries(
   const positions = yield* sortPositions(given, keys, budget);
   budget.release(heldBytes);
   return positions.map((position) => entries[position] as number);
+}
+
+/** The keys that count: with Corax, none after a distance that is the first one, as in RavenDB 7.2.7. */
+function countingKeys(orderBy: readonly OrderKey[], reader: IndexReader): readonly OrderKey[] {
+  const isDistance = orderBy[0]?.kind === "spatial.distance";
+  return isDistance && !reader.isLucene ? orderBy.slice(0, 1) : orderBy;
 }
 
 function placesOf(entries: Uint32Array, places: Uint32Array): Uint32Array {

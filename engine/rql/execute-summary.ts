@@ -103,6 +103,7 @@ export function* summaryRows(
   const facetContext: FacetContext = {
     ...context,
     indexName: index.name,
+    hasWhere: where !== null,
     isKnownField: (name) => index.isKnownField(name),
     includedFacets: new Set(query.include.paths.map(({ text }) => text)),
     include,

@@ -216,7 +216,7 @@ class Execution {
     this.#highlighters = isIncluding
       ? makeHighlighters(query.include.highlights, query.where, this.#budget)
       : [];
-    const isHighlighting = isIncluding && query.where !== null;
+    const isHighlighting = isIncluding && query.access.kind !== "collection";
     this.#highlightings = isHighlighting
       ? new Map(this.#highlighters.map(({ field }) => [field, new Map()]))
       : null;
@@ -269,10 +269,12 @@ class Execution {
       seriesFields: this.#request.seriesForm === "named" ? seriesFields(query) : null,
       revisionIncludes: collected?.revisions ?? null,
       seriesIncludes: collected?.series ?? null,
-      // RavenDB 7.2.7 omits the member when there are no rows.
+      // RavenDB 7.2.7 omits the members when there are no rows.
       highlightings: this.#returnedCount === 0 ? null : this.#highlightings,
       explanations:
-        query.include.explanations === null ? null : (this.#scores?.explanations ?? null),
+        query.include.explanations === null || this.#returnedCount === 0
+          ? null
+          : (this.#scores?.explanations ?? null),
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
       isStale,
@@ -564,7 +566,8 @@ class Execution {
     cursor: { readonly position: number },
     reader: IndexReader,
   ): void {
-    if (stored === null || this.#query.projection.kind === "document") return;
+    const isDocument = this.#query.projection.kind === "document";
+    if (stored === null || (isDocument && this.#highlighters.length === 0)) return;
     this.#storedOfRow = () => {
       const entry = reader.currentOf(entries[cursor.position] as number);
       return entry < 0 ? null : stored.textOf(entry);
@@ -1051,8 +1054,8 @@ class Execution {
       const found = fragments(textsOf(kept ?? valueAt(source, path)));
       if (found.length === 0) continue;
       const told = groupKey === null ? null : valueAt(JSON.parse(projected ?? text), [groupKey]);
-      const key = row.start < 0 ? String(told ?? text) : idOf(row.bytes, row.start);
-      this.#highlightings?.get(field)?.set(key, found);
+      const key = told ?? (row.start < 0 ? text : idOf(row.bytes, row.start));
+      this.#highlightings?.get(field)?.set(String(key), found);
     }
   }
 

@@ -5,7 +5,7 @@
  * - Names of fields are those of the index as the query spells them; parameters are replaced by their values.
  */
 import type { StringDistance } from "../indexing/string-similarity.ts";
-import type { Condition } from "./analyzed-query.ts";
+import type { Bound, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue } from "./query-parameters.ts";
 
 /** An item of `select facet(…), …`: a facet, or where the facets are described. */
@@ -29,7 +29,10 @@ export type Facet = {
 export interface FacetRange {
   /** The condition as the reply shows it: with its values, without quotes. */
   readonly text: string;
-  readonly condition: Condition;
+  readonly field: FieldReference;
+  /** Null: no bound on that side. Not both. */
+  readonly low: Bound | null;
+  readonly high: Bound | null;
 }
 
 export const aggregateKinds = ["Average", "Max", "Min", "Sum"] as const;

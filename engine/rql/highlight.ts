@@ -12,9 +12,8 @@
 import { EngineError } from "../base/errors.ts";
 import { highlightedLengthMax, highlightScanMax } from "../base/limits.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
-import type { AnalyzedInclude, Condition } from "./analyzed-query.ts";
+import type { AnalyzedInclude, Condition, HighlightOptions } from "./analyzed-query.ts";
 import { meaningOf, operandsOf } from "./meaning-of.ts";
-import type { ParameterValue } from "./query-parameters.ts";
 
 type Highlight = AnalyzedInclude["highlights"][number];
 
@@ -49,7 +48,7 @@ export interface Highlighter {
   readonly field: string;
   /** The names on the path to the value. */
   readonly path: readonly string[];
-  /** The field whose value identifies a reduced row. */
+  /** The field whose value identifies a row; null: its id, or the whole reduced row. */
   readonly groupKey: string | null;
   /**
    * The fragments of a field's texts, in the order of what is searched for; empty when nothing is found. Of long texts
@@ -76,13 +75,12 @@ export function makeHighlighters(
     const sought = where === null ? [] : soughtTexts(where, field.name);
     if (sought.length === 0) return [];
     const tags = tagsOf(options);
-    const groupKey = option(options, "groupkey");
     const patterns = sought.slice(0, soughtCountMax).map(patternOf);
     const scanMax = Math.floor(highlightScanMax / highlights.length);
     return {
       field: field.name,
       path: field.path.map(({ name }) => name),
-      groupKey: groupKey?.type === "string" ? groupKey.value : null,
+      groupKey: options.groupKey,
       fragments: (texts) => {
         const found: string[] = [];
         const looked = beginnings(texts, Math.floor(scanMax / patterns.length));
@@ -123,27 +121,15 @@ function beginnings(texts: readonly string[], lengthMax: number): string[] {
 }
 
 /** The tags of each term, by its position. */
-function tagsOf(options: ParameterValue | null): (term: number) => Tags {
-  const pre = textsOf(option(options, "pretags"));
-  const post = textsOf(option(options, "posttags"));
-  if (pre.length === 0) {
+function tagsOf({ preTags, postTags }: HighlightOptions): (term: number) => Tags {
+  if (preTags.length === 0) {
     const color = (term: number) => colors[term % colors.length];
     return (term) => ({ pre: `<b style="background:${color(term)}">`, post: "</b>" });
   }
   return (term) => ({
-    pre: pre[term % pre.length] as string,
-    post: post[term % post.length] ?? "",
+    pre: preTags[term % preTags.length] as string,
+    post: postTags[term % postTags.length] as string,
   });
-}
-
-function option(options: ParameterValue | null, name: string): ParameterValue | undefined {
-  if (options?.type !== "object") return undefined;
-  return [...options.fields].find(([key]) => key.toLowerCase() === name)?.[1];
-}
-
-function textsOf(value: ParameterValue | undefined): string[] {
-  const items = value?.type === "array" ? value.items : [];
-  return items.flatMap((item) => (item.type === "string" ? [item.value] : []));
 }
 
 /** The texts that a condition searches for in a field; what is under a `not` is not searched for. */

@@ -8,7 +8,7 @@ import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
 import { EntrySet } from "../indexing/entry-set.ts";
-import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
+import type { FieldSearch, ListedValue, RangeType } from "../indexing/field-search.ts";
 import type {
   BetweenCondition,
   Bound,
@@ -211,14 +211,46 @@ function refuseNull(value: Scalar): void {
 
 /** The type of the bounds determines how values are compared. A range from null begins below everything. */
 function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
-  const types = [low, high].map((bound) => bound?.value.type);
-  if (types.includes("null"))
-    return low?.value.type === "null" && high?.value.type === "null" ? field.isNull() : nothing();
-  if (types.includes("string") || types.includes("boolean")) {
-    return field.rangeText(textBound(low), textBound(high));
+  const isNull = (bound: Bound | null) => bound?.value.type === "null";
+  if (isNull(low) || isNull(high)) return isNull(low) && isNull(high) ? field.isNull() : nothing();
+  const [lowText, highText] = [textBound(low), textBound(high)];
+  switch (rangeTypeOf(low, high)) {
+    case "text":
+      return field.rangeText(lowText, highText);
+    case "double":
+      return field.rangeDouble(lowText, highText);
+    default:
+      return field.rangeLong(lowText, highText);
   }
-  if (types.includes("double")) return field.rangeDouble(textBound(low), textBound(high));
-  return field.rangeLong(textBound(low), textBound(high));
+}
+
+function rangeTypeOf(low: Bound | null, high: Bound | null): RangeType {
+  const types = [low, high].map((bound) => bound?.value.type);
+  if (types.includes("string") || types.includes("boolean")) return "text";
+  return types.includes("double") ? "double" : "long";
+}
+
+/**
+ * Returns a test for the terms of a field in a range whose bounds are not null. On an index made for Lucene, a range of
+ * texts has the term of null and of the empty text, and one of numbers no dates.
+ */
+export function rangeTestOf(
+  field: FieldSearch,
+  low: Bound | null,
+  high: Bound | null,
+  isLucene: boolean,
+): (term: number, text: string | null) => boolean {
+  const type = rangeTypeOf(low, high);
+  const test = field.rangeTest(type, textBound(low), textBound(high), !isLucene);
+  if (!isLucene || type !== "text") return test;
+  const isWithin = (text: string) =>
+    (low === null || isOrdered(String(low.value.value), text, low.isInclusive)) &&
+    (high === null || isOrdered(text, String(high.value.value), high.isInclusive));
+  return (term, text) => (text === null ? test(term) : isWithin(text));
+}
+
+function isOrdered(left: string, right: string, isInclusive: boolean): boolean {
+  return left < right || (isInclusive && left === right);
 }
 
 function textBound(bound: Bound | null): { text: string; isInclusive: boolean } | null {

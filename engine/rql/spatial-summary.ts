@@ -61,18 +61,35 @@ function shownShape(sought: SoughtShape): object | null {
     const radius = lengthOf(globe, circle.radius, units);
     return { Type: "Circle", Center: center, Radius: radius, Units: units };
   }
-  const [outer] = areas[0] ?? [];
+  const [rings = []] = areas;
   const isBox = sought.kind === "wkt" && /^\s*envelope\b/i.test(sought.text);
   const isPolygon = sought.kind === "wkt" && /^\s*polygon\b/i.test(sought.text);
-  if (outer === undefined || !(isBox || isPolygon)) return null;
+  if (rings.length === 0 || !(isBox || isPolygon)) return null;
+  const vertices = rings.flatMap((ring) => verticesOf(ring));
+  return { Type: "Polygon", Vertices: boxOf(vertices) ?? vertices };
+}
+
+function verticesOf(ring: ArrayLike<number>): Vertex[] {
   const vertices: Vertex[] = [];
-  for (let i = 0; i < outer.length; i += 2) {
-    vertices.push({ Latitude: outer[i + 1] as number, Longitude: outer[i] as number });
+  for (let i = 0; i < ring.length; i += 2) {
+    vertices.push({ Latitude: ring[i + 1] as number, Longitude: ring[i] as number });
   }
-  // A box begins at its north-east corner, goes clockwise and is not closed.
-  const [southWest, southEast, northEast, northWest] = vertices;
-  return {
-    Type: "Polygon",
-    Vertices: isBox ? [northEast, southEast, southWest, northWest] : vertices,
-  };
+  return vertices;
+}
+
+/** The corners of a closed rectangle as a box, which begins in the north-east, goes clockwise and is not closed; null: it is none. */
+function boxOf(vertices: readonly Vertex[]): Vertex[] | null {
+  const latitudes = [...new Set(vertices.map(({ Latitude }) => Latitude))];
+  const longitudes = [...new Set(vertices.map(({ Longitude }) => Longitude))];
+  const corners = new Set(vertices.map(({ Latitude, Longitude }) => `${Latitude} ${Longitude}`));
+  const isBox = vertices.length <= 5 && corners.size === 4;
+  if (!isBox || latitudes.length !== 2 || longitudes.length !== 2) return null;
+  const [south, north] = latitudes.toSorted((a, b) => a - b) as [number, number];
+  const [west, east] = longitudes.toSorted((a, b) => a - b) as [number, number];
+  return [
+    { Latitude: north, Longitude: east },
+    { Latitude: south, Longitude: east },
+    { Latitude: south, Longitude: west },
+    { Latitude: north, Longitude: west },
+  ];
 }

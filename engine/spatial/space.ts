@@ -53,15 +53,30 @@ export function lengthOf(space: Space, distance: number, units: SpatialUnits): n
   return units === "Miles" ? km / kilometersOfMile : km;
 }
 
-/** Miles of a degree of arc where RavenDB tells distances: with another radius than where it compares them. */
-const toldMilesOfDegree = 60 * 1.1515;
-const toldMilesOfKilometer = 0.621371192;
+/** Of a degree of arc where RavenDB tells distances: with another radius than where it compares them. */
+const nauticalMilesOfDegree = 60;
+const milesOfNauticalMile = 1.1515;
+const kilometersOfToldMile = 1 / 0.621371192;
 
 /** As `lengthOf` in the units of the space, for a distance that is told. */
 export function toldLengthOf(space: Space, distance: number): number {
   if (space.type === "Cartesian") return distance;
-  const miles = distance * toldMilesOfDegree;
-  return space.units === "Miles" ? miles : miles / toldMilesOfKilometer;
+  const miles = distance * nauticalMilesOfDegree * milesOfNauticalMile;
+  return space.units === "Miles" ? miles : miles * kilometersOfToldMile;
+}
+
+/**
+ * The distance of two places as it is told: by the law of cosines, with an error of some centimeters at short distances,
+ * so that its digits are those of RavenDB 7.2.7.
+ */
+export function toldDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
+  if (space.type === "Cartesian") return distanceBetween(space, x1, y1, x2, y2);
+  const [low, high] = [y1 * radiansOfDegree, y2 * radiansOfDegree];
+  const turn = Math.cos((x1 - x2) * radiansOfDegree);
+  const cosine = Math.sin(low) * Math.sin(high) + Math.cos(low) * Math.cos(high) * turn;
+  const isSame = x1 === x2 && y1 === y2;
+  const arc = isSame ? 0 : (Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI;
+  return toldLengthOf(space, arc);
 }
 
 /**

@@ -3,7 +3,7 @@
  * the whole of `select`, on an index. Rules and errors are those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
-import type { Bound, Condition } from "../analyzed-query.ts";
+import type { Bound } from "../analyzed-query.ts";
 import type { Argument, Call, Comparison, Expression, Field, SelectItem, Value } from "../ast.ts";
 import {
   type AggregateKind,
@@ -238,35 +238,32 @@ export class RangeReader {
   /** @throws query-invalid, out-of-range */
   add(range: Expression): void {
     const read = this.#read(range);
-    const field = fieldOfRange(read.condition);
-    if (this.#field !== null && this.#field !== field) {
+    const { name } = read.field;
+    if (this.#field !== null && this.#field !== name) {
       throw invalid(
         this.#scope,
-        `Facet ranges must be defined on the same field while we got '${this.#field}' and '${field}' used in the same faced`,
+        `Facet ranges must be defined on the same field while we got '${this.#field}' and '${name}' used in the same faced`,
       );
     }
-    this.#field = field;
+    this.#field = name;
     this.#ranges.push(read);
   }
 
   /** The facet of the ranges, one or more. */
   facet(alias: string | null, aggregations: readonly FacetAggregation[]): Facet {
     const field = this.#field ?? "";
-    // With aggregations, integers are compared with the whole parts of numbers, as in conditions.
-    const ranges =
-      aggregations.length > 0
-        ? this.#ranges
-        : this.#ranges.map(({ text, condition }) => ({ text, condition: asDoubles(condition) }));
-    return { kind: "ranges", name: alias ?? field, field, aggregations, ranges };
+    return { kind: "ranges", name: alias ?? field, field, aggregations, ranges: this.#ranges };
   }
 
   #read(range: Expression): FacetRange {
     switch (range.kind) {
       case "and": {
+        // One value must be within both bounds. Of several lower bounds, the first one counts.
         const parts = range.operands.map((operand) => this.#read(operand));
-        const text = parts.map((part) => part.text).join(" and ");
-        const operands = parts.map((part) => part.condition);
-        return { text, condition: { kind: "and", operands } };
+        const [{ field }] = parts as [FacetRange];
+        const low = parts.find((part) => part.low !== null)?.low ?? null;
+        const high = parts.find((part) => part.high !== null)?.high ?? null;
+        return { text: parts.map(({ text }) => text).join(" and "), field, low, high };
       }
       case "comparison":
         return this.#comparison(range);
@@ -276,8 +273,7 @@ export class RangeReader {
         const high = this.#bound(range.high, field.name);
         const low = this.#bound(range.low, field.name);
         const text = `${field.name} between ${low.text} and ${high.text}`;
-        const bounds = { low: inclusive(low.value), high: inclusive(high.value) };
-        return { text, condition: { kind: "between", field, ...bounds, isExact: false } };
+        return { text, field, low: inclusive(low.value), high: inclusive(high.value) };
       }
       case "or":
         throw invalid(this.#scope, "Unsupported operator in a range of a facet query: Or");
@@ -301,8 +297,14 @@ export class RangeReader {
     }
     const field = this.#fieldOf(left);
     const { value, text } = this.#bound(right, field.name);
-    const condition: Condition = { kind: "comparison", field, operator, value, isExact: false };
-    return { text: `${field.name} ${operator} ${text}`, condition };
+    const bound = { value, isInclusive: operator.endsWith("=") };
+    const isLow = operator.startsWith(">");
+    return {
+      text: `${field.name} ${operator} ${text}`,
+      field,
+      low: isLow ? bound : null,
+      high: isLow ? null : bound,
+    };
   }
 
   #fieldOf(left: Field | Call): ReturnType<typeof fieldReference> {
@@ -339,37 +341,4 @@ export class RangeReader {
 
 function inclusive(value: Scalar): Bound {
   return { value, isInclusive: true };
-}
-
-/** A range whose integers are compared with whole numbers, fractions included. */
-function asDoubles(range: Condition): Condition {
-  switch (range.kind) {
-    case "and":
-      return { kind: "and", operands: range.operands.map(asDoubles) };
-    case "comparison":
-      return range.value.type === "compare-exchange"
-        ? range
-        : { ...range, value: asDouble(range.value) };
-    case "between": {
-      const { low, high } = range;
-      return {
-        ...range,
-        low: { ...low, value: asDouble(low.value) },
-        high: { ...high, value: asDouble(high.value) },
-      };
-    }
-    default:
-      return range;
-  }
-}
-
-function asDouble(value: Scalar): Scalar {
-  const isExact = value.type === "long" && Number.isSafeInteger(Number(value.value));
-  return isExact ? { type: "double", value: Number(value.value) } : value;
-}
-
-/** The field of the first condition of a range. */
-function fieldOfRange(condition: Condition): string {
-  if (condition.kind === "and") return fieldOfRange(condition.operands[0] as Condition); // two at least
-  return "field" in condition ? condition.field.name : "";
 }

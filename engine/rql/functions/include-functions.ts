@@ -1,14 +1,19 @@
 /** Methods of `include`: `counters`, `highlight`, `revisions`, `timings`, `explanations`. */
 import { EngineError } from "../../base/errors.ts";
 import { parseTimestamp } from "../../base/timestamp.ts";
-import type { AnalyzedInclude } from "../analyzed-query.ts";
+import type { AnalyzedInclude, HighlightOptions } from "../analyzed-query.ts";
 import type { Argument, Call } from "../ast.ts";
 import { describeArgument, literalTypeName, pathText } from "../print.ts";
-import { type ParameterValue, plainText } from "../query-parameters.ts";
-import { fieldReference, invalid, type QueryScope, resolveValue } from "../query-scope.ts";
+import { fieldReference, invalid, type QueryScope } from "../query-scope.ts";
 import { isCallOf, pathOf, texts } from "./arguments.ts";
+import { optionsArgument } from "./option-objects.ts";
 import { onlyInInclude } from "./places.ts";
 import type { Included, IncludeUse, RqlFunction } from "./rql-function.ts";
+
+const highlightEntity = "Raven.Client.Documents.Queries.Highlighting.HighlightingOptions";
+const explanationEntity = "Raven.Client.Documents.Queries.Explanation.ExplanationOptions";
+const noOptions: HighlightOptions = { groupKey: null, preTags: [], postTags: [] };
+const int32Max = 2 ** 31 - 1;
 
 /** What most methods of `include` do. Subscriptions support few. */
 function included(
@@ -79,28 +84,44 @@ function includedHighlight(scope: QueryScope, call: Call): AnalyzedInclude["high
     }),
     fragmentLength: fragmentNumber("FragmentLength", length),
     fragmentCount: fragmentNumber("FragmentCount", count),
-    options: options === undefined ? null : highlightOptions(scope, options),
+    options: options === undefined ? noOptions : highlightOptions(scope, options),
   };
 }
 
 function fragmentNumber(name: string, argument: Argument): number {
-  if (argument.kind === "literal" && argument.type === "long") return Number(argument.text);
-  const got = argument.kind === "literal" ? literalTypeName(argument) : "Parameter";
+  if (argument.kind !== "literal" || argument.type !== "long") {
+    const got = argument.kind === "literal" ? literalTypeName(argument) : "Parameter";
+    throw new EngineError(
+      "invalid-operation",
+      `${name} can only be passed as long, but was '${got}'.`,
+    );
+  }
+  const number = Number(argument.text);
+  if (Math.abs(number) <= int32Max) return number;
   throw new EngineError(
     "invalid-operation",
-    `${name} can only be passed as long, but was '${got}'.`,
+    `${name} needs to be a number, but was '${argument.text}'.`,
   );
 }
 
-function highlightOptions(scope: QueryScope, argument: Argument): ParameterValue {
+/** @throws invalid-operation, argument-null, json-… */
+function highlightOptions(scope: QueryScope, argument: Argument): HighlightOptions {
   const isText = argument.kind === "literal" && argument.type === "string";
-  if (isText || argument.kind === "parameter") return resolveValue(scope, argument);
-  const got = argument.kind === "literal" ? literalTypeName(argument) : "Field";
-  throw new EngineError(
-    "invalid-operation",
-    "HighlightingOptions can only be passed as JSON string or as a parameter pointing to JSON object, " +
-      `but was '${got}'.`,
-  );
+  if (!isText && argument.kind !== "parameter") {
+    const got = argument.kind === "literal" ? literalTypeName(argument) : "Field";
+    throw new EngineError(
+      "invalid-operation",
+      "HighlightingOptions can only be passed as JSON string or as a parameter pointing to JSON object, " +
+        `but was '${got}'.`,
+    );
+  }
+  const options = optionsArgument(scope, argument, highlightEntity);
+  const preTags = options.texts("PreTags");
+  const postTags = options.texts("PostTags");
+  if (preTags.length !== postTags.length) {
+    throw new EngineError("invalid-operation", "Number of pre-tags and post-tags must match.");
+  }
+  return { groupKey: options.text("GroupKey"), preTags, postTags };
 }
 
 /** The path to a change vector, or a point in time. */
@@ -130,12 +151,5 @@ function includedExplanations(
     const got = describeArgument(options);
     throw invalid(scope, `${method} value token as an argument at index 0, got ${got} type`);
   }
-  const given = resolveValue(scope, options);
-  if (given.type === "null") return { groupKey: null };
-  const fields = given.type === "object" ? [...given.fields] : null;
-  if (fields === null) {
-    throw invalid(scope, `${method} options as an object, but got ${plainText(given)}`);
-  }
-  const groupKey = fields.find(([name]) => name.toLowerCase() === "groupkey")?.[1];
-  return { groupKey: groupKey?.type === "string" ? groupKey.value : null };
+  return { groupKey: optionsArgument(scope, options, explanationEntity).text("GroupKey") };
 }

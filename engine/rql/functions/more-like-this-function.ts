@@ -14,6 +14,7 @@ import {
   type LikeTerm,
   likenessScores,
   likeTerms,
+  luceneLikenessScores,
   TermFrequencies,
 } from "../../indexing/like-terms.ts";
 import type { Condition } from "../analyzed-query.ts";
@@ -37,7 +38,7 @@ export interface MoreLikeThisCondition {
   readonly limits: LikenessLimits;
   /** The id of a document with words that do not count; null: none. */
   readonly stopWordsId: string | null;
-  /** The most similar come first. */
+  /** The most similar come first, which they always do on an index made for Lucene. */
   readonly isBoosted: boolean;
 }
 
@@ -52,14 +53,12 @@ export const moreLikeThis: RqlFunction<MoreLikeThisCondition> = {
     meaning: {
       kind: "more-like-this",
       of: "operands",
-      boosts: ({ isBoosted }) => isBoosted,
+      boosts: ({ isBoosted }, isLucene) => isBoosted || isLucene,
       find: findLike,
       score: (condition, factor, scoring) =>
-        condition.isBoosted
-          ? scoring.byWork("more like this", (entries, context, findEntries) =>
-              scoreLike(condition, factor, entries, context, findEntries),
-            )
-          : scoring.sumOf("more like this", [], factor),
+        scoring.byWork("more like this", (entries, context, findEntries) =>
+          scoreLike(condition, factor, entries, context, findEntries),
+        ),
     },
   },
   filter: needsIndex,
@@ -204,9 +203,13 @@ function* scoreLike(
   context: WhereContext,
   findEntries: FindEntries,
 ): Work<Float64Array> {
-  const { store, budget } = context.reader;
+  const { store, budget, isLucene } = context.reader;
+  const { isBoosted } = condition;
+  if (!isBoosted && !isLucene) return new Float64Array(entries.length);
   const { terms } = yield* likenessOf(condition, context, findEntries);
-  const scores = yield* likenessScores(entries, terms, store.liveCount, budget);
+  const scores = isLucene
+    ? yield* luceneLikenessScores(entries, terms, store.liveCount, isBoosted, budget)
+    : yield* likenessScores(entries, terms, store.liveCount, budget);
   return scores.map((score) => factor * score);
 }
 

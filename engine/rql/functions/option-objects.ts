@@ -4,7 +4,7 @@
  */
 import { EngineError } from "../../base/errors.ts";
 import type { Literal, Parameter } from "../ast.ts";
-import { type ParameterValue, parseQueryParameters } from "../query-parameters.ts";
+import { type ParameterValue, parseQueryParameters, plainText } from "../query-parameters.ts";
 import type { QueryScope } from "../query-scope.ts";
 
 /** Characters of options written as text. */
@@ -68,11 +68,30 @@ export class OptionObject {
     return word;
   }
 
+  /** A text; other scalars are as good as theirs. Null: there is none. @throws invalid-operation */
+  text(key: string): string | null {
+    const value = this.value(key);
+    return value === undefined || value.type === "null" ? null : this.#textOf(value);
+  }
+
+  /** A list of texts; none when it is missing or null. @throws invalid-operation */
+  texts(key: string): readonly string[] {
+    const value = this.value(key);
+    if (value === undefined || value.type === "null") return [];
+    if (value.type !== "array") throw this.unfit();
+    return value.items.map((item) => (item.type === "null" ? "" : this.#textOf(item)));
+  }
+
   unfit(): EngineError {
     return new EngineError(
       "invalid-operation",
       `Could not convert document options to entity of type ${this.#entity}`,
     );
+  }
+
+  #textOf(value: ParameterValue): string {
+    if (value.type === "array" || value.type === "object") throw this.unfit();
+    return plainText(value);
   }
 
   #numberOf(value: ParameterValue): number {
@@ -110,6 +129,9 @@ export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> 
       "work-limit",
       `Options have ${text.length} characters, more than the limit of ${optionsLengthMax}.`,
     );
+  }
+  if (text.trim() === "") {
+    throw new EngineError("json-truncated", "Buffer ended without reaching end of json content");
   }
   try {
     return parseQueryParameters(text).values;

@@ -136,7 +136,7 @@ export interface JoinedMeaning<Made> {
 export interface OperandsMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "operands";
   /** Whether results are then ordered by score, unless the query says otherwise. */
-  boosts(condition: Made): boolean;
+  boosts(condition: Made, isLucene: boolean): boolean;
 }
 
 /** What evaluating conditions needs besides the index. */

@@ -14,10 +14,16 @@ import {
 } from "../../spatial/space.ts";
 import { parseWkt } from "../../spatial/wkt.ts";
 import type { FieldReference } from "../analyzed-query.ts";
-import type { Argument, Call, PathPart } from "../ast.ts";
+import type { Argument, Call, PathPart, Value } from "../ast.ts";
 import { describeArgument, pathText } from "../print.ts";
-import { plainText, type Scalar, typeName } from "../query-parameters.ts";
-import { fieldReference, invalid, type QueryScope, resolveValue } from "../query-scope.ts";
+import { type Scalar, typeName } from "../query-parameters.ts";
+import {
+  fieldReference,
+  invalid,
+  type QueryScope,
+  resolveValue,
+  scalarOrNone,
+} from "../query-scope.ts";
 import { fieldArgument, pathOf } from "./arguments.ts";
 
 /** A shape as a query gives it. Units null: those of the field. */
@@ -147,9 +153,7 @@ export function soughtShape(
   const { args } = call;
   const maker = call.name.toLowerCase();
   if (maker === "spatial.circle") {
-    if (args.length < 3 || args.length > 4) {
-      throw invalid(scope, "Method 'circle()' expects three or four arguments to be provided");
-    }
+    requireCircle(scope, args);
     const values = args.map((arg, i) => valueAt(scope, "circle", arg, i));
     const [radius, latitude, longitude] = values
       .slice(0, 3)
@@ -157,9 +161,7 @@ export function soughtShape(
     return { kind: "circle", radius, latitude, longitude, units: unitsOf(values[3], field) };
   }
   if (maker !== "spatial.wkt") return null;
-  if (args.length < 1 || args.length > 2) {
-    throw invalid(scope, "Method 'wkt()' expects one or two argument to be provided");
-  }
+  requireWkt(scope, args);
   const [value, units] = args.map((arg) => valueAt(scope, "wkt", arg, null));
   const text = stringOf(value, field);
   const complaint = `Value '${text}' is not a valid WKT value.`;
@@ -171,29 +173,72 @@ export function soughtShape(
   return { kind: "wkt", text, units: unitsOf(units, field), refusal };
 }
 
-/** The second argument of `spatial.distance` in `order by`. */
+/**
+ * Reads the second argument of `spatial.distance` in `order by`. Of a circle, the center alone counts, and its longitude is
+ * the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument counts.
+ */
 export function soughtPlace(
   scope: QueryScope,
   call: Call,
-  field: FieldReference,
-): SoughtPlace | null {
-  if (call.name.toLowerCase() === "spatial.point") {
-    const { args } = call;
-    if (args.length !== 2) {
-      throw invalid(scope, "Method 'point()' expects two arguments to be provided");
+): { readonly place: SoughtPlace; readonly roundTo: number | null } | null {
+  const { args } = call;
+  switch (call.name.toLowerCase()) {
+    case "spatial.point": {
+      if (args.length !== 2) {
+        throw invalid(scope, "Method 'point()' expects two arguments to be provided");
+      }
+      return { place: soughtPoint(scope, "point", args), roundTo: null };
     }
-    const [latitude, longitude] = args.map((arg, i) =>
-      parsedNumber(valueAt(scope, "point", arg, i)),
-    ) as [number, number];
-    return { kind: "point", latitude, longitude };
+    case "spatial.circle": {
+      requireCircle(scope, args);
+      const place = soughtPoint(scope, "circle", args.slice(1, 3));
+      return { place, roundTo: place.longitude };
+    }
+    case "spatial.wkt":
+      return { place: soughtCenter(scope, args), roundTo: null };
+    default:
+      return null;
   }
-  const shape = soughtShape(scope, call, field);
-  if (shape?.kind !== "wkt") return shape;
-  // An invalid text is here an error of shapes, not of the query.
-  return { ...shape, refusal: (cause) => cause as Error };
+}
+
+function soughtPoint(scope: QueryScope, method: string, args: readonly Argument[]) {
+  const [latitude, longitude] = args.map((argument, i) =>
+    lenientNumber(scope, valueNode(scope, method, argument, i)),
+  ) as [number, number];
+  return { kind: "point", latitude, longitude } as const;
+}
+
+/** `spatial.wkt(text, units?)` in `order by`. An invalid text is an error of shapes here, not of the query. */
+function soughtCenter(scope: QueryScope, args: readonly Argument[]): SoughtPlace {
+  requireWkt(scope, args);
+  const [text, units] = args.map((argument) => {
+    const node = valueNode(scope, "wkt", argument, null);
+    if (node.kind === "literal") return node.text;
+    const value = scope.parameters?.values.get(node.name);
+    return value?.type === "string" ? value.value : null;
+  });
+  if (text == null || text.trim() === "") {
+    throw new EngineError("argument-null", "Value cannot be null. (Parameter 'input')");
+  }
+  const isNamed = units != null && Number.isNaN(Number(units));
+  const found = isNamed ? unitsNamed(units) : null;
+  if (found === undefined) {
+    throw new EngineError("invalid-argument", `Requested value '${units}' was not found.`);
+  }
+  return { kind: "wkt", text, units: found, refusal: (cause) => cause as Error };
 }
 
 type AnyValue = ReturnType<typeof resolveValue>;
+
+function requireCircle(scope: QueryScope, args: readonly Argument[]): void {
+  if (args.length === 3 || args.length === 4) return;
+  throw invalid(scope, "Method 'circle()' expects three or four arguments to be provided");
+}
+
+function requireWkt(scope: QueryScope, args: readonly Argument[]): void {
+  if (args.length === 1 || args.length === 2) return;
+  throw invalid(scope, "Method 'wkt()' expects one or two argument to be provided");
+}
 
 function valueAt(
   scope: QueryScope,
@@ -201,9 +246,17 @@ function valueAt(
   argument: Argument,
   at: number | null,
 ): AnyValue {
-  if (argument.kind === "literal" || argument.kind === "parameter") {
-    return resolveValue(scope, argument);
-  }
+  const node = valueNode(scope, method, argument, at);
+  return scalarOrNone(scope, node) ?? resolveValue(scope, node);
+}
+
+function valueNode(
+  scope: QueryScope,
+  method: string,
+  argument: Argument,
+  at: number | null,
+): Value {
+  if (argument.kind === "literal" || argument.kind === "parameter") return argument;
   const place = at === null ? "" : ` at index ${at}`;
   throw invalid(
     scope,
@@ -216,10 +269,16 @@ export function numberOf(value: AnyValue, field: FieldReference): number {
   throw wrongType(field, "Double", value);
 }
 
-/** A number, or the text of one. @throws invalid-format */
-export function parsedNumber(value: AnyValue): number {
-  if (value.type === "long" || value.type === "double") return Number(value.value);
-  const text = plainText(value);
+/**
+ * Returns a number of `order by`: of a literal, its text as a number; 0 for a parameter that is missing or not a number.
+ * @throws invalid-format
+ */
+export function lenientNumber(scope: QueryScope, node: Value): number {
+  if (node.kind === "parameter") {
+    const value = scope.parameters?.values.get(node.name);
+    return value?.type === "long" || value?.type === "double" ? Number(value.value) : 0;
+  }
+  const { text } = node;
   if (text.trim() !== "" && !Number.isNaN(Number(text))) return Number(text);
   throw new EngineError(
     "invalid-format",
@@ -235,12 +294,16 @@ function stringOf(value: AnyValue | undefined, field: FieldReference): string {
 function unitsOf(value: AnyValue | undefined, field: FieldReference): SpatialUnits | null {
   if (value === undefined) return null;
   const text = stringOf(value, field);
-  const found = spatialUnits.find((units) => units.toLowerCase() === text.toLowerCase());
+  const found = unitsNamed(text);
   if (found !== undefined) return found;
   throw new EngineError(
     "invalid-operation",
     `SpatialUnits value must be either 'Kilometers' or 'Miles' but was '${text}'.`,
   );
+}
+
+function unitsNamed(text: string): SpatialUnits | undefined {
+  return spatialUnits.find((units) => units.toLowerCase() === text.toLowerCase());
 }
 
 function wrongType({ name }: FieldReference, wanted: string, value: AnyValue): EngineError {

@@ -13,8 +13,8 @@ import { nothing, weighedWhole } from "./finding.ts";
 import { notInFilter, nowhere, onlyInSelect, onlyInWhere } from "./places.ts";
 import type { FilterUse, OrderContext, RqlFunction, WhereContext } from "./rql-function.ts";
 import {
+  lenientNumber,
   numberOf,
-  parsedNumber,
   placeIn,
   type SoughtPlace,
   type SoughtShape,
@@ -157,8 +157,27 @@ export interface DistanceKey {
   readonly kind: "spatial.distance";
   readonly field: FieldReference;
   readonly place: SoughtPlace;
-  /** Indexes made for Lucene order by multiples of this length, in the units of the field; 0: by the distance itself. */
+  /**
+   * The order is that of multiples of this length, in the units of the field; 0: that of the distance itself. One below 0
+   * rounds only in indexes made for Lucene.
+   */
   readonly roundTo: number;
+}
+
+/** Whether an index rounds distances before it orders by them. */
+export function isRounded({ roundTo }: DistanceKey, isLucene: boolean): boolean {
+  return roundTo > 0 || (isLucene && roundTo < 0);
+}
+
+/**
+ * Whether entries without a shape come first. Unless the query tells, they do in ascending order with Corax, as in RavenDB
+ * 7.2.7, whose Lucene puts them anywhere; here they are last there.
+ */
+export function isWithoutFirst(
+  { isDescending, nulls }: DistanceKey & OrderKeyBase,
+  isLucene: boolean,
+): boolean {
+  return nulls === null ? !isDescending && !isLucene : nulls === "first";
 }
 
 export const spatialDistance: RqlFunction<never, DistanceKey> = {
@@ -198,10 +217,9 @@ function analyzeDistance(scope: QueryScope, call: Call): DistanceKey {
   }
   const field = spatialField(scope, call);
   const [, second, round] = args;
-  const place = shapeArgument(scope, call, second, (argument) =>
-    soughtPlace(scope, argument, field),
-  );
-  let roundTo = 0;
+  const sought = shapeArgument(scope, call, second, (argument) => soughtPlace(scope, argument));
+  const { place } = sought;
+  let roundTo = sought.roundTo ?? 0;
   if (round !== undefined) {
     if (round.kind !== "literal" && round.kind !== "parameter") {
       const got = describeArgument(round);
@@ -210,34 +228,34 @@ function analyzeDistance(scope: QueryScope, call: Call): DistanceKey {
         `Method ${name}() expects value token as third argument, got ${got} type`,
       );
     }
-    roundTo = Math.max(0, parsedNumber(resolveValue(scope, round)));
+    roundTo = sought.roundTo ?? lenientNumber(scope, round);
   }
   if (scope.isDynamic) placeIn(globe, place);
   return { kind: "spatial.distance", field, place, roundTo };
 }
 
-/** Ascending, entries without a shape come first; descending, last. */
 function* distanceSortKeys(
   entries: Uint32Array,
   key: DistanceKey & OrderKeyBase,
   { reader }: OrderContext,
 ): Work<Uint32Array> {
-  const { field, place, isDescending, nulls } = key;
+  const { field, place, isDescending } = key;
   const found = reader.spatial(field.name);
   if (found === undefined) return new Uint32Array(entries.length);
   const { column, isLucene } = found;
   const { x, y } = placeIn(column.space, place);
   yield* column.refresh(reader.budget);
   const keys = yield* column.keysOf(entries, x, y, reader.budget);
-  if (isLucene && key.roundTo > 0) roundKeys(keys, key.roundTo, column.space);
-  if (nulls !== null && (nulls === "last") !== isDescending) {
+  if (isRounded(key, isLucene)) roundKeys(keys, key.roundTo, column.space);
+  // Without a shape, the key is below all others.
+  if (isWithoutFirst(key, isLucene) === isDescending) {
     for (let i = 0; i < keys.length; i++) if (Number.isNaN(keys[i])) keys[i] = Infinity;
   }
   return yield* numberSortKeys(keys, isDescending, reader.budget);
 }
 
 /** What `keysOf` gives as a length in the units of the field. */
-export function lengthOfKey(key: number, space: Space): number {
+function lengthOfKey(key: number, space: Space): number {
   const distance = space.type === "Cartesian" ? Math.sqrt(key) : arcOf(key);
   return toldLengthOf(space, distance);
 }

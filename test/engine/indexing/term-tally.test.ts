@@ -21,6 +21,8 @@ import {
 
 type Value = string | number | null;
 
+const choice = { hasExtremes: true, isLucene: false };
+
 function columnOf(entries: readonly (readonly Value[])[]): FieldColumn {
   const column = new FieldColumn();
   for (const values of entries) {
@@ -87,7 +89,12 @@ describe("TermTally", () => {
             .sort((a, b) => a - b);
           const budget = new FreeBudget();
           const tally = finish(
-            TermTally.of(column, Uint32Array.from(among), [new EntryNumbers(numberColumn)], budget),
+            TermTally.of(
+              column,
+              Uint32Array.from(among),
+              [new EntryNumbers(numberColumn, choice)],
+              budget,
+            ),
           );
           const ordered = [...finish(tally.ordered())];
           const counted = ordered.map((term) => [tally.textOf(term), tally.countOf(term)]);
@@ -110,17 +117,20 @@ describe("TermTally", () => {
     );
   });
 
-  it("sums up distinct numbers of an entry, and takes dates and texts for none", () => {
+  it("sums up distinct numbers of an entry, takes dates as ticks, and texts for none", () => {
     const column = columnOf([[8, 8, 2.5], ["7"], [], [-1]]);
     const date = Buffer.from("2024-01-01");
     column.add(column.dictionary.intern(dateKind, date, date.length, 1));
     column.endEntry();
-    const [totals] = finish(
-      totalsOf(Uint32Array.of(0, 1, 2, 3, 4), [new EntryNumbers(column)], new FreeBudget()),
-    );
-    expect(totals).toEqual({ count: 2, sum: 9.5, min: -1, max: 8 });
+    const totals = (isLucene: boolean) => {
+      const numbers = [new EntryNumbers(column, { hasExtremes: true, isLucene })];
+      return finish(totalsOf(Uint32Array.of(0, 1, 2, 3, 4), numbers, new FreeBudget()))[0];
+    };
+    const ticks = 621_355_968_000_010_000;
+    expect(totals(false)).toEqual({ count: 3, sum: 9.5 + ticks, min: -1, max: ticks });
+    expect(totals(true)).toEqual({ count: 2, sum: 7, min: -1, max: 8 });
     expect(
-      finish(totalsOf(Uint32Array.of(0), [new EntryNumbers(undefined)], new FreeBudget())),
+      finish(totalsOf(Uint32Array.of(0), [new EntryNumbers(undefined, choice)], new FreeBudget())),
     ).toEqual([{ count: 0, sum: 0, min: Number.MAX_VALUE, max: -Number.MAX_VALUE }]);
   });
 
@@ -178,7 +188,7 @@ describe("TermTally", () => {
           const budget = new FreeBudget();
           const listed = Uint32Array.from(all.keys());
           const found = finish(
-            totalsWithin(column, intervals, listed, [new EntryNumbers(numbers)], budget),
+            totalsWithin(column, intervals, listed, [new EntryNumbers(numbers, choice)], budget),
           );
           expect(found === null).toBe(isSeveral);
           if (found === null) return;
@@ -190,7 +200,9 @@ describe("TermTally", () => {
             const within = finish(
               isWhole ? search.rangeLong(from, to) : search.rangeDouble(from, to),
             );
-            const [totals] = finish(totalsOf(within.toList(), [new EntryNumbers(numbers)], budget));
+            const [totals] = finish(
+              totalsOf(within.toList(), [new EntryNumbers(numbers, choice)], budget),
+            );
             expect(found[i]).toEqual({ count: within.count, totals: [totals] });
           }
         },

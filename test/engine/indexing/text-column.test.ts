@@ -143,7 +143,7 @@ class Columns {
   compareCounts(): void {
     const entries = this.store.all().toList();
     const [packed, plain] = this.store.columns.map((column) => {
-      const numbers = [new EntryNumbers(column)];
+      const numbers = [new EntryNumbers(column, { hasExtremes: true, isLucene: false })];
       const tally = finish(TermTally.of(column, entries, numbers, budget));
       const terms = [...finish(tally.ordered())];
       return terms.map((term) => [tally.textOf(term), tally.countOf(term), tally.totalsOf(term)]);

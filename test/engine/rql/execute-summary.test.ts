@@ -277,15 +277,130 @@ describe("facet()", () => {
     ]);
   });
 
-  it("counts a document once in a range, however many of its numbers are there", async () => {
+  it("counts each value in a range of a whole index, and each document under a where clause", async () => {
     const database = await opened();
-    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 1 } });
+    await putAll(database, "Products", { "products/6": { Price: [1, 2, 50], Stock: 5 } });
     expect(await facets(database, "facet(Price < 10, Price >= 10, Price > 45)")).toEqual([
-      "Price: Price < 10 1, Price >= 10 6, Price > 45 1",
+      "Price: Price < 10 2, Price >= 10 6, Price > 45 1",
     ]);
     expect(await facets(database, "facet(Price < 10, Price >= 10)", {}, "where Stock > 3")).toEqual(
-      ["Price: Price < 10 0, Price >= 10 4"],
+      ["Price: Price < 10 1, Price >= 10 5"],
     );
+  });
+
+  // Counts, and sums of P, as RavenDB 7.2.7 has them: of a whole index, under a `where` clause, and with sums.
+  test.each([
+    ["N >= 5 and N < 10", "7", "5", "2/15", "7", "7/49"],
+    ["N > 5 and N <= 10", "7", "4", "2/24", "7", "7/65"],
+    ["N < 9 and N >= 2", "7", "6", "4/32", "7", "7/43"],
+    ["N < 9 and N < 5", "9", "7", "6/42", "9", "9/53"],
+    ["N < 5 and N < 9", "5", "5", "4/27", "5", "5/29"],
+    ["N < 5 and N > 9", "0", "0", "0", "0", "0"],
+    ["N between 2 and 9 and N < 5", "10", "8", "4/32", "10", "10/68"],
+    ["T >= 't1' and T < 't5'", "12", "10", "9/77", "12", "12/103"],
+    ["T > 't9'", "1", "1", "0", "1", "1/11"],
+  ])("counts the values of lists in the range %s", async (range, all, where, sum, ...lucene) => {
+    const database = await openDatabase();
+    const day = "2020-01-01T00:00:00";
+    const lists = [[1, 5, 9], [2, 12], [], null, [20], [null, 3], 5, [5.5, 6.5], [-1, 1000]];
+    lists.push([10, 9], [3, "x"] as never, "7" as never, [day] as never, [9, 10], [100, 20]);
+    const documents = lists.map((N, K) => {
+      const texts = Array.isArray(N) ? N.map((one) => (one === null ? null : `t${one}`)) : null;
+      return [`items/${K}`, { K, P: K + 1, N, T: texts ?? (N === null ? null : `t${N}`) }] as const;
+    });
+    await putAll(database, "Items", Object.fromEntries(documents));
+    const Maps = ["map('Items', i => ({ K: i.K, P: i.P, N: i.N, T: i.T }))"];
+    const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+    await database.queries.administration.deploy(
+      [
+        { Name: "P", Maps },
+        { Name: "L", Maps, Configuration },
+      ],
+      true,
+    );
+    const counts = async (index: string, clause: string, sums: string) => {
+      const text = `from index '${index}' ${clause} select facet(${range}${sums})`;
+      const [row = {}] = await rowsOf(database, text);
+      const [{ Count, Sum }] = row["Values"] as [{ Count: number; Sum?: number }];
+      return Sum === undefined ? `${Count}` : `${Count}/${Sum}`;
+    };
+    expect([
+      await counts("P", "", ""),
+      await counts("P", "where K >= 0", ""),
+      await counts("P", "", ", sum(P)"),
+      await counts("L", "", ""),
+      await counts("L", "where K >= 0", ", sum(P)"),
+    ]).toEqual([all, where, sum, ...lucene]);
+  });
+
+  it("orders values under a where clause as in a dictionary", async () => {
+    const database = await opened();
+    const words = ["Zeta", "éclair", "eclipse", "Ähre", "apple", "a-b", "ab", "a b", "ß", "ss"];
+    await putAll(
+      database,
+      "Products",
+      Object.fromEntries(words.map((Town, i) => [`t/${i}`, { Town }])),
+    );
+    const shown = async (clause: string, mode: string) =>
+      (await facets(database, "facet(Town, $o)", { o: { TermSortMode: mode } }, clause))[0]
+        ?.slice("Town: ".length)
+        .replaceAll(" 1,", " |");
+    const ordered = [
+      "a b | a-b | ab | ähre | apple | éclair | eclipse | EMPTY_STRING | évora | lisboa | NULL_VALUE | porto | ss | ß",
+      "zeta 1",
+    ].join(" | ");
+    expect(await shown("where Town != 'none'", "ValueAsc")).toBe(ordered);
+    expect(await shown("where Town != 'none'", "CountDesc")).toBe(ordered);
+    expect(await shown("", "ValueAsc")).toBe(
+      "NULL_VALUE | EMPTY_STRING | a b | a-b | ab | apple | eclipse | lisboa | porto | ss | zeta | ß | ähre | éclair | évora 1",
+    );
+  });
+
+  it("takes an entry without numbers as 0, a date as ticks, and of a list on Lucene the largest number", async () => {
+    const database = await openDatabase();
+    const day = "2020-01-01T00:00:00.0000000Z";
+    const values = [10, null, undefined, "text", [9, 3], [], true, day, [1e300, 1e16], -5];
+    await putAll(
+      database,
+      "Items",
+      Object.fromEntries(values.map((B, K) => [`items/${K}`, { K, B }])),
+    );
+    const Maps = ["map('Items', i => ({ K: i.K, B: i.B }))"];
+    const Configuration = { "Indexing.Static.SearchEngineType": "Lucene" };
+    await database.queries.administration.deploy(
+      [
+        { Name: "P", Maps },
+        { Name: "L", Maps, Configuration },
+      ],
+      true,
+    );
+    const numbersOf = async (index: string) => {
+      const select = "facet(K, avg(B), max(B), min(B), sum(B))";
+      const [row = {}] = await rowsOf(database, `from index '${index}' select ${select}`);
+      return (row["Values"] as Record<string, number>[]).map(({ Average, Max, Min, Sum }) =>
+        [...new Set([Average, Max, Min, Sum])].join(" "),
+      );
+    };
+    const ticks = "637134336000000000";
+    expect(await numbersOf("P")).toEqual([
+      "10",
+      "0",
+      "0",
+      "0",
+      "12 9 3",
+      "0",
+      "0",
+      ticks,
+      "1e+300 10000000000000000",
+      "-5",
+    ]);
+    expect(await numbersOf("L")).toEqual(["10", "0", "0", "0", "9", "0", "0", "0", "1e+300", "-5"]);
+    expect(await facets(database, "facet(min(B), max(B), avg(B))", {}, "where B < 11")).toEqual([
+      "@AllResults: B@@AllResults 5.666666666666667/10/-5/3",
+    ]);
+    expect(await facets(database, "facet(K <= 3, K > 4 and K < 7, max(B), min(B))")).toEqual([
+      "K: B@K <= 3 10/0/4, B@K > 4 and K < 7 0/0/2",
+    ]);
   });
 
   it("adds up numbers of other fields, in the order of a dictionary", async () => {
@@ -696,4 +811,102 @@ test("the texts of values are JSON, whatever is in them", async () => {
   for (const text of ['a"b', "a\\b", "a\nb", "\u0000", "évora", "evora", "x".repeat(3000)]) {
     expect(found).toContain(`${text} 1`);
   }
+});
+
+it("highlights stored fields that the index computes, and names rows by the group key", async () => {
+  const database = await openDatabase();
+  await putAll(database, "Posts", {
+    "posts/1": { Title: "Raven flies", Body: "one raven" },
+    "posts/2": { Title: "Crow", Body: "no bird" },
+  });
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "H",
+        Maps: [
+          "map('Posts', p => ({ Title: p.Title, Ex: p.Title, Comp: p.Title + ' ' + p.Body, Un: p.Body }))",
+        ],
+        Fields: {
+          Comp: { Storage: "Yes", Indexing: "Search" },
+          Ex: { Storage: "Yes", Indexing: "Exact" },
+          Un: { Indexing: "Search" },
+        },
+      },
+    ],
+    true,
+  );
+  const highlights = async (text: string, parameters?: object) => {
+    const parametersText = parameters === undefined ? null : JSON.stringify(parameters);
+    const { outcome } = await query(database, `from index 'H' ${text}`, { parametersText });
+    const found = outcome?.highlightings;
+    return (
+      found && Object.fromEntries([...found].map(([name, of]) => [name, Object.fromEntries(of)]))
+    );
+  };
+  const o = { PreTags: ["["], PostTags: ["]"], GroupKey: "Title" };
+  expect(
+    await highlights("where search(Comp, 'raven') include highlight(Comp, 40, 2, $o)", { o }),
+  ).toEqual({ Comp: { "Raven flies": ["[Raven] flies one", "[ raven]"] } });
+  const { GroupKey: _, ...tags } = o;
+  expect(
+    await highlights("where exact(Ex = 'Crow') include highlight(Ex, 40, 2, $o)", { o: tags }),
+  ).toEqual({ Ex: { "posts/2": ["[Crow]"] } });
+  expect(await highlights("where search(Un, 'raven') include highlight(Un, 40, 2)")).toEqual({
+    Un: {},
+  });
+  expect(await highlights("include highlight(Comp, 40, 2)")).toEqual({});
+});
+
+it("finds first what is most alike on an index made for Lucene, with its scores", async () => {
+  const database = await openDatabase();
+  const bodies = [
+    "alpha beta gamma gamma delta",
+    "alpha alpha beta",
+    "gamma epsilon",
+    "zeta",
+    "alpha",
+    "delta alpha beta",
+    "beta beta beta omega",
+  ];
+  await putAll(
+    database,
+    "Articles",
+    Object.fromEntries(bodies.map((Body, i) => [`articles/${i + 1}`, { Body }])),
+  );
+  await database.queries.administration.deploy(
+    [
+      {
+        Name: "L",
+        Maps: ["map('Articles', a => ({ Body: a.Body }))"],
+        Fields: { Body: { Indexing: "Search", Storage: "Yes" } },
+        Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
+      },
+    ],
+    true,
+  );
+  const like = async (options: object) => {
+    const text = "from index 'L' where moreLikeThis(id() = 'articles/1', $o)";
+    const parametersText = JSON.stringify({ o: options });
+    const { rows } = await query(database, `${text} include explanations()`, { parametersText });
+    return rows.map((row) => {
+      const told = row["@metadata"] as { "@id": string; "@index-score": number };
+      return `${told["@id"].slice(-1)} ${told["@index-score"].toFixed(6)}`;
+    });
+  };
+  expect(await like({})).toEqual([
+    "6 1.624635",
+    "2 0.668659",
+    "3 0.264577",
+    "7 0.239861",
+    "5 0.138484",
+  ]);
+  expect(await like({ MaximumQueryTerms: 2 })).toEqual(["3 0.653118", "6 0.653118"]);
+});
+
+it("has no explanations and no highlights without rows", async () => {
+  const database = await openDatabase();
+  await putAll(database, "P", { "p/1": { Name: "a" } });
+  const text = "from P where search(Name, 'none') include explanations(), highlight(Name, 9, 1)";
+  const { outcome } = await query(database, text);
+  expect([outcome?.explanations, outcome?.highlightings]).toEqual([null, null]);
 });

@@ -1,5 +1,6 @@
 /** The expected fragments were measured on RavenDB 7.2.7. `[` and `]` are the tags. */
 import { describe, expect, it } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { FreeBudget } from "../../../engine/base/work-budget.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import { makeHighlighters } from "../../../engine/rql/highlight.ts";
@@ -159,5 +160,70 @@ describe("tags", () => {
     expect(tags(["1", "2"], ["/1", "/2"])).toEqual(["1 fox/1", "2raven/2"]);
     expect(tags(["1"], ["/1"])).toEqual(["1 fox/1", "1raven/1"]);
     expect(tags([], [])?.[1]).toBe('<b style="background:lawngreen">raven</b>');
+  });
+});
+
+describe("options", () => {
+  const refused = (options: object | null) => {
+    try {
+      fragments("search(B, 'raven')", [20, 1], "a raven", options);
+    } catch (error) {
+      return error instanceof EngineError ? `${error.code}: ${error.message}` : String(error);
+    }
+    return "accepted";
+  };
+
+  // The errors are those of RavenDB 7.2.7.
+  it.each([
+    { PreTags: ["[", "("], PostTags: ["]"] },
+    { PreTags: ["["], PostTags: [] },
+    { PreTags: ["["] },
+    { PostTags: ["]"] },
+  ])("need as many tags before as behind: %o", (options) => {
+    expect(refused(options)).toBe(
+      "invalid-operation: Number of pre-tags and post-tags must match.",
+    );
+  });
+
+  it.each([
+    { PreTags: "[", PostTags: "]" },
+    { PreTags: { a: 1 }, PostTags: ["]"] },
+    { PreTags: ["["], PostTags: 5 },
+    { GroupKey: ["a"] },
+  ])("need tags in lists and a text as group key: %o", (options) => {
+    expect(refused(options)).toMatch(
+      /^invalid-operation: Could not convert document options to entity of type .*HighlightingOptions$/,
+    );
+  });
+
+  it("may be of other scalars, null or unknown, and JSON text", () => {
+    const found = (options: object) => fragments("search(B, 'raven')", [20, 1], "raven", options);
+    expect(found({ PreTags: [1], PostTags: [2], Nope: { a: 1 } })).toEqual(["1raven2"]);
+    expect(found({ PreTags: [null], PostTags: ["x"] })).toEqual(["ravenx"]);
+    expect(found({ preTags: null, GroupKey: null })).toEqual([
+      '<b style="background:yellow">raven</b>',
+    ]);
+    expect(includeText('\'{"PreTags":["["],"PostTags":["]"]}\'')).toEqual(["[raven]"]);
+  });
+
+  const includeText = (options: string, count = "1", parameters: object = {}) => {
+    const text = `from index 'I' where B = 'raven' include highlight(B, 20, ${count}, ${options})`;
+    const read = parseQueryParameters(JSON.stringify(parameters));
+    const query = analyzeQuery(text, parseQuery(text), { kind: "read", parameters: read });
+    const [made] = makeHighlighters(query.include.highlights, query.where, new FreeBudget());
+    return made?.fragments(["raven"]);
+  };
+
+  it.each([
+    ["$o", "1", { o: null }, "Parameter 'o' should contain JSON object."],
+    ["$o", "1", { o: "{}" }, "Parameter 'o' should contain JSON object."],
+    ["$o", "1", { o: [1] }, "Parameter 'o' should contain JSON object."],
+    ["$o", "1", {}, "Parameter 'o' containing 'HighlightingOptions' was not present"],
+    ["5", "1", {}, "HighlightingOptions can only be passed as JSON string or as a parameter"],
+    ["'x'", "1", {}, "Expected the JSON text of an object"],
+    ["''", "1", {}, "Buffer ended without reaching end of json content"],
+    ["'{}'", "2147483648", {}, "FragmentCount needs to be a number, but was '2147483648'."],
+  ])("given as %s with the count %s are refused", (options, count, parameters, message) => {
+    expect(() => includeText(options, count, parameters)).toThrow(message);
   });
 });
