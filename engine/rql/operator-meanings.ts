@@ -7,7 +7,7 @@
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
-import { EntrySet } from "../indexing/entry-set.ts";
+import { EntrySet, union } from "../indexing/entry-set.ts";
 import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
 import type {
   BetweenCondition,
@@ -49,9 +49,12 @@ const between: FieldMeaning<BetweenCondition> = {
   kind: "between",
   of: "field",
   indexUse: "plain",
-  find: ({ field, low, high, isExact }, context) => {
+  find: (condition, context) => {
+    const { field, isExact } = condition;
     const search = fieldOf(field, formOf(isExact), context);
-    return search === undefined ? nothing() : findRange(search, low, high);
+    return search === undefined
+      ? nothing()
+      : findBetween(search, condition, context.reader.isLucene);
   },
   findIds: (condition, { reader }) => {
     const low = idText(condition.low.value);
@@ -209,16 +212,40 @@ function refuseNull(value: Scalar): void {
   }
 }
 
-/** The type of the bounds determines how values are compared. A range from null begins below everything. */
+/** The type of the bounds determines how values are compared. Null: no bound on that side. */
 function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
   const types = [low, high].map((bound) => bound?.value.type);
-  if (types.includes("null"))
-    return low?.value.type === "null" && high?.value.type === "null" ? field.isNull() : nothing();
   if (types.includes("string") || types.includes("boolean")) {
     return field.rangeText(textBound(low), textBound(high));
   }
   if (types.includes("double")) return field.rangeDouble(textBound(low), textBound(high));
   return field.rangeLong(textBound(low), textBound(high));
+}
+
+/**
+ * Values between two bounds. A lower bound of null, or `*` as clients send it, and an upper one of null, or `NULL` as
+ * they send that, are no bounds; without an upper one, null is in the range, as it is sorted last (measured on RavenDB
+ * 7.2.7). In indexes made for Lucene, `*` is none on either side, and the text of null is `NULL_VALUE`.
+ */
+function* findBetween(
+  field: FieldSearch,
+  { low, high }: BetweenCondition,
+  isLucene: boolean,
+): Work<EntrySet> {
+  const from = isOpen(low, "*") ? null : low;
+  const to = isOpen(high, isLucene ? "*" : "NULL") ? null : high;
+  if (from === null && to === null) return yield* field.exists();
+  const found = yield* findRange(field, from, to);
+  const hasNull = isLucene ? from === null && isTextAbove("NULL_VALUE", to) : to === null;
+  return hasNull ? union(found, yield* field.isNull()) : found;
+}
+
+function isTextAbove(text: string, bound: Bound | null): boolean {
+  return bound?.value.type === "string" && bound.value.value.toLowerCase() > text;
+}
+
+function isOpen({ value }: Bound, word: string): boolean {
+  return value.type === "null" || (value.type === "string" && value.value === word);
 }
 
 function textBound(bound: Bound | null): { text: string; isInclusive: boolean } | null {
