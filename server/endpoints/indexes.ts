@@ -194,10 +194,7 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/**
- * GET indexes/source?name=…: the texts of an index in C#, where RavenDB shows the class that it makes of them; others are
- * refused
- */
+/** GET indexes/source?name=…: the texts of an index in C#, of which RavenDB shows the class that it makes of them */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   const name = knownName(exchange, database);
   if (name === undefined) return;
