@@ -13,6 +13,7 @@ export type ErrorCode =
   | "null-reference" // something that is named does not exist
   | "out-of-range" // a value that is not one of those allowed
   | "invalid-format" // text that should be a date, an enum member, ... is not
+  | "invalid-cast" // a value is of a type that its place cannot take
   | "invalid-operation" // the request makes no sense in the present state
   | "bad-request" // the request as a whole is incomplete
   | "not-supported" // understood, but refused

@@ -306,14 +306,17 @@ export type SearchPiece =
     };
 
 /**
- * The pieces of a search text: split at white space; `"…"` is one piece; `\` escapes the next character. A piece with a
- * star at an end is a wildcard; any other is analyzed, and omitted when no word remains. Duplicates are removed.
+ * The pieces of a search text: split at spaces and tabs; `"…"` is one piece; `\` takes the meaning of a quote or a star
+ * after it. A piece with a star at an end is a wildcard; any other is analyzed, and omitted when no word remains. Of a
+ * quoted piece that ends with a star, the first word is the prefix. The empty text is the word of empty values.
+ * Duplicates are removed. Measured on RavenDB 7.2.7.
  */
 export function* parseSearchText(
   text: string,
   analyze: Analyzer,
   budget: WorkBudget,
 ): Work<SearchPiece[]> {
+  if (text === "") return [{ kind: "words", words: [""] }];
   const pieces = new Map<string, SearchPiece>();
   for (const { source, isPhrase } of splitSearchText(text)) {
     budget.spend(pieceUnits + source.length);
@@ -329,14 +332,19 @@ export function* parseSearchText(
 }
 
 function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPiece | null {
-  const startsOpen = source.startsWith("*");
-  const endsOpen = source.length > 1 && source.endsWith("*");
-  if (!isPhrase && (startsOpen || endsOpen)) {
-    const bare = source.slice(startsOpen ? 1 : 0, endsOpen ? -1 : undefined);
+  const startsOpen = !isPhrase && source.startsWith("*");
+  const endsOpen = /(?:^|[^\\*])\*+$/.test(source) && (isPhrase || source.length > 1);
+  if (startsOpen || (endsOpen && !isPhrase)) {
+    // Only where it also begins with stars, a piece may end with several.
+    const bare = startsOpen ? source.replace(/^\*+|\*+$/g, "") : source.slice(0, -1);
     return { kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen };
   }
   const words = wordsOfPhrase(source, analyze);
-  return words.length > 0 ? { kind: "words", words } : null;
+  const [first] = words;
+  if (first === undefined) return null;
+  if (!endsOpen) return { kind: "words", words };
+  const prefix = lowerInvariant(first.replace(/\*+$/, ""));
+  return { kind: "wildcard", text: prefix, startsOpen: false, endsOpen };
 }
 
 /** The words of a text, analyzed at once. @throws EngineError work-limit */
@@ -368,12 +376,12 @@ function* splitSearchText(text: string): Generator<{ source: string; isPhrase: b
   let inPhrase = false;
   for (let i = 0; i < text.length; i++) {
     const character = text.charAt(i);
-    if (character === "\\" && i + 1 < text.length) current += text.charAt(++i);
+    if (character === "\\" && text[i + 1] === '"') current += text.charAt(++i);
     else if (character === '"') {
       if (current !== "") yield { source: current, isPhrase: inPhrase };
       current = "";
       inPhrase = !inPhrase;
-    } else if (!inPhrase && /\s/u.test(character)) {
+    } else if (!inPhrase && (character === " " || character === "\t")) {
       if (current !== "") yield { source: current, isPhrase: false };
       current = "";
     } else current += character;

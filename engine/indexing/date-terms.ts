@@ -10,6 +10,8 @@
  * - `term` is the text itself for a day, else it has seven fraction digits, and `Z` when the text had a zone.
  */
 
+import { firstElement, nextElement, skipValue } from "../json/field-access.ts";
+
 /** A point in time. */
 export interface Instant {
   /** Whole milliseconds since 1970-01-01, may be negative. */
@@ -22,6 +24,7 @@ export interface Instant {
 
 const pattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?(Z|[+-]\d\d:\d\d)?)?$/;
+const timePattern = /\d\d-\d\dT\d\d:/;
 const monthDays = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const millisecondsPerDay = 86_400_000;
 const millisecondsPerMinute = 60_000;
@@ -66,14 +69,47 @@ export function parseInstant(text: string): Instant | null {
 }
 
 /**
- * The JSON text of a value as projections and groups show it: a string that is a time without an offset is extended to
- * seven fraction digits, as in RavenDB 7.2.7; everything else is unchanged.
+ * The JSON text of a value as projections and groups show it: a string that is a time is extended to seven fraction
+ * digits, and keeps its offset, as in RavenDB 7.2.7; everything else is unchanged.
  */
 export function normalDate(text: string): string {
-  const isTime = text.length >= 21 && text.length <= 30 && text.charCodeAt(11) === 0x54;
-  if (!isTime || text.charCodeAt(0) !== 0x22 || /[+\\]|-\d\d:\d\d"$/.test(text)) return text;
+  if (!mayBeTime(text)) return text;
   const instant = parseInstant(text.slice(1, -1));
-  return instant === null ? text : `"${instant.term}"`;
+  if (instant === null) return text;
+  const [offset] = /[+-]\d\d:\d\d(?="$)/.exec(text) ?? [];
+  if (offset === undefined) return `"${instant.term}"`;
+  const local = instant.milliseconds + zoneMinutes(offset) * millisecondsPerMinute;
+  return `"${instantTerm(local, instant.ticks)}${offset}"`;
+}
+
+/** As `normalDate`, also for the strings of a list. */
+export function normalDates(text: string): string {
+  return eachString(text, normalDate);
+}
+
+/** The JSON text of a stored field: times, also those of a list, have seven fraction digits, and no offset but `Z`. */
+export function storedDates(text: string): string {
+  return eachString(text, (one) => {
+    const instant = mayBeTime(one) ? parseInstant(one.slice(1, -1)) : null;
+    return instant === null ? one : `"${instant.term}"`;
+  });
+}
+
+function mayBeTime(text: string): boolean {
+  const { length } = text;
+  return length >= 21 && length <= 35 && text.charCodeAt(11) === 0x54 && text.startsWith('"');
+}
+
+/** `text` with `change` applied to it, when it is a string, or to the strings of the list, and of lists in it. */
+function eachString(text: string, change: (text: string) => string): string {
+  if (text.startsWith('"')) return change(text);
+  if (!text.startsWith("[") || !timePattern.test(text)) return text;
+  const bytes = Buffer.from(text);
+  const items: string[] = [];
+  for (let i = firstElement(bytes, 0); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+    items.push(eachString(bytes.toString("utf8", i, skipValue(bytes, i)), change));
+  }
+  return `[${items.join(",")}]`;
 }
 
 /** All terms under which this instant may be indexed. */
@@ -96,7 +132,8 @@ function instantTerm(milliseconds: number, ticks: number): string {
   return iso + ticks.toString().padStart(4, "0");
 }
 
-function zoneMinutes(zone: string): number {
+/** The minutes of `±hh:mm`. */
+export function zoneMinutes(zone: string): number {
   const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
   return zone.startsWith("-") ? -minutes : minutes;
 }

@@ -10,6 +10,8 @@
  *   object        the word `json_value` (exact: `JSON_VALUE`); in a deployed index its text
  *   missing       none. A path with `[]` gives null for an element that lacks the rest of the path,
  *                 and the element itself when it is neither object nor array.
+ * A path also reads the members of a text that is a date or a time span, and the length of a text or an array
+ * (path-text.ts).
  *
  * Knows nothing of entries, collections or queries.
  *
@@ -25,7 +27,6 @@ import {
   byteQuote,
   byteZero,
 } from "../json/bytes.ts";
-import { quoteString } from "../json/escape.ts";
 import {
   decodeNumber,
   decodeString,
@@ -43,6 +44,7 @@ import {
 } from "./analyzer.ts";
 import { type Instant, parseInstant } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
+import { type FieldStep, isLength, itemCount, memberOfText } from "./path-text.ts";
 import type { ColumnKind } from "./store-column.ts";
 import {
   dateKind,
@@ -54,12 +56,6 @@ import {
   textKind,
 } from "./term-dictionary.ts";
 
-/** One name of a path. `isEach`: followed by `[]`. `name` is in minified JSON form, with its quotes. */
-export interface FieldStep {
-  readonly name: Buffer;
-  readonly isEach: boolean;
-}
-
 /** How the strings of a field become terms. */
 export type FieldMode = "lower" | "exact" | Analyzer;
 
@@ -67,10 +63,6 @@ export type FieldMode = "lower" | "exact" | Analyzer;
 export function columnKindOf(mode: FieldMode | null): ColumnKind {
   const isWhole = mode === keywordAnalyzer || mode === lowerKeywordAnalyzer;
   return typeof mode === "function" && !isWhole ? "text" : "values";
-}
-
-export function fieldStep(name: string, isEach: boolean): FieldStep {
-  return { name: quoteString(name), isEach };
 }
 
 /** Buffer for terms; longer ones get a buffer of their own. */
@@ -122,15 +114,21 @@ function follow(
     addValueTerms(column, mode, bytes, at);
     return;
   }
+  const isInOwnEach = depth > 0 && (steps[depth - 1] as FieldStep).isEach;
   if (bytes[at] === byteArrayOpen) {
-    const isEach = isInEach || (depth > 0 && (steps[depth - 1] as FieldStep).isEach);
+    if (!isInOwnEach && isLength(steps, depth)) {
+      addNumberTerm(column, itemCount(bytes, at), -1);
+      return;
+    }
+    const isEach = isInEach || isInOwnEach;
     for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
       follow(column, mode, bytes, i, steps, depth, isEach);
     }
     return;
   }
   if (bytes[at] !== byteObjectOpen) {
-    if (isInEach) addValueTerms(column, mode, bytes, at);
+    if (isInEach && isInOwnEach) addValueTerms(column, mode, bytes, at);
+    else addMemberTerms(column, mode, bytes, at, steps, depth, isInEach);
     return;
   }
   const step = steps[depth] as FieldStep;
@@ -138,6 +136,21 @@ function follow(
   if (findMember(bytes, at, step.name, span)) {
     follow(column, mode, bytes, span.from, steps, depth + 1, isInEach);
   } else if (isInEach) column.add(nullTerm);
+}
+
+/** Adds the terms of what a path reads from a value that is neither object nor array. */
+function addMemberTerms(
+  column: FieldColumn,
+  mode: FieldMode,
+  bytes: Buffer,
+  at: number,
+  steps: readonly FieldStep[],
+  depth: number,
+  isInEach: boolean,
+): void {
+  const member = bytes[at] === byteQuote ? memberOfText(bytes, at, steps, depth) : null;
+  if (member !== null) addValueTerms(column, mode, Buffer.from(member), 0);
+  else if (isInEach) column.add(nullTerm);
 }
 
 /**
@@ -235,9 +248,13 @@ function addWords(column: FieldColumn, analyze: Analyzer, text: string): void {
     column.add(column.dictionary.intern(textKind, nothing, 0, Number.NaN));
     return;
   }
-  analyze(text, (word) => column.add(internText(column.dictionary, word)));
-  // A phrase must not match across two elements of an array.
-  column.add(gapTerm);
+  let hasWords = false;
+  analyze(text, (word) => {
+    hasWords = true;
+    column.add(internText(column.dictionary, word));
+  });
+  // A phrase may match across two elements of an array, but not across one without words, as on RavenDB 7.2.7.
+  if (!hasWords) column.add(gapTerm);
 }
 
 function internText(dictionary: TermDictionary, text: string): number {

@@ -109,19 +109,27 @@ export class FieldSearch {
     return this.#entriesOf([nullTerm]);
   }
 
-  /** Entries with any term, null and objects included. */
+  /** Entries with any term, null and objects included; a text without words has none. */
   *exists(): Work<EntrySet> {
     const builder = this.#builder();
     const { size } = this.#view;
     for (let from = 0; from < size; from += valueStride) {
       const to = Math.min(size, from + valueStride);
       for (let entry = from; entry < to; entry++) {
-        if (this.#column.lengthOf(entry) > 0 && this.#view.isLive(entry)) builder.add(entry);
+        if (this.#hasTerm(entry) && this.#view.isLive(entry)) builder.add(entry);
       }
       this.#budget.spend(to - from);
       if (this.#budget.isDue) yield;
     }
     return this.#finish(builder);
+  }
+
+  #hasTerm(entry: number): boolean {
+    if (this.#packed !== null) return this.#packed.termsOf(entry).some((term) => term !== gapTerm);
+    const { starts, terms } = this.#column;
+    const end = starts[entry + 1] as number;
+    for (let at = starts[entry] as number; at < end; at++) if (terms[at] !== gapTerm) return true;
+    return false;
   }
 
   /** A string: a date is compared as an instant, anything else as a term, whatever its original type. */

@@ -15,10 +15,16 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import { normalDate } from "./date-terms.ts";
-import type { FieldStep } from "./document-fields.ts";
 import type { IndexDefinition } from "./index-definition.ts";
 import { stepsOf } from "./map-index.ts";
+import {
+  eachText,
+  type FieldStep,
+  isLength,
+  itemCount,
+  memberOfText,
+  pathText,
+} from "./path-text.ts";
 
 /** The kind of number that a contribution adds to a sum. */
 export const numberKinds = { none: 0, integers: 1, doubles: 2 } as const;
@@ -78,9 +84,9 @@ export class GroupValues {
   #contribute(bytes: Buffer, body: number, element: number, visitor: ContributionVisitor): void {
     const keys = this.#keys.map((key) => {
       if (key.isWholeArray) return wholeArray(bytes, body, key.steps);
-      if (!this.#isFanned(key.steps)) return valueText(bytes, body, key.steps, 0);
-      const rest = key.steps.slice(this.#fanOut.length);
-      return element < 0 ? "null" : valueText(bytes, element, rest, 0);
+      if (!this.#isFanned(key.steps)) return pathText(bytes, body, key.steps, 0) ?? "null";
+      const rest = isScalar(bytes, element) ? [] : key.steps.slice(this.#fanOut.length);
+      return element < 0 ? "null" : (pathText(bytes, element, rest, 0) ?? "null");
     });
     for (let i = 0; i < this.#sums.length; i++) {
       const { steps } = this.#sums[i] as GroupPath;
@@ -89,7 +95,7 @@ export class GroupValues {
       if (this.#isFanned(steps)) {
         if (element < 0) continue;
         const rest = steps.slice(this.#fanOut.length);
-        const at = rest.length === 0 ? element : findValue(bytes, element, rest);
+        const at = isScalar(bytes, element) ? element : findValue(bytes, element, rest);
         if (at >= 0) this.#add(bytes, at, i);
       } else this.#addEach(bytes, body, steps, 0, i);
     }
@@ -113,6 +119,10 @@ export class GroupValues {
     sum: number,
   ): void {
     if (bytes[at] === byteArrayOpen) {
+      if (isLength(steps, depth)) {
+        this.#add(Buffer.from(String(itemCount(bytes, at))), 0, sum);
+        return;
+      }
       for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
         this.#addEach(bytes, i, steps, depth, sum);
       }
@@ -126,6 +136,9 @@ export class GroupValues {
     const span = new ValueSpan();
     if (bytes[at] === byteObjectOpen && findMember(bytes, at, step.name, span)) {
       this.#addEach(bytes, span.from, steps, depth + 1, sum);
+    } else if (bytes[at] === byteQuote) {
+      const member = memberOfText(bytes, at, steps, depth);
+      if (member !== null) this.#add(Buffer.from(member), 0, sum);
     }
   }
 
@@ -145,6 +158,11 @@ export class GroupValues {
   }
 }
 
+/** Whether an element stands for itself, whatever the rest of the path. */
+function isScalar(bytes: Buffer, element: number): boolean {
+  return element >= 0 && bytes[element] !== byteObjectOpen && bytes[element] !== byteArrayOpen;
+}
+
 function isObject(bytes: Buffer, at: number): boolean {
   return bytes[at] === byteObjectOpen;
 }
@@ -155,24 +173,6 @@ function holdsArray(bytes: Buffer, at: number): boolean {
     if (bytes[i] === byteArrayOpen) return true;
   }
   return false;
-}
-
-/** The value at a path of names; through an array, the list of its elements' values. */
-function valueText(bytes: Buffer, at: number, steps: readonly FieldStep[], depth: number): string {
-  const step = steps[depth];
-  if (step === undefined) return normalDate(bytes.toString("utf8", at, skipValue(bytes, at)));
-  const span = new ValueSpan();
-  if (bytes[at] === byteArrayOpen) {
-    const values: string[] = [];
-    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      if (isObject(bytes, i) && findMember(bytes, i, step.name, span)) {
-        values.push(valueText(bytes, span.from, steps, depth + 1));
-      }
-    }
-    return `[${values.join(",")}]`;
-  }
-  if (!isObject(bytes, at) || !findMember(bytes, at, step.name, span)) return "null";
-  return valueText(bytes, span.from, steps, depth + 1);
 }
 
 /** Offset of the value at a path of names, or -1. */
@@ -191,30 +191,7 @@ function wholeArray(bytes: Buffer, body: number, steps: readonly FieldStep[]): s
   const at = findValue(bytes, body, steps.slice(0, 1));
   if (at < 0) return "null";
   const isEach = steps.some((step) => step.isEach);
-  if (!isEach) return valueText(bytes, body, steps, 0);
-  if (bytes[at] !== byteArrayOpen && !isObject(bytes, at)) return "null";
-  const values: string[] = [];
-  collect(bytes, at, steps, 1, values);
-  return bytes[at] === byteArrayOpen ? `[${values.join(",")}]` : (values[0] ?? "null");
-}
-
-function collect(
-  bytes: Buffer,
-  at: number,
-  steps: readonly FieldStep[],
-  depth: number,
-  values: string[],
-): void {
-  if (bytes[at] === byteArrayOpen) {
-    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      collect(bytes, i, steps, depth, values);
-    }
-    return;
-  }
-  const step = steps[depth];
-  const span = new ValueSpan();
-  if (step === undefined) values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
-  else if (findMember(bytes, at, step.name, span))
-    collect(bytes, span.from, steps, depth + 1, values);
-  else values.push("null");
+  if (!isEach) return pathText(bytes, body, steps, 0) ?? "null";
+  if (bytes[at] === byteArrayOpen) return `[${eachText(bytes, at, steps, 1).join(",")}]`;
+  return isObject(bytes, at) ? (pathText(bytes, at, steps, 1) ?? "null") : "null";
 }

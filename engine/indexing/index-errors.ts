@@ -18,8 +18,8 @@ export interface IndexError {
 
 /** Maximum share of failed attempts. */
 const failureRateMax = 0.15;
-/** With fewer attempts, an index is only errored when all failed. */
-const attemptsMin = 10;
+/** With fewer attempts, of maps and reduces together, an index is only errored when all failed (RavenDB 7.2.7). */
+const attemptsMin = 6;
 const messageLengthMax = 4096;
 
 /** The part kept in snapshots. */
@@ -75,15 +75,12 @@ export class IndexErrors {
     const attempts = this.mapAttempts + this.reduceAttempts;
     const errors = this.mapErrors + this.reduceErrors;
     if (errors === 0) return null;
-    const hasFailed =
-      this.mapErrors === this.mapAttempts ||
-      (this.reduceErrors > 0 && this.reduceErrors === this.reduceAttempts);
     const rate = errors / attempts;
-    if (!hasFailed && (attempts < attemptsMin || rate <= failureRateMax)) return null;
+    if (errors < attempts && (attempts < attemptsMin || rate <= failureRateMax)) return null;
     const tried = isReduce
       ? `${this.mapAttempts} map attempts and ${this.reduceAttempts} reduce attempts, ${this.mapErrors} and ${this.reduceErrors} has failed respectively`
       : `${this.mapAttempts} map attempts, ${this.mapErrors} has failed`;
-    const percent = Math.round(rate * 100);
+    const percent = Number((rate * 100).toFixed(2));
     return `Index ${name} is invalid, out of ${tried}. Error rate of ${percent}% exceeds allowed 15% error rate`;
   }
 }

@@ -15,8 +15,6 @@ import {
   addTermsBehindFirst,
   columnKindOf,
   type FieldMode,
-  type FieldStep,
-  fieldStep,
 } from "./document-fields.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -35,6 +33,7 @@ import {
   type VectorSource,
 } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
+import { type FieldStep, fieldStep } from "./path-text.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
 import { type ColumnKind, goneStride } from "./store-column.ts";

@@ -11,9 +11,9 @@ import {
   ValueSpan,
 } from "../json/field-access.ts";
 import { globe } from "../spatial/space.ts";
-import { type FieldStep, fieldStep } from "./document-fields.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { SpatialSource } from "./index-definition.ts";
+import { type FieldStep, fieldStep } from "./path-text.ts";
 import { addPoint, addWkt, coordinateOf } from "./spatial-terms.ts";
 
 /** Adds the shapes of the object that begins at `at` to the column's current entry. */

@@ -198,6 +198,7 @@ export function hasSuggestions({ fields }: StaticDefinition, name: string): bool
  */
 export function parseStaticDefinition(json: Json): StaticDefinition {
   const name = nameOf(json["Name"]);
+  for (const [key, isList] of Object.entries(nestedMembers)) requireNested(json[key], isList);
   for (const [key, words] of Object.entries(unusedOptions))
     optionOf(json[key], words, `Index${key}`);
   refuseUnsupported(name, json);
@@ -265,6 +266,12 @@ export function checkStaticIndexName(name: string): void {
       `Index name '${name}' is not permitted. Only letters, digits and characters ('_', '-', '.', '/') are allowed.`,
     );
   }
+  if (/^\.+$/.test(name)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name}' is not permitted. If a name contains '.' character then it must be surrounded by other allowed characters.`,
+    );
+  }
   if (name.includes("//")) {
     throw new EngineError(
       "invalid-argument",
@@ -327,6 +334,15 @@ function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {
 }
 
 function fieldOptions(index: string, field: string, json: Json): FieldOptions {
+  if (typeof json !== "object") throw unconvertible(json, "IndexFieldOptions");
+  if (Array.isArray(json)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Not supported BlittableJsonReaderArray, property name: ${field}`,
+    );
+  }
+  requireNested(json["Vector"], false);
+  requireNested(json["Spatial"], false);
   const vector = (json["Vector"] ?? null) as Json | null;
   const spatial = (json["Spatial"] ?? null) as Json | null;
   const analyzer = textOrNull(json["Analyzer"]);
@@ -341,7 +357,7 @@ function fieldOptions(index: string, field: string, json: Json): FieldOptions {
     analyzer,
     indexing: optionOf(json["Indexing"], fieldIndexings, "FieldIndexing"),
     isStored: storage === null ? null : storage === "Yes",
-    hasSuggestions: typeof json["Suggestions"] === "boolean" ? json["Suggestions"] : null,
+    hasSuggestions: booleanOf(json["Suggestions"]),
     termVector: optionOf(json["TermVector"], termVectors, "FieldTermVector"),
     ...(spatial === null ? {} : { spatial: spatialOptions(index, field, spatial) }),
     ...(vector === null ? {} : { vector: vectorOptions(index, field, vector) }),
@@ -396,6 +412,21 @@ function spatialOptions(index: string, field: string, json: Json): Space {
   );
 }
 
+/** The members that are objects or, if true, lists. */
+const nestedMembers = {
+  AdditionalAssemblies: true,
+  CompoundFields: true,
+  AdditionalSources: false,
+  Configuration: false,
+} as const;
+
+/** @throws EngineError invalid-format */
+function requireNested(value: unknown, isList: boolean): void {
+  if (value === undefined || value === null) return;
+  if (typeof value === "object" && Array.isArray(value) === isList) return;
+  throw unconvertible(value, isList ? "BlittableJsonReaderArray" : "BlittableJsonReaderObject");
+}
+
 /** Options without effect here, whose values are checked. */
 const unusedOptions = {
   Type: [
@@ -412,17 +443,45 @@ function unconvertible(value: unknown, type: string): EngineError {
   return new EngineError("invalid-format", `Could not convert '${shown}' to ${type}`);
 }
 
-/** The settings of an index. @throws EngineError index-creation for one that no index has */
+/** Settings of an index whose values are checked, by the names behind `Indexing.` */
+const numberSettings =
+  /^Indexing\.(?:MapTimeoutInSec|MapBatchSize|MaxTimeForMergesToKeepRunningInSec|MapTimeoutAfterEtagReachedInMin|MaxStepsForScript|Throttling\.TimeIntervalInMs|Lucene\.Analyzers\.NGram\.(?:Min|Max)Gram|Corax\.VectorSearch\.Default\w+)$/;
+const booleanSettings = /^Indexing\.(?:IndexEmptyEntries|IndexMissingFieldsAsNull)$/;
+const engineSettings = /^Indexing\.(?:Static|Auto)\.SearchEngineType$/;
+
+/**
+ * The settings of an index, whose names have one case.
+ * @throws EngineError index-creation for one that no index has, invalid-operation for a value that is none
+ */
 function configurationOf(index: string, value: unknown): Record<string, string> {
   const settings = textsOf(value);
-  for (const key of Object.keys(settings)) {
-    if (/^(?:Indexing|Query)\./i.test(key)) continue;
+  for (const [key, text] of Object.entries(settings)) {
+    if (!key.startsWith("Indexing.")) {
+      throw new EngineError(
+        "index-creation",
+        `Could not create index '${index}' because the configuration option key '${key}' is not recognized`,
+      );
+    }
+    const isValid =
+      (!numberSettings.test(key) || /^-?\d+(?:\.\d+)?$/.test(text)) &&
+      (!booleanSettings.test(key) || /^(?:true|false)$/i.test(text)) &&
+      (!engineSettings.test(key) || /^(?:corax|lucene)$/i.test(text));
+    if (isValid) continue;
     throw new EngineError(
-      "index-creation",
-      `Could not create index '${index}' because the configuration option key '${key}' is not recognized`,
+      "invalid-operation",
+      `Could not set '${key}' configuration setting value.`,
     );
   }
   return settings;
+}
+
+/** Null when not set. @throws EngineError invalid-format */
+function booleanOf(value: unknown): boolean | null {
+  if (value === undefined || value === null || typeof value === "boolean") return value ?? null;
+  if (typeof value === "number") return value !== 0;
+  const lower = String(value).toLowerCase();
+  if (lower !== "true" && lower !== "false") throw unconvertible(value, "System.Boolean");
+  return lower === "true";
 }
 
 function textOrNull(value: unknown): string | null {
@@ -435,15 +494,14 @@ function textsOf(value: unknown): Record<string, string> {
   return Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));
 }
 
-/** One of the allowed words in any case, null when not set. @throws EngineError invalid-format */
+/** One of the allowed words, null when not set. @throws EngineError invalid-format */
 function optionOf<Option extends string>(
   value: unknown,
   allowed: readonly Option[],
   type: string,
 ): Option | null {
   if (value === undefined || value === null) return null;
-  const lower = String(value).toLowerCase();
-  const found = allowed.find((option) => option.toLowerCase() === lower);
+  const found = allowed.find((option) => option === value);
   if (found !== undefined) return found;
   throw new EngineError(
     "invalid-format",

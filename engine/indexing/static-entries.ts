@@ -9,7 +9,7 @@ import { EngineError } from "../base/errors.ts";
 import { indexFieldsMax } from "../base/limits.ts";
 import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import { BytesColumn } from "./bytes-column.ts";
-import { normalDate } from "./date-terms.ts";
+import { storedDates } from "./date-terms.ts";
 import { DocumentBits } from "./document-bits.ts";
 import { addValueTerms, columnKindOf, type FieldMode } from "./document-fields.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
@@ -290,7 +290,7 @@ function storedText(fields: readonly MappedField[], found: readonly EntryField[]
   const members: string[] = [];
   for (const [i, { name, text }] of fields.entries()) {
     if (!(found[i] as EntryField).isStored || isSpatialText(text) || isVectorText(text)) continue;
-    members.push(`${JSON.stringify(name)}:${normalDate(text)}`);
+    members.push(`${JSON.stringify(name)}:${storedDates(text)}`);
   }
   return members.length === 0 ? null : `{${members.join(",")}}`;
 }

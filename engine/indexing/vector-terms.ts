@@ -14,9 +14,9 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import { type FieldStep, fieldStep } from "./document-fields.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { VectorSource } from "./index-definition.ts";
+import { type FieldStep, fieldStep } from "./path-text.ts";
 import { firstTerm, vectorKind } from "./term-dictionary.ts";
 import { acceptedVectors, dimensionsOf, type VectorForm } from "./vector-form.ts";
 

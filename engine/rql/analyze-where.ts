@@ -76,15 +76,24 @@ function analyzeLogical(
   { kind, operands }: Extract<Expression, { kind: "and" | "or" }>,
   isExact: boolean,
 ): Condition {
-  const conditions = operands.map((operand) => analyzeCondition(scope, operand, isExact));
+  const mayBeRange =
+    kind === "and" && operands[0]?.kind === "comparison" && operands[1]?.kind === "comparison";
+  const conditions = operands.map((operand, i) =>
+    mayBeRange && i < 2 && operand.kind === "comparison"
+      ? analyzeBound(scope, operand, isExact)
+      : analyzeCondition(scope, operand, isExact),
+  );
   const [first, second, ...rest] = conditions;
-  const isRange = operands[0]?.kind === "comparison" && operands[1]?.kind === "comparison";
-  if (kind !== "and" || !isRange || first === undefined || second === undefined) {
+  if (!mayBeRange || first === undefined || second === undefined) {
     return { kind, operands: conditions };
   }
   const merged = mergeBounds(first, second);
-  if (merged === null) return { kind, operands: conditions };
-  return rest.length === 0 ? merged : { kind, operands: [merged, ...rest] };
+  if (merged !== null) {
+    return rest.length === 0 ? merged : { kind, operands: [merged, ...rest] };
+  }
+  refuseOpenRange(first);
+  refuseOpenRange(second);
+  return { kind, operands: conditions };
 }
 
 /** `f >= a` and `f <= b`, in either order, as one condition; null for anything else. */
@@ -96,7 +105,7 @@ function mergeBounds(first: Condition, second: Condition): Condition | null {
   if (!lower.operator.startsWith(">") || !upper.operator.startsWith("<")) return null;
   const low = boundOf(lower.operator, lower.value);
   const high = boundOf(upper.operator, upper.value);
-  if (low === null || high === null || isText(low) !== isText(high)) return null;
+  if (low === null || high === null || areMixed(low, high)) return null;
   return { kind: "between", field: first.field, low, high, isExact: first.isExact };
 }
 
@@ -105,8 +114,12 @@ function boundOf(operator: ComparisonOperator, value: ComparisonValue): Bound | 
   return { value, isInclusive: operator.endsWith("=") };
 }
 
-function isText({ value }: Bound): boolean {
-  return value.type === "string" || value.type === "boolean";
+/** Whether two bounds are compared in different ways; null, which is none, goes with any other. */
+function areMixed(low: Bound, high: Bound): boolean {
+  const types = [low.value.type, high.value.type];
+  if (types.includes("null")) return false;
+  const [isText, isOtherText] = types.map((type) => type === "string" || type === "boolean");
+  return isText !== isOtherText;
 }
 
 const operatorNames: Readonly<Record<ComparisonOperator, string>> = {
@@ -118,7 +131,25 @@ const operatorNames: Readonly<Record<ComparisonOperator, string>> = {
   ">=": "GreaterThanOrEqual",
 };
 
-function analyzeComparison(
+function analyzeComparison(scope: QueryScope, comparison: Comparison, isExact: boolean): Condition {
+  const condition = analyzeBound(scope, comparison, isExact);
+  refuseOpenRange(condition);
+  return condition;
+}
+
+/** A range from or to null is one only beside the other bound of its field. */
+function refuseOpenRange(condition: Condition): void {
+  if (condition.kind !== "comparison" || condition.value.type !== "null") return;
+  const { operator } = condition;
+  if (operator !== "=" && operator !== "!=") throw notSupported(unhandled(operator));
+}
+
+function unhandled(operator: ComparisonOperator): string {
+  return `Unhandled operation: ${operatorNames[operator]}`;
+}
+
+/** A comparison, which may be one bound of a range: its value may then be null. */
+function analyzeBound(
   scope: QueryScope,
   { left, operator, right }: Comparison,
   isExact: boolean,
@@ -132,9 +163,7 @@ function analyzeComparison(
     return operator === "!=" ? { kind: "not", operand: none } : none;
   }
   const isOrdering = operator !== "=" && operator !== "!=";
-  if (isOrdering && (value.type === "null" || value.type === "compare-exchange")) {
-    throw notSupported(`Unhandled operation: ${operatorNames[operator]}`);
-  }
+  if (isOrdering && value.type === "compare-exchange") throw notSupported(unhandled(operator));
   return { kind: "comparison", field, operator, value, isExact };
 }
 

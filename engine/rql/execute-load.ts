@@ -66,6 +66,15 @@ export class RowLoader {
   #idsOf(step: LoadStep, row: StoredRow, loaded: ReadonlyMap<string, LoadedValue>): string[] {
     const { source } = step;
     if (source.kind === "constant") return textsOf(source.value);
+    // Documents that a path names more than once are loaded once; ids that differ by case only count as two.
+    return [...new Set(this.#idsAt(source, row, loaded))];
+  }
+
+  #idsAt(
+    source: Extract<LoadStep["source"], { readonly kind: "path" }>,
+    row: StoredRow,
+    loaded: ReadonlyMap<string, LoadedValue>,
+  ): string[] {
     if (source.root === null || source.root === this.#alias) {
       return idsAtPath(row.bytes, bodyOf(row), source.path);
     }

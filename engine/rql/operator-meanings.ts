@@ -7,7 +7,7 @@
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
-import { EntrySet } from "../indexing/entry-set.ts";
+import { EntrySet, union } from "../indexing/entry-set.ts";
 import type { FieldSearch, ListedValue, RangeType } from "../indexing/field-search.ts";
 import type {
   BetweenCondition,
@@ -49,9 +49,12 @@ const between: FieldMeaning<BetweenCondition> = {
   kind: "between",
   of: "field",
   indexUse: "plain",
-  find: ({ field, low, high, isExact }, context) => {
+  find: (condition, context) => {
+    const { field, isExact } = condition;
     const search = fieldOf(field, formOf(isExact), context);
-    return search === undefined ? nothing() : findRange(search, low, high);
+    return search === undefined
+      ? nothing()
+      : findBetween(search, condition, context.reader.isLucene);
   },
   findIds: (condition, { reader }) => {
     const low = idText(condition.low.value);
@@ -209,10 +212,8 @@ function refuseNull(value: Scalar): void {
   }
 }
 
-/** The type of the bounds determines how values are compared. A range from null begins below everything. */
+/** The type of the bounds determines how values are compared. Null: no bound on that side. */
 function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
-  const isNull = (bound: Bound | null) => bound?.value.type === "null";
-  if (isNull(low) || isNull(high)) return isNull(low) && isNull(high) ? field.isNull() : nothing();
   const [lowText, highText] = [textBound(low), textBound(high)];
   switch (rangeTypeOf(low, high)) {
     case "text":
@@ -251,6 +252,32 @@ export function rangeTestOf(
 
 function isOrdered(left: string, right: string, isInclusive: boolean): boolean {
   return left < right || (isInclusive && left === right);
+}
+
+/**
+ * Values between two bounds. A lower bound of null, or `*` as clients send it, and an upper one of null, or `NULL` as
+ * they send that, are no bounds; without an upper one, null is in the range, as it is sorted last (measured on RavenDB
+ * 7.2.7). In indexes made for Lucene, `*` is none on either side, and the text of null is `NULL_VALUE`.
+ */
+function* findBetween(
+  field: FieldSearch,
+  { low, high }: BetweenCondition,
+  isLucene: boolean,
+): Work<EntrySet> {
+  const from = isOpen(low, "*") ? null : low;
+  const to = isOpen(high, isLucene ? "*" : "NULL") ? null : high;
+  if (from === null && to === null) return yield* field.exists();
+  const found = yield* findRange(field, from, to);
+  const hasNull = isLucene ? from === null && isTextAbove("NULL_VALUE", to) : to === null;
+  return hasNull ? union(found, yield* field.isNull()) : found;
+}
+
+function isTextAbove(text: string, bound: Bound | null): boolean {
+  return bound?.value.type === "string" && bound.value.value.toLowerCase() > text;
+}
+
+function isOpen({ value }: Bound, word: string): boolean {
+  return value.type === "null" || (value.type === "string" && value.value === word);
 }
 
 function textBound(bound: Bound | null): { text: string; isInclusive: boolean } | null {

@@ -15,10 +15,21 @@ import {
   lastModifiedOf,
 } from "../documents/document-record.ts";
 import { flagsText } from "../documents/document-text.ts";
-import { normalDate } from "../indexing/date-terms.ts";
-import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
+import { isDateText, timeMember } from "../indexing/date-members.ts";
+import { normalDate, parseInstant } from "../indexing/date-terms.ts";
+import {
+  eachText,
+  type FieldStep,
+  fieldStep,
+  isLength,
+  memberText,
+  pathText,
+  type TextMember,
+} from "../indexing/path-text.ts";
+import { byteArrayOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
 import {
+  decodeString,
   findMember,
   firstElement,
   nextElement,
@@ -395,61 +406,41 @@ function compilePath(
   );
   const fallback = isAliased ? null : new FieldFinder([key], source);
   const first = new FieldFinder([value.path[0]?.name ?? ""], source);
-  const rest = value.path.slice(1);
+  const rest = stepsOf(value.path.slice(1));
   return (parts) => {
-    const text = textAt(finder, parts.row) ?? throughArrays(first, rest, parts.row);
+    const text = textAt(finder, parts.row) ?? textBelow(first, rest, parts.row);
     if (text !== null) return text;
     return (fallback === null ? null : textAt(fallback, parts.row)) ?? missing;
   };
 }
 
-/**
- * A path without `[]` that reaches an array: a list of the elements' values at the rest of the path, without those that
- * lack it.
- */
-function throughArrays(
-  first: FieldFinder,
-  rest: readonly PathPart[],
-  row: StoredRow,
-): string | null {
-  if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
-  const span = new ValueSpan();
-  let at = first.span.from;
-  for (let depth = 0; depth < rest.length; depth++) {
-    if (row.bytes[at] === byteArrayOpen) {
-      const values: string[] = [];
-      collectPresent(row.bytes, at, rest, depth, values);
-      return `[${values.join(",")}]`;
-    }
-    if (!findMember(row.bytes, at, quoteString((rest[depth] as PathPart).name), span)) return null;
-    at = span.from;
-  }
-  return null;
+function stepsOf(path: readonly PathPart[]): FieldStep[] {
+  return path.map(({ name, arrays }) => fieldStep(name, arrays > 0));
 }
 
-function collectPresent(
-  bytes: Buffer,
-  at: number,
-  rest: readonly PathPart[],
-  depth: number,
-  values: string[],
-): void {
-  if (bytes[at] === byteArrayOpen && depth < rest.length) {
-    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      collectPresent(bytes, i, rest, depth, values);
-    }
-    return;
-  }
-  const part = rest[depth];
-  if (part === undefined) {
-    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
-    return;
-  }
-  const span = new ValueSpan();
-  if (findMember(bytes, at, quoteString(part.name), span)) {
-    collectPresent(bytes, span.from, rest, depth + 1, values);
-  }
+/** What the rest of a path reads below the value of its first name, or null. */
+function textBelow(first: FieldFinder, rest: readonly FieldStep[], row: StoredRow): string | null {
+  if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
+  return pathText(row.bytes, first.span.from, rest, 0, columnMember);
 }
+
+/**
+ * The members of texts in columns. Those of days are null, and unlike in an index, one that a date or a time span lacks
+ * is an error.
+ */
+const columnMember: TextMember = (bytes, at, steps, depth) => {
+  const text = decodeString(bytes, at, skipValue(bytes, at));
+  const isDay = text.length === 10 && parseInstant(text) !== null;
+  const isDate = !isDay && isDateText(text);
+  if (isLength(steps, depth)) return isDate ? null : String(text.length);
+  if (!isDate) return null;
+  const { text: name } = steps[depth] as FieldStep;
+  const member = depth === steps.length - 1 ? memberText(timeMember(text, name), name) : null;
+  if (member === null) {
+    throw new EngineError("invalid-operation", `The ${name} property was not found`);
+  }
+  return member;
+};
 
 function compileMetadataPath(
   path: readonly PathPart[],
@@ -480,59 +471,22 @@ function compileMetadataPath(
 /** `Lines[].Product`: a list with the value of each element, null where it is missing. */
 function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: RowSource): TextOf {
   const [first, ...rest] = path as [PathPart, ...PathPart[]];
+  const steps = stepsOf(rest);
   const finder = new FieldFinder([first.name], source);
+  const missing = isAliased ? "[]" : "null";
   return (parts) => {
-    if (!finder.find(parts.row, bodyOf(parts.row))) return isAliased ? "[]" : "null";
-    const values: string[] = [];
+    if (!finder.find(parts.row, bodyOf(parts.row))) return missing;
     const { bytes } = parts.row;
     const at = finder.span.from;
-    if (bytes[at] !== byteArrayOpen && first.arrays > 0) return isAliased ? "[]" : "null";
-    const array = first.arrays === 0 ? plainStart(bytes, at, rest) : at;
-    if (array < 0) return isAliased ? "[]" : "null";
-    collectEach(bytes, at, first.arrays, rest, values);
-    // The array is not at the expected place: without an alias, the value is returned on its own.
-    const isAlone = bytes[array] !== byteArrayOpen && !isAliased;
-    return isAlone ? (values[0] ?? "null") : `[${values.join(",")}]`;
-  };
-}
-
-/** Offset of the value of the first part with `[]`, or -1. */
-function plainStart(bytes: Buffer, from: number, rest: readonly PathPart[]): number {
-  const span = new ValueSpan();
-  let at = from;
-  for (const part of rest) {
-    if (bytes[at] === byteArrayOpen) return at;
-    if (!findMember(bytes, at, quoteString(part.name), span)) return -1;
-    at = span.from;
-    if (part.arrays > 0) return at;
-  }
-  return at;
-}
-
-function collectEach(
-  bytes: Buffer,
-  at: number,
-  arrays: number,
-  rest: readonly PathPart[],
-  values: string[],
-): void {
-  if (arrays > 0 && bytes[at] === byteArrayOpen) {
-    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      collectEach(bytes, i, arrays - 1, rest, values);
+    if (first.arrays > 0) {
+      if (bytes[at] !== byteArrayOpen) return missing;
+      return `[${eachText(bytes, at, steps, 0, columnMember).join(",")}]`;
     }
-    return;
-  }
-  const [next, ...others] = rest;
-  if (next === undefined) {
-    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
-    return;
-  }
-  const span = new ValueSpan();
-  if (bytes[at] === byteObjectOpen && findMember(bytes, at, quoteString(next.name), span)) {
-    collectEach(bytes, span.from, next.arrays, others, values);
-  } else if (bytes[at] === byteObjectOpen || bytes[at] === byteArrayOpen) values.push("null");
-  // A value that is neither object nor array takes the place of its own member.
-  else values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+    const text = pathText(bytes, at, steps, 0, columnMember);
+    if (text === null) return missing;
+    // The array is not at the expected place: with an alias, the value is in a list.
+    return isAliased && !text.startsWith("[") ? `[${text}]` : text;
+  };
 }
 
 /**
@@ -553,14 +507,19 @@ function compileLoaded(
   const isId = path[0]?.name === "@metadata" && path[1]?.name === "@id";
   // For columns, the metadata of a loaded document has no `@id`.
   if (!isOwn || isId) return () => null;
-  const plain = path.map((part) => ({ ...part, arrays: 0 }));
+  const steps = stepsOf(path);
+  const textOf = (loaded: string) =>
+    steps.length === 0
+      ? nestedDocument(loaded)
+      : pathText(Buffer.from(loaded), 0, steps, 0, columnMember);
   return (parts) => {
     const loaded = parts.loaded.get(root) ?? null;
     if (loaded === null) return null;
-    if (typeof loaded === "string") return loadedPath(loaded, path);
+    if (typeof loaded === "string") return textOf(loaded);
     if (!step.isArray) throw severalValues(key);
-    const values = loaded.flatMap((one) => (one === null ? [] : [loadedPath(one, plain)]));
-    return `[${values.filter((value) => value !== null).join(",")}]`;
+    const values = loaded.flatMap((one) => (one === null ? [] : [textOf(one)]));
+    const present = values.filter((value) => value !== null && value !== "[]");
+    return `[${present.map((value) => (value?.startsWith("[") ? value.slice(1, -1) : value)).join(",")}]`;
   };
 }
 
@@ -570,24 +529,6 @@ export function severalValues(key: string): EngineError {
     "not-supported",
     `Attempted to read multiple values in field ${key}, but it isn't an array and should have only a single value, did you forget '[]' ?`,
   );
-}
-
-function loadedPath(loaded: string, path: readonly PathPart[]): string | null {
-  if (path.length === 0) return nestedDocument(loaded);
-  const bytes = Buffer.from(loaded);
-  const values: string[] = [];
-  if (path.some((part) => part.arrays > 0)) {
-    collectEach(bytes, 0, 0, path, values);
-    return `[${values.join(",")}]`;
-  }
-  const span = new ValueSpan();
-  let at = 0;
-  for (const part of path) {
-    if (bytes[at] !== byteObjectOpen) return null;
-    if (!findMember(bytes, at, quoteString(part.name), span)) return null;
-    at = span.from;
-  }
-  return bytes.toString("utf8", at, skipValue(bytes, at));
 }
 
 function compileCounter(

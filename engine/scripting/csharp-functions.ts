@@ -49,14 +49,7 @@ function memberOf(run: Run, value: Value, name: string): Value {
   }
   if (typeof value === "string") {
     if (name === "Length") return value.length;
-    const time = cs.dateOf(value);
-    const span = cs.spanOf(value);
-    const found =
-      time !== null
-        ? cs.dateMember(time, name)
-        : span !== null
-          ? cs.spanMember(run, span, name)
-          : undefined;
+    const found = cs.textMember(run, value, name);
     if (found !== undefined) return found;
   }
   if (name === "Value") return value;

@@ -9,13 +9,9 @@
  * `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
  */
 import { EngineError } from "../base/errors.ts";
-import { parseInstant } from "../indexing/date-terms.ts";
-import {
-  formatDate as dateIn,
-  dayNames,
-  formatNumber as numberFormatted,
-  timeSpanText,
-} from "./format-text.ts";
+import { isDoubleMember, spanTicks, timeMember, timeSpanText } from "../indexing/date-members.ts";
+import { normalDates, parseInstant } from "../indexing/date-terms.ts";
+import { formatDate as dateIn, formatNumber as numberFormatted } from "./format-text.ts";
 import { valueText } from "./script-document.ts";
 import {
   ABSENT,
@@ -295,7 +291,7 @@ function nestedText(run: Run | null, value: Value, depth: number): string {
     );
     return `{${members.join(",")}}`;
   }
-  return valueText(run, value);
+  return normalDates(valueText(run, value));
 }
 
 /**
@@ -369,17 +365,10 @@ function ticksBetween(from: Moment, to: Moment): number {
   return (to.time - from.time) * ticksPerMillisecond + (to.ticks - from.ticks);
 }
 
-const spanPattern = /^(-)?(?:(\d{1,8})\.)?(\d\d):(\d\d):(\d\d)(?:\.(\d{7}))?$/;
-
 /** The ticks of a text that is a time span, or null. */
 export function spanOf(value: Value): number | null {
-  if (typeof value !== "string" || value.length < 8 || value.length > 26) return null;
-  const match = spanPattern.exec(value);
-  if (match === null) return null;
-  const [days, hours, minutes, seconds, ticks] = match.slice(2).map((part) => Number(part ?? 0));
-  const total = (((days as number) * 24 + (hours as number)) * 60 + (minutes as number)) * 60;
-  const all = (total + (seconds as number)) * 1e7 + (ticks as number);
-  return match[1] === undefined ? all : -all;
+  const ticks = typeof value === "string" ? spanTicks(value) : null;
+  return ticks === null ? null : Number(ticks);
 }
 
 export function spanText(ticks: number): string {
@@ -392,61 +381,15 @@ export function formatDate(moment: Moment, format: string): string {
   return dateIn(moment.time, format, moment.ticks, moment.isUtc ? "Z" : "");
 }
 
-/** A member of a date: `Year`; undefined when dates have no such member. */
-export function dateMember(moment: Moment, name: string): Value {
-  const { time, ticks, isUtc } = moment;
-  const date = new Date(time);
-  const midnight = Math.floor(time / 86_400_000) * 86_400_000;
-  switch (name) {
-    case "Year":
-      return date.getUTCFullYear();
-    case "Month":
-      return date.getUTCMonth() + 1;
-    case "Day":
-      return date.getUTCDate();
-    case "Hour":
-      return date.getUTCHours();
-    case "Minute":
-      return date.getUTCMinutes();
-    case "Second":
-      return date.getUTCSeconds();
-    case "Millisecond":
-      return date.getUTCMilliseconds();
-    case "DayOfWeek":
-      return dayNames[date.getUTCDay()] as string;
-    case "DayOfYear":
-      return (midnight - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000 + 1;
-    case "Ticks":
-      return (time - timeMin) * ticksPerMillisecond + ticks;
-    case "Date":
-      return dateText({ time: midnight, ticks: 0, isUtc });
-    case "TimeOfDay":
-      return spanText((time - midnight) * ticksPerMillisecond + ticks);
-    case "Kind":
-      return isUtc ? "Utc" : "Unspecified";
-    case "UtcDateTime":
-    case "DateTime":
-      return dateText(moment);
-    default:
-      return undefined;
-  }
-}
-
-const spanUnits: Readonly<Record<string, readonly [ticks: number, modulus: number]>> = {
-  Days: [864e9, Number.POSITIVE_INFINITY],
-  Hours: [36e9, 24],
-  Minutes: [6e8, 60],
-  Seconds: [1e7, 60],
-  Milliseconds: [1e4, 1_000],
-};
-
-/** A member of a time span; undefined when spans have no such member. */
-export function spanMember(run: Run, span: number, name: string): Value {
-  if (name === "Ticks") return span;
-  const total = name.startsWith("Total") ? spanUnits[name.slice(5)] : undefined;
-  if (total !== undefined) return makeDouble(run, span / total[0]);
-  const unit = spanUnits[name];
-  if (unit === undefined) return undefined;
-  const whole = Math.trunc(span / unit[0]);
-  return Number.isFinite(unit[1]) ? whole % unit[1] : whole;
+/**
+ * A member of a text that is a date or a time span; undefined when there is none. `DateTime` and
+ * `UtcDateTime` are also those of a text without an offset, which a function may have cast to DateTimeOffset.
+ */
+export function textMember(run: Run, text: string, name: string): Value {
+  const member = timeMember(text, name);
+  if (typeof member === "bigint") return Number(member);
+  if (typeof member === "number") return isDoubleMember(name) ? makeDouble(run, member) : member;
+  if (member !== undefined || (name !== "DateTime" && name !== "UtcDateTime")) return member;
+  const moment = dateOf(text);
+  return moment === null ? undefined : dateText(moment);
 }

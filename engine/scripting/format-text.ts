@@ -6,20 +6,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
-
-/** `[-][d.]hh:mm:ss[.fffffff]`. */
-export function timeSpanText(ticks: bigint): string {
-  const negative = ticks < 0n;
-  const all = negative ? -ticks : ticks;
-  const days = all / 864_000_000_000n;
-  const two = (value: bigint): string => String(value).padStart(2, "0");
-  const hours = two((all / 36_000_000_000n) % 24n);
-  const minutes = two((all / 600_000_000n) % 60n);
-  const seconds = two((all / 10_000_000n) % 60n);
-  const rest = all % 10_000_000n;
-  const fraction = rest === 0n ? "" : `.${String(rest).padStart(7, "0")}`;
-  return `${negative ? "-" : ""}${days === 0n ? "" : `${days}.`}${hours}:${minutes}:${seconds}${fraction}`;
-}
+import { dayNames } from "../indexing/date-members.ts";
 
 const isoTicks = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{7})Z?$/;
 
@@ -125,15 +112,6 @@ const monthNames = [
   "October",
   "November",
   "December",
-];
-export const dayNames = [
-  "Sunday",
-  "Monday",
-  "Tuesday",
-  "Wednesday",
-  "Thursday",
-  "Friday",
-  "Saturday",
 ];
 
 const standardDates: ReadonlyMap<string, string> = new Map([

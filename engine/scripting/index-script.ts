@@ -67,7 +67,7 @@ const mapSources = {
   timeSeries: "TimeSeries",
 } as const;
 
-/** The reduce that a text declares. @throws EngineError index-creation, and as `run` */
+/** The reduce that a text declares. @throws EngineError index-creation, argument-null, and as `run` */
 export function indexReduceOf(
   name: string,
   script: CompiledScript,
@@ -82,9 +82,10 @@ export function indexReduceOf(
   }
   const { groupBy, aggregate } = reduce;
   if (!isFunction(groupBy) || !isFunction(aggregate)) {
+    const missing = isFunction(groupBy) ? "reduce" : "key";
     throw new EngineError(
-      "index-creation",
-      `JavaScript index ${name}: groupBy and aggregate must be called with functions`,
+      "argument-null",
+      `JavaScript index ${name}: groupBy and aggregate must be called with functions. (Parameter '${missing}')`,
     );
   }
   return { groupBy, aggregate };

@@ -9,8 +9,9 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { neverText } from "../base/timestamp.ts";
+import { timeSpanText } from "../indexing/date-members.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
-import { formatDate, formatNumber, ticksOfText, timeSpanText } from "./format-text.ts";
+import { formatDate, formatNumber, ticksOfText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";
 import { documentText, metadataText, ScriptDocument, valueText } from "./script-document.ts";
 import type { ScriptContext, ScriptHost, ScriptTimeSeries } from "./script-host.ts";

@@ -49,7 +49,7 @@ async function deploy(
 ): Promise<void> {
   const body = await jsonBody(exchange);
   const definitions = body["Indexes"];
-  if (typeof definitions === "object" && definitions !== null && !Array.isArray(definitions)) {
+  if (definitions !== undefined && definitions !== null && !Array.isArray(definitions)) {
     throw new EngineError(
       "invalid-format",
       "Could not convert 'Indexes' to BlittableJsonReaderArray",
@@ -124,7 +124,7 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
     return value as Readonly<Record<string, unknown>>;
   }
-  throw new EngineError("invalid-argument", "A definition of an index must be an object.");
+  throw new EngineError("invalid-cast", "A definition of an index must be an object.");
 }
 
 /** DELETE indexes?name=…: 204, 404 when it does not exist */

@@ -126,6 +126,13 @@ function getProgress(exchange: Exchange, { database }: DatabaseContext): void {
 /** POST indexes/has-changed, body a definition: `{"Changed":…}`, true when no index has its name */
 async function postHasChanged(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
+  const { Name, Maps } = body;
+  if (typeof Name !== "string" || Name === "" || !Array.isArray(Maps) || Maps.length === 0) {
+    throw new EngineError(
+      "bad-request",
+      "Index definition must contain name and at least one map.",
+    );
+  }
   exchange.replyJson(200, { Changed: database.indexes.hasChanged(body) });
 }
 
@@ -188,10 +195,16 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/** GET indexes/source?name=…: fails, since the class that RavenDB generates for a C# index does not exist here */
+/** GET indexes/source?name=…: the texts of an index in C#, of which RavenDB shows the class that it makes of them */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
-  if (knownName(exchange, database) === undefined) return;
-  throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
+  const name = knownName(exchange, database);
+  if (name === undefined) return;
+  const { Name, Type, Maps, Reduce } = database.indexes.definition(name);
+  if (Type !== "Map" && Type !== "MapReduce") {
+    throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
+  }
+  const texts = [...(Maps as readonly string[]), ...(typeof Reduce === "string" ? [Reduce] : [])];
+  exchange.replyJson(200, { Index: Name, Source: texts.join("\n\n") });
 }
 
 /** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index, which has none */

@@ -21,6 +21,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "null-reference": { status: 400, type: "System.NullReferenceException" },
   "out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "invalid-format": { status: 400, type: "System.FormatException" },
+  "invalid-cast": { status: 400, type: "System.InvalidCastException" },
   "invalid-operation": { status: 400, type: "System.InvalidOperationException" },
   "bad-request": { status: 400, type: `${client}.BadRequestException` },
   "not-supported": { status: 400, type: "System.NotSupportedException" },

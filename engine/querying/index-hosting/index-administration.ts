@@ -19,6 +19,7 @@ import type { IndexLockMode, IndexPriority, OpenIndex } from "../../indexing/ope
 import {
   type DeploymentOptions,
   isCSharp,
+  isCSharpIndex,
   isSameIndex,
   parseDeploymentOptions,
   parseStaticDefinition,
@@ -174,6 +175,7 @@ export class IndexAdministration {
     deployer: Deployer = embeddedDeployer,
   ): Promise<string[]> {
     const deployments = definitions.map((json) => this.#prepare(json, mayBeCSharp, deployer));
+    refuseSameNames(deployments.map(({ definition }) => definition.name));
     for (const { definition } of deployments) this.#requireDeployable(definition);
     for (const deployment of deployments) this.#requireOutput(deployment);
     await this.#durably(() => {
@@ -294,13 +296,14 @@ export class IndexAdministration {
     const known = this.indexes.byName(name);
     const before = known instanceof StaticIndex ? (known.definition.output ?? null) : null;
     const others = this.indexes.all().filter((index) => index !== known);
-    refuseOutput(name, output.collection, program, others);
+    refuseOutput(definition, output.collection, program, others);
     if (before !== null && isSameName(before.collection, output.collection)) return;
     const { documents } = this.#database.state;
     const id = collectionIdNamed(this.#database.state, output.collection);
     const count = documents.countOfCollection(id);
     if (count === 0) return;
     throw outputError(
+      definition,
       `Index '${name}' is defined to output the Reduce results to documents in Collection '${output.collection}'. ` +
         `This collection currently has ${count} document${count === 1 ? " " : "s"}. ` +
         `All documents in Collection '${output.collection}' must be deleted first.`,
@@ -488,24 +491,42 @@ function isOf(index: OpenIndex, stored: StoredIndex): boolean {
   return index instanceof AutomaticIndex && covers(index.definition, stored.definition);
 }
 
-/** RavenDB 7.2.7 answers with what waits for the deployment: an AggregateException of the reason. */
-function outputError(reason: string): EngineError {
-  return new EngineError("index-output", `One or more errors occurred. (${reason})`);
+/** RavenDB 7.2.7 reports the reason for an index in C#, and an AggregateException of it for one in JavaScript. */
+function outputError(definition: StaticDefinition, reason: string): EngineError {
+  return isCSharpIndex(definition)
+    ? new EngineError("index-invalid", reason)
+    : new EngineError("index-output", `One or more errors occurred. (${reason})`);
+}
+
+/** Refuses names in one request that differ in nothing but case. @throws EngineError index-creation */
+function refuseSameNames(names: readonly string[]): void {
+  const known = new Map<string, string>();
+  for (const name of names) {
+    const other = known.get(name.toLowerCase());
+    if (other !== undefined && other !== name) {
+      throw new EngineError(
+        "index-creation",
+        `The names of the indexes '${other}' and '${name}' differ in nothing but case.`,
+      );
+    }
+    known.set(name.toLowerCase(), name);
+  }
 }
 
 /**
  * Refuses an index that would read its own output, directly or through other indexes.
- * @throws EngineError index-output
+ * @throws EngineError index-output, index-invalid
  */
 function refuseOutput(
-  name: string,
+  definition: StaticDefinition,
   collection: string,
   program: IndexProgram,
   others: readonly OpenIndex[],
 ): void {
   const refuse = (reason: string): never => {
     throw outputError(
-      `It is forbidden to create the '${name}' index which would output reduce results to documents in the ` +
+      definition,
+      `It is forbidden to create the '${definition.name}' index which would output reduce results to documents in the ` +
         `'${collection}' collection, as ${reason}`,
     );
   };
@@ -532,13 +553,13 @@ function refuseOutput(
   const seen = new Set<StaticIndex>();
   for (let source = open.pop(); source !== undefined; source = open.pop()) {
     for (const index of outputs) {
-      const { program: other, definition } = index;
+      const { program: other, definition: known } = index;
       const from = source;
       if (seen.has(index) || !reads([...other.collections, ...other.referencedCollections], from)) {
         continue;
       }
       seen.add(index);
-      const next = definition.output?.collection ?? "";
+      const next = known.output?.collection ?? "";
       if (reads([...program.collections, ...program.referencedCollections], next)) {
         refuse(
           `'${collection}' collection is consumed by other index in a way that would lead to an infinite loop: ` +

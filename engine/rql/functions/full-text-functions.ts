@@ -1,4 +1,5 @@
 /** Methods that search the words of a field: `search`, `proximity`, `lucene`, `fuzzy`. */
+import { EngineError } from "../../base/errors.ts";
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
 import { parseSearchText, standardWords, wordsOfPhrase } from "../../indexing/analyzer.ts";
 import { type BestFound, BestWords, type WeighedWord } from "../../indexing/best-words.ts";
@@ -35,6 +36,12 @@ export const search: RqlFunction<SearchCondition> = {
       const { field, text } = fieldAndText(scope, call, true);
       const operator = call.args[2];
       if (operator === undefined) return { kind: "search", field, text, isAll: false };
+      if (operator.kind === "literal") {
+        throw new EngineError(
+          "invalid-cast",
+          `The operator of search() must be a word, OR or AND, but was ${describeArgument(operator)}`,
+        );
+      }
       const isWord = operator.kind === "field" && operator.path.length === 1;
       const written = isWord ? operator.path[0]?.name : undefined;
       const word = written?.toLowerCase();
@@ -273,7 +280,7 @@ function idSearchTest(text: string, budget: WorkBudget): (id: string) => boolean
 }
 
 function idWildcard(piece: string): (id: string) => boolean {
-  const bare = piece.replace(/^\*|\*$/g, "");
+  const bare = piece.replace(/^\*+|\*+$/g, "");
   if (!piece.startsWith("*")) return (id) => id.startsWith(bare);
   return piece.endsWith("*") ? (id) => id.includes(bare) : (id) => id.endsWith(bare);
 }

@@ -68,7 +68,7 @@ export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
       },
       findIds: ({ text }, { reader }) => {
         const suffix = text.toLowerCase();
-        return reader.idsMatching((id) => id.endsWith(suffix));
+        return reader.idsMatching((id) => suffix !== "" && id.endsWith(suffix));
       },
       idsOf: () => undefined,
       soughtTexts: ({ text }) => [text],
@@ -97,12 +97,16 @@ export const regex: RqlFunction<RegexCondition> = {
       kind: "regex",
       of: "field",
       indexUse: "plain",
-      find: ({ field, text }, context) =>
-        fieldOf(field, "lower", context)?.matching(context.textTest(text)) ?? nothing(),
+      find: ({ field, text }, context) => {
+        const search = fieldOf(field, "lower", context);
+        if (search === undefined) return nothing();
+        // As with startsWith: only the empty text has nothing in it.
+        return text === "" ? search.equalsTerm("") : search.matching(context.textTest(text));
+      },
       findIds: ({ text }, { reader, textTest }) => reader.idsMatching(textTest(text)),
       idsOf: () => undefined,
       soughtTexts: () => [],
-      joined: { isJoined: () => true, find: findMatching },
+      joined: { isJoined: ({ text }) => text !== "", find: findMatching },
       score: weighedWhole,
     },
   },

@@ -3,7 +3,7 @@ import type { EngineError } from "../../base/errors.ts";
 import type { ProjectedValue } from "../analyzed-query.ts";
 import type { Argument, Call } from "../ast.ts";
 import { fieldText } from "../print.ts";
-import { plainText } from "../query-parameters.ts";
+import { plainText, typeName } from "../query-parameters.ts";
 import {
   fieldReference,
   invalid,
@@ -28,7 +28,11 @@ export const cmpxchg: RqlFunction = {
     if (!isValue || more.length > 0) {
       throw invalid(scope, "Method cmpxchg() expects only one argument to be provided");
     }
-    return { type: "compare-exchange", key: plainText(resolveValue(scope, argument)) };
+    const key = resolveValue(scope, argument);
+    if (key.type !== "string") {
+      throw invalid(scope, `Expected value of type string, but got: ${typeName(key)}`);
+    }
+    return { type: "compare-exchange", key: key.value };
   },
   select: {
     column: (scope, call, clause) => {
