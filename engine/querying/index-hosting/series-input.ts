@@ -8,7 +8,7 @@
 
 import type { Segment } from "../../keyspaces/series-segment.ts";
 import { seriesTimeText } from "../../keyspaces/time-series.ts";
-import { inputDouble } from "../../scripting/csharp-values.ts";
+import { inputDouble, inputLong } from "../../scripting/csharp-numbers.ts";
 import {
   newObject,
   ScriptArray,
@@ -21,6 +21,8 @@ import {
 /** How values are presented to a language. */
 export interface SeriesForm {
   readonly number: (value: number) => Value;
+  /** The value of a counter. */
+  readonly integer: (digits: string) => Value;
   readonly time: (time: number) => Value;
   /** Whether names are in lower case. */
   readonly isLower: boolean;
@@ -28,12 +30,14 @@ export interface SeriesForm {
 
 export const scriptForm: SeriesForm = {
   number: (value) => value,
+  integer: Number,
   time: (time) => new ScriptDate(time),
   isLower: true,
 };
 
 export const csharpForm: SeriesForm = {
   number: inputDouble,
+  integer: inputLong,
   time: seriesTimeText,
   isLower: false,
 };
