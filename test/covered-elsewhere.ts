@@ -25,7 +25,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/replies/index-performance.ts",
     "server/replies/io-metrics.ts",
   ],
-  "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
+  "test/server/endpoints/storage-reports.test.ts": [
+    "server/replies/number-texts.ts",
+    "server/replies/storage-report.ts",
+  ],
+  "test/engine/scripting/csharp-numbers.test.ts": ["engine/scripting/csharp-math.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/nats-transport.ts",

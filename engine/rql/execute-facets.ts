@@ -21,6 +21,7 @@ import {
   totalsWithin,
 } from "../indexing/term-tally.ts";
 import { byteBackslash, byteQuote } from "../json/bytes.ts";
+import { roundTripText } from "../json/double-text.ts";
 import { JsonText } from "../json/json-text.ts";
 import { numberBytesMax, writeWhole } from "../json/number-bytes.ts";
 import type { ComparisonValue, Condition } from "./analyzed-query.ts";
@@ -359,9 +360,9 @@ function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext)
   throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
 }
 
-/** A number as JSON; one beyond the doubles has no other form than its name. */
+/** A number as JSON, as .NET prints a double. */
 function numberText(value: number): string {
-  return Number.isFinite(value) ? String(value) : `"${value}"`;
+  return Number.isInteger(value) && Math.abs(value) < 1e17 ? String(value) : roundTripText(value);
 }
 
 /** Writes one facet: its values one after another, then what remains. */

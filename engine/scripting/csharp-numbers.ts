@@ -39,6 +39,8 @@ const decimalUnitsMax = 2n ** 96n - 1n;
 const decimalScaleMax = 28;
 /** Digits of a fraction that a plain number certainly keeps. */
 const plainDigitsMax = 15;
+/** Smaller fractions have an exponent in the text of a double. */
+const smallestPlain = 1e-3;
 const boxBytes = 96;
 
 // Boxes.
@@ -125,8 +127,8 @@ export function inputLong(digits: string): Value {
 export function makeDecimal(run: Run, value: ExactNumber): Value {
   const { units, scale } = limited(value);
   const number = approximate(units, scale);
-  const isPlain = scale > 0 && typeof units === "number" && units % 10 !== 0;
-  if (isPlain && Math.abs(units) < 1e15) return number;
+  const isShort = scale > 0 && typeof units === "number" && Math.abs(units) < 1e15;
+  if (isShort && units % 10 !== 0 && Math.abs(number) >= smallestPlain) return number;
   run.grow(boxBytes);
   return boxed(number, "Decimal", { units, scale });
 }
@@ -153,7 +155,7 @@ export function spelledNumber(run: Run, value: number, text: string): Value {
     const whole = BigInt(exact.units);
     if (whole <= longMax && whole >= -longMax) return makeLong(run, whole);
   }
-  if (!Number.isInteger(value) && String(value) === text) return value;
+  if (!Number.isInteger(value) && roundTripText(value) === text) return value;
   run.grow(boxBytes + text.length);
   const made = boxed(value, "Spelled", exact);
   traitsOf(made).spelling = text;
