@@ -26,7 +26,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/replies/io-metrics.ts",
   ],
   "test/server/endpoints/admin-console.test.ts": ["engine/scripting/console-script.ts"],
-  "test/server/endpoints/storage-reports.test.ts": ["server/replies/storage-report.ts"],
+  "test/server/endpoints/storage-reports.test.ts": [
+    "server/replies/number-texts.ts",
+    "server/replies/storage-report.ts",
+  ],
+  "test/engine/scripting/csharp-numbers.test.ts": ["engine/scripting/csharp-math.ts"],
   "test/server/cluster/nats/jetstream-stream.test.ts": [
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/nats-transport.ts",
@@ -58,9 +62,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/cli/studio/studio-proxy.test.ts": ["cli/studio/forwarding.ts"],
   "test/server/endpoints/studio-server.test.ts": ["server/changes/notifications.ts"],
-  "test/client/documents.test.ts": [
-    "server/replies/document-loading.ts",
-  ],
+  "test/client/documents.test.ts": ["server/replies/document-loading.ts"],
   "test/client/older-client.test.ts": ["server/databases/client-configuration.ts"],
   "test/engine/background/due-documents.test.ts": [
     "engine/background/configured-task.ts",

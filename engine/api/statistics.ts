@@ -7,6 +7,7 @@ import {
   collectionFigures,
   type DatabaseCounts,
   databaseCounts,
+  deletedSeriesRanges,
 } from "../database/statistics.ts";
 
 export type { DatabaseCounts };
@@ -24,6 +25,8 @@ export interface CollectionDetails extends CollectionCounts, CollectionFigures {
 export interface DatabaseFigures {
   readonly identities: number;
   readonly compareExchangeValues: number;
+  /** Ranges of time series that were deleted since the database was opened. */
+  readonly deletedSeriesRanges: number;
   /** Contents of attachments, each counted once. */
   readonly attachmentContents: number;
   readonly lastDocumentEtag: number;
@@ -50,6 +53,7 @@ export class Statistics {
     return {
       identities: identities.count,
       compareExchangeValues: compareExchange.count,
+      deletedSeriesRanges: deletedSeriesRanges(this.#database),
       attachmentContents: blobs.count,
       lastDocumentEtag: state.documents.lastEtag,
       lastEtag: state.committedEtag,

@@ -23,6 +23,11 @@ export interface DatabaseCounts {
   readonly CountOfTimeSeriesSegments: number;
 }
 
+/** Ranges of time series that were deleted since the database was opened. */
+export function deletedSeriesRanges({ state }: OpenDatabase): number {
+  return [...state.deletedSeriesRanges.values()].reduce((sum, count) => sum + count, 0);
+}
+
 /** Numbers of items of each kind of state. Cost: constant. */
 export function stateCounts({ state }: OpenDatabase): Readonly<Record<StateKindName, number>> {
   const { documents, keyspaces, shapes } = state;
@@ -100,6 +105,8 @@ export interface CollectionFigures {
   readonly counterOwners: number;
   readonly seriesSegments: number;
   readonly seriesSegmentBytes: number;
+  /** Ranges of its series that were deleted since the database was opened. */
+  readonly deletedSeriesRanges: number;
 }
 
 /** Yields to the event loop. Cost: O(documents of the collection). */
@@ -133,7 +140,14 @@ export async function collectionFigures(
       await new Promise((resolve) => setImmediate(resolve));
       sliceEnd = performance.now() + sliceMs;
     }
-    return { bytes, counterOwners, seriesSegments, seriesSegmentBytes };
+    const ranges = database.state.deletedSeriesRanges.get(collectionId) ?? 0;
+    return {
+      bytes,
+      counterOwners,
+      seriesSegments,
+      seriesSegmentBytes,
+      deletedSeriesRanges: ranges,
+    };
   } finally {
     view.release();
   }

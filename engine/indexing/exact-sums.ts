@@ -24,6 +24,11 @@ export class ExactSums {
     return this.#pairs[2 * sum] as number;
   }
 
+  /** Both halves of a sum of integers, added up exactly. */
+  integerOf(sum: number): bigint {
+    return BigInt(this.#pairs[2 * sum] as number) + BigInt(this.#pairs[2 * sum + 1] as number);
+  }
+
   /** @returns false when the sum is no longer exact */
   add(sum: number, value: number): boolean {
     const high = this.#pairs[2 * sum] as number;

@@ -21,6 +21,7 @@ import { assert } from "../base/assert.ts";
 import { foldedName } from "../base/case-folding.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { bodyStartOf } from "../documents/document-record.ts";
+import { doubleText } from "../json/double-text.ts";
 import { AmountsColumn } from "./amounts-column.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import {
@@ -199,10 +200,15 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   }
 
   /** A contribution of the current document; called by GroupValues. */
-  contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void {
+  contribute(
+    keys: readonly string[],
+    sums: Float64Array,
+    kinds: Uint8Array,
+    lows: Int16Array,
+  ): void {
     const key = keys.length === 1 ? (keys[0] as string) : keys.join(keySeparator);
     const number = this.#groupNumbers.get(key) ?? this.#addGroup(key);
-    this.#append(number, sums, kinds);
+    this.#append(number, sums, kinds, lows);
   }
 
   #addGroup(key: string): number {
@@ -233,9 +239,9 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return null;
   }
 
-  #append(number: number, sums: Float64Array, kinds: Uint8Array): void {
+  #append(number: number, sums: Float64Array, kinds: Uint8Array, lows: Int16Array): void {
     this.#groupOf.set(number);
-    this.#amounts.set(sums, kinds);
+    this.#amounts.set(sums, kinds, lows);
     const at = this.#contributions.endEntry(this.#currentDocument);
     this.#addTo(number, at, 1);
     this.#touched.add(number);
@@ -266,7 +272,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #addTo(number: number, at: number, sign: 1 | -1): void {
     this.#counts[number] = (this.#counts[number] as number) + sign;
     const width = this.#sumCount;
-    const { values, kinds } = this.#amounts;
+    const amounts = this.#amounts;
+    const { values, kinds } = amounts;
     let isSpoiled = false;
     let isInexact = this.#inexact.size > 0 && this.#inexact.has(number);
     for (let i = 0; i < width; i++) {
@@ -277,6 +284,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
         continue;
       }
       if (!this.#sums.add(sum, sign * value)) isInexact = true;
+      const low = amounts.lowAt(at * width + i);
+      if (low !== 0 && !this.#sums.add(sum, sign * low)) isInexact = true;
       if (kinds[at * width + i] === numberKinds.doubles) {
         this.#doubleCounts[sum] = (this.#doubleCounts[sum] as number) + sign;
       }
@@ -347,13 +356,17 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** Visits the numbers of a group's contributions, in order. */
   #visitAmounts(number: number, visit: (sum: number, value: number) => void): void {
     const groupOf = this.#groupOf;
-    const { values } = this.#amounts;
+    const amounts = this.#amounts;
+    const { values } = amounts;
     const width = this.#sumCount;
     for (let at = groupOf.firstOf(number); at >= 0; at = groupOf.nextOf(at)) {
       if (!this.#contributions.isLive(at)) continue;
       for (let i = 0; i < width; i++) {
         const value = values[at * width + i] as number;
-        if (!Number.isNaN(value)) visit(i, value);
+        if (Number.isNaN(value)) continue;
+        visit(i, value);
+        const low = amounts.lowAt(at * width + i);
+        if (low !== 0) visit(i, low);
       }
     }
   }
@@ -366,9 +379,12 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** `sum`: which of `sums`; -1: the count. */
   #aggregateText(number: number, sum: number, sums: Float64Array): string {
     if (sum < 0) return String(this.#counts[number]);
-    const text = String(sums[sum]);
-    const hasDoubles = (this.#doubleCounts[number * this.#sumCount + sum] as number) > 0;
-    return hasDoubles && /^-?\d+$/.test(text) ? `${text}.0` : text;
+    const value = sums[sum] as number;
+    const at = number * this.#sumCount + sum;
+    if ((this.#doubleCounts[at] as number) > 0) return doubleText(value);
+    // As in RavenDB 7.2.7, a sum of integers wraps at 64 bits.
+    if (Number.isSafeInteger(value)) return String(value);
+    return String(BigInt.asIntN(64, this.#sums.integerOf(at)));
   }
 
   /** Gives a group its entry. The one that it has stays when its aggregates are the same. */
@@ -383,7 +399,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       if (aggregate !== undefined) {
         const { sum } = aggregate;
         const value = (sum < 0 ? this.#counts[number] : sums[sum]) as number;
-        addNumberTerm(column, value, previous);
+        if (Number.isSafeInteger(value)) addNumberTerm(column, value, previous);
+        else addValueTerms(column, mode, Buffer.from(this.#aggregateText(number, sum, sums)), 0);
       } else if (previous < 0) {
         addValueTerms(column, mode, Buffer.from(keys[source] as string), 0);
       } else {

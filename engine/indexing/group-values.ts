@@ -29,10 +29,22 @@ import {
 /** The kind of number that a contribution adds to a sum. */
 export const numberKinds = { none: 0, integers: 1, doubles: 2 } as const;
 
-/** Receives one contribution. `sums[i]` is NaN when a value is not a number; `kinds[i]`: see `numberKinds`. */
+/**
+ * Receives one contribution. `sums[i]` is NaN when a value is not a number; `kinds[i]`: see `numberKinds`; `lows[i]`: how
+ * much larger than `sums[i]` an integer is.
+ */
 export interface ContributionVisitor {
-  contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void;
+  contribute(
+    keys: readonly string[],
+    sums: Float64Array,
+    kinds: Uint8Array,
+    lows: Int16Array,
+  ): void;
 }
+
+/** Digits of an integer that a double certainly holds. */
+const safeDigitsMax = 15;
+const longMax = 2n ** 63n - 1n;
 
 interface GroupPath {
   readonly steps: readonly FieldStep[];
@@ -46,6 +58,9 @@ export class GroupValues {
   readonly #fanOut: readonly FieldStep[];
   readonly #sumValues: Float64Array;
   readonly #kinds: Uint8Array;
+  readonly #lows: Int16Array;
+  /** By sum: the exact one, of integers beyond 2^53. */
+  readonly #exact: (bigint | null)[];
 
   constructor(definition: IndexDefinition) {
     const group = definition.groupBy;
@@ -63,6 +78,8 @@ export class GroupValues {
     this.#fanOut = fanned === undefined ? [] : fanned.steps.slice(0, length);
     this.#sumValues = new Float64Array(this.#sums.length);
     this.#kinds = new Uint8Array(this.#sums.length);
+    this.#lows = new Int16Array(this.#sums.length);
+    this.#exact = this.#sums.map(() => null);
   }
 
   /** Visits the contributions of the object that begins at `body`. */
@@ -92,6 +109,8 @@ export class GroupValues {
       const { steps } = this.#sums[i] as GroupPath;
       this.#sumValues[i] = 0;
       this.#kinds[i] = numberKinds.none;
+      this.#lows[i] = 0;
+      this.#exact[i] = null;
       if (this.#isFanned(steps)) {
         if (element < 0) continue;
         const rest = steps.slice(this.#fanOut.length);
@@ -99,7 +118,16 @@ export class GroupValues {
         if (at >= 0) this.#add(bytes, at, i);
       } else this.#addEach(bytes, body, steps, 0, i);
     }
-    visitor.contribute(keys, this.#sumValues, this.#kinds);
+    for (let i = 0; i < this.#sums.length; i++) if (this.#exact[i] !== null) this.#setExact(i);
+    visitor.contribute(keys, this.#sumValues, this.#kinds, this.#lows);
+  }
+
+  /** The sum of integers as a double and what that leaves out; it wraps at 64 bits. */
+  #setExact(sum: number): void {
+    if (this.#kinds[sum] !== numberKinds.integers || Number.isNaN(this.#sumValues[sum])) return;
+    const whole = BigInt.asIntN(64, this.#exact[sum] as bigint);
+    this.#sumValues[sum] = Number(whole);
+    this.#lows[sum] = Number(whole - BigInt(this.#sumValues[sum] as number));
   }
 
   #isFanned(steps: readonly FieldStep[]): boolean {
@@ -148,13 +176,32 @@ export class GroupValues {
     const isNumber = first !== byteQuote && first <= 0x39;
     const end = skipValue(bytes, at);
     const value = isNumber ? decodeNumber(bytes, at, end) : Number.NaN;
-    this.#sumValues[sum] = (this.#sumValues[sum] as number) + value;
-    let kind = Math.max(this.#kinds[sum] as number, numberKinds.integers);
+    let kind: number = numberKinds.integers;
     for (let i = at; isNumber && i < end; i++) {
       const byte = bytes[i] as number;
       if (byte === 0x2e || (byte | 0x20) === 0x65) kind = numberKinds.doubles;
     }
-    this.#kinds[sum] = kind;
+    if (kind === numberKinds.integers && !Number.isNaN(value)) {
+      if (!this.#addExact(bytes, at, end, value, sum)) kind = numberKinds.doubles;
+    }
+    this.#sumValues[sum] = (this.#sumValues[sum] as number) + value;
+    this.#kinds[sum] = Math.max(this.#kinds[sum] as number, kind);
+  }
+
+  /** Adds up integers exactly from the first on that is large. @returns false when it is beyond 64 bits: a double */
+  #addExact(bytes: Buffer, at: number, end: number, value: number, sum: number): boolean {
+    const known = this.#exact[sum] as bigint | null;
+    const before = this.#sumValues[sum] as number;
+    if (known === null && Number.isSafeInteger(value) && Number.isSafeInteger(before + value)) {
+      return true;
+    }
+    const isShort = end - at <= safeDigitsMax;
+    const whole = isShort ? BigInt(value) : BigInt(bytes.latin1Slice(at, end));
+    if (whole > longMax || whole < -longMax - 1n) return false;
+    if (known !== null) this.#exact[sum] = known + whole;
+    // What was added before may be fractions, and is no integer then.
+    else if (Number.isInteger(before)) this.#exact[sum] = BigInt(before) + whole;
+    return true;
   }
 }
 

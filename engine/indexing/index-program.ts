@@ -86,10 +86,10 @@ export type SummedMember =
 /** A reduce whose result has nothing but such members, in this order. */
 export interface SummedReduce {
   readonly members: readonly SummedMember[];
-  /** Whether only integers are added up as doubles are. */
+  /** Whether only integers are added up so; their sums are exact. */
   readonly isOfIntegers: boolean;
-  /** The JSON text of a sum. */
-  textOf(sum: number): string;
+  /** The JSON text of a sum; a bigint when it is an integer that a double does not hold. */
+  textOf(sum: number | bigint): string;
 }
 
 export interface IndexProgram {

@@ -123,11 +123,17 @@ export class ReducedSums {
       if (!member.isSum) return { name: member.name, text: this.#partOf(key, member.part) };
       const total =
         ordered === null
-          ? this.#sums.valueOf(group * this.#names.length + sum)
+          ? this.#totalOf(group * this.#names.length + sum)
           : (ordered[sum] as number);
       sum++;
       return { name: member.name, text: this.#reduce.textOf(total) };
     });
+  }
+
+  #totalOf(sum: number): number | bigint {
+    const total = this.#sums.valueOf(sum);
+    const isExact = !this.#reduce.isOfIntegers || Number.isSafeInteger(total);
+    return isExact ? total : this.#sums.integerOf(sum);
   }
 
   #inOrder(values: (visit: (bytes: Buffer, at: number) => void) => void): Float64Array {

@@ -372,9 +372,10 @@ function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext)
   throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
 }
 
-/** A number as JSON; one beyond the doubles has no other form than its name. */
+/** A number as JSON, as .NET prints a double. */
 function numberText(value: number): string {
-  return Number.isFinite(value) ? roundTripText(value) : `"${value}"`;
+  if (!Number.isFinite(value)) return `"${value}"`;
+  return Number.isInteger(value) && Math.abs(value) < 1e17 ? String(value) : roundTripText(value);
 }
 
 /** Writes one facet: its values one after another, then what remains. */

@@ -6,11 +6,15 @@
  * Invariant: created once and immutable; they keep no state of a run.
  */
 import { foldedName } from "../base/case-folding.ts";
-import { EngineError } from "../base/errors.ts";
+import type { EngineError } from "../base/errors.ts";
+import { timeSpanText } from "../indexing/date-members.ts";
 import { builtIn, newArray, newString } from "./built-in.ts";
+import { mathFunctions, tried } from "./csharp-math.ts";
+import { failed, numberIn, wholeOf } from "./csharp-numbers.ts";
 import { patternFunctions } from "./csharp-patterns.ts";
 import { elementAt, itemsOf, sequenceFunctions } from "./csharp-sequences.ts";
 import * as cs from "./csharp-values.ts";
+
 import { indexGlobals } from "./index-functions.ts";
 import { ScriptDocument } from "./script-document.ts";
 import {
@@ -27,7 +31,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-const { failed, isMissing, numberIn } = cs;
+const { isMissing } = cs;
 
 // Members.
 
@@ -86,27 +90,6 @@ function dictionary(run: Run, _self: Value, args: Value[]): Value {
 
 // Casts and conversions.
 
-function integer(_run: Run, _self: Value, [value, isNullable]: Value[]): Value {
-  if (isMissing(value)) return isNullable === true ? null : 0;
-  const number = numberIn(value);
-  if (number !== null) return Math.trunc(number) + 0;
-  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'int'`);
-}
-
-function toDouble(run: Run, _self: Value, [value, isNullable]: Value[]): Value {
-  if (isMissing(value)) return isNullable === true ? null : Number.NaN;
-  const number = value === "NaN" ? Number.NaN : numberIn(value);
-  if (number !== null) return cs.makeDouble(run, number);
-  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'double'`);
-}
-
-function toDecimal(run: Run, _self: Value, [value, isNullable]: Value[]): Value {
-  if (isMissing(value)) return isNullable === true ? null : cs.makeDouble(run, 0, "Decimal");
-  const number = numberIn(value);
-  if (number !== null) return cs.makeDouble(run, number, "Decimal");
-  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'decimal'`);
-}
-
 function castString(_run: Run, _self: Value, [value]: Value[]): Value {
   if (isMissing(value)) return null;
   if (typeof value === "string") return value;
@@ -121,44 +104,6 @@ function boolean(_run: Run, _self: Value, [value]: Value[]): Value {
   const number = numberIn(value);
   if (number !== null) return number !== 0;
   throw failed("System.FormatException: The text was not recognized as a valid Boolean.");
-}
-
-/** The number in a text or number; null for anything else. */
-function parsed(value: Value): number | null {
-  if (typeof value !== "string") return numberIn(value);
-  const text = value.trim().replaceAll(",", "");
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? Number(text) : null;
-}
-
-function badNumber(value: Value): never {
-  throw failed(
-    `System.FormatException: The input string '${cs.textOf(value).slice(0, 100)}' was not in a correct format.`,
-  );
-}
-
-function parseInteger(_run: Run, _self: Value, [value]: Value[]): Value {
-  const number = parsed(value);
-  return number === null || !Number.isInteger(number) ? badNumber(value) : number;
-}
-
-function parseDouble(run: Run, _self: Value, [value]: Value[]): Value {
-  if (isMissing(value)) return 0;
-  const number = parsed(value);
-  return number === null ? badNumber(value) : cs.makeDouble(run, number);
-}
-
-/** `Convert.ToInt32`: rounds half to even. */
-function roundInteger(_run: Run, _self: Value, [value]: Value[]): Value {
-  if (isMissing(value)) return 0;
-  if (typeof value === "boolean") return Number(value);
-  const number = parsed(value);
-  return number === null ? badNumber(value) : roundEven(number);
-}
-
-function roundEven(value: number): number {
-  const floor = Math.floor(value);
-  if (value - floor !== 0.5) return Math.round(value);
-  return floor % 2 === 0 ? floor : floor + 1;
 }
 
 function parseDate(_run: Run, _self: Value, [value]: Value[]): Value {
@@ -178,11 +123,7 @@ function newDate(_run: Run, _self: Value, args: Value[]): Value {
   const isUtc = args.at(-1) === "Utc";
   if (args.some(isMissing)) throw failed("System.ArgumentOutOfRangeException: A part is missing.");
   const numbers = parts.filter((part) => part !== null);
-  if (numbers.length === 1) {
-    return cs.dateText(
-      cs.moved({ time: -62_135_596_800_000, ticks: 0, isUtc }, numbers[0] as number),
-    );
-  }
+  if (numbers.length === 1) return cs.dateText(cs.momentOfTicks(wholeOf(args[0]), isUtc));
   const [year, month = 1, day = 1, hour = 0, minute = 0, second = 0, millisecond = 0] = numbers;
   const date = new Date(0);
   date.setUTCFullYear(year ?? Number.NaN, month - 1, day);
@@ -195,7 +136,7 @@ function newDate(_run: Run, _self: Value, args: Value[]): Value {
 
 function newSpan(_run: Run, _self: Value, args: Value[]): Value {
   const numbers = args.map((part) => numberIn(part) ?? 0);
-  if (numbers.length === 1) return cs.spanText(numbers[0] as number);
+  if (numbers.length === 1) return timeSpanText(wholeOf(args[0]));
   const [days, hours, minutes, seconds, milliseconds = 0] =
     numbers.length > 3 ? numbers : [0, ...numbers];
   const whole =
@@ -468,41 +409,6 @@ function comparison(isRight: (found: number) => boolean): Native {
   };
 }
 
-// Numbers.
-
-function mathFunction(work: (value: number) => number): Native {
-  return (run, _self, [value]) => {
-    if (isMissing(value)) return undefined;
-    const number = numberIn(value);
-    if (number === null) throw failed(`'${cs.typeName(value)}' is no number`);
-    const result = work(number) + 0;
-    return cs.isDouble(value) ? cs.makeDouble(run, result) : result;
-  };
-}
-
-function mathRound(run: Run, _self: Value, [value, ...options]: Value[]): Value {
-  if (isMissing(value)) return undefined;
-  const number = numberIn(value);
-  if (number === null) throw failed(`'${cs.typeName(value)}' is no number`);
-  const digits = options.map(numberIn).find((one) => one !== null) ?? 0;
-  const isAway = options.includes("AwayFromZero");
-  const factor = 10 ** digits;
-  const scaled = Number((number * factor).toPrecision(15));
-  const rounded = isAway ? Math.sign(scaled) * Math.round(Math.abs(scaled)) : roundEven(scaled);
-  return cs.isDouble(value) ? cs.makeDouble(run, rounded / factor) : rounded / factor;
-}
-
-function mathOfTwo(work: (left: number, right: number) => number): Native {
-  return (run, _self, [left, right]) => {
-    if (isMissing(left)) return right;
-    if (isMissing(right)) return left;
-    const [first, second] = [numberIn(left), numberIn(right)];
-    if (first === null || second === null) throw failed("Math needs two numbers");
-    const result = work(first, second);
-    return cs.isDouble(left) || cs.isDouble(right) ? cs.makeDouble(run, result) : result;
-  };
-}
-
 // Access from an index.
 
 function idOf(_run: Run, _self: Value, [value]: Value[]): Value {
@@ -570,46 +476,11 @@ function plus(run: Run, _self: Value, [left, right]: Value[]): Value {
   return undefined;
 }
 
-/** An operator of integers, truth values and names of options. */
-function bitwise(work: (left: bigint, right: bigint) => bigint): Native {
-  return (_run, _self, [left, right]) => {
-    if (isMissing(left) || isMissing(right)) return undefined;
-    if (typeof left === "string" && typeof right === "string") return `${left}, ${right}`;
-    if (typeof left === "boolean" && typeof right === "boolean") {
-      return work(BigInt(left), BigInt(right)) !== 0n;
-    }
-    const [first, second] = [numberIn(left), numberIn(right)];
-    if (!Number.isInteger(first) || !Number.isInteger(second)) {
-      throw failed(
-        `The operator cannot be applied to operands of type '${cs.typeName(left)}' and '${cs.typeName(right)}'`,
-      );
-    }
-    return Number(BigInt.asIntN(64, work(BigInt(first as number), BigInt(second as number))));
-  };
-}
-
 function characterTest(pattern: RegExp): Native {
   return (_run, _self, [value, at]) => {
     if (isMissing(value)) return undefined;
     const text = cs.textOf(value);
     return pattern.test(at === undefined ? text : text.slice(numberIn(at) ?? 0));
-  };
-}
-
-function doubleFunction(work: (value: number) => number): Native {
-  return (run, _self, [value]) =>
-    isMissing(value) ? undefined : cs.makeDouble(run, work(numberIn(value) ?? Number.NaN));
-}
-
-/** The number in a text, else null: `int.TryParse`. */
-function tried(parse: Native): Native {
-  return (run, self, args) => {
-    try {
-      return isMissing(args[0]) ? null : parse(run, self, args);
-    } catch (error) {
-      if (error instanceof EngineError && error.code === "script-failed") return null;
-      throw error;
-    }
   };
 }
 
@@ -624,21 +495,12 @@ function attachmentText(run: Run, _self: Value, [attachment, encoding]: Value[])
 const functions: Readonly<Record<string, Native>> = {
   ...sequenceFunctions,
   ...patternFunctions,
+  ...mathFunctions,
   Add: plus,
   Subtract: (run, _self, [left, right]) => cs.subtract(run, left, right),
   Multiply: (run, _self, [left, right]) => cs.multiply(run, left, right),
   Divide: (run, _self, [left, right]) => cs.divide(run, left, right, "/"),
   Remainder: (run, _self, [left, right]) => cs.divide(run, left, right, "%"),
-  BitAnd: bitwise((a, b) => a & b),
-  BitOr: bitwise((a, b) => a | b),
-  BitXor: bitwise((a, b) => a ^ b),
-  ShiftLeft: bitwise((a, b) => a << (b & 63n)),
-  Complement: (_run, _self, [value]) => {
-    const number = isMissing(value) ? 0 : numberIn(value);
-    if (number === null || !Number.isInteger(number))
-      throw failed("The operator '~' needs an integer");
-    return -number - 1;
-  },
   Negate: (run, _self, [value]) => cs.negate(run, value),
   Not: (_run, _self, [value]) => (isMissing(value) ? undefined : !value),
   Equals: equals,
@@ -649,19 +511,10 @@ const functions: Readonly<Record<string, Native>> = {
   GreaterOrEqual: comparison((found) => found >= 0),
   CompareTo: compareTo,
   CompareTexts: compareTexts,
-  Double: (run, _self, [value]) => cs.makeDouble(run, value as number),
-  Integer: integer,
-  ToDouble: toDouble,
-  ToDecimal: toDecimal,
   String: castString,
   AsString: (_run, _self, [value]) => (typeof value === "string" ? value : null),
   Boolean: boolean,
-  ParseInteger: parseInteger,
-  ParseDouble: parseDouble,
-  RoundInteger: roundInteger,
   ParseDate: parseDate,
-  TryInteger: tried(parseInteger),
-  TryDouble: tried(parseDouble),
   TryDate: tried(parseDate),
   TryBoolean: tried(boolean),
   NewDate: newDate,
@@ -671,6 +524,8 @@ const functions: Readonly<Record<string, Native>> = {
   FromMinutes: fromUnit(6e8),
   FromSeconds: fromUnit(1e7),
   FromMilliseconds: fromUnit(1e4),
+  FromTicks: (_run, _self, [value]) =>
+    isMissing(value) ? undefined : timeSpanText(wholeOf(value)),
   AddDays: addUnit(864e9),
   AddHours: addUnit(36e9),
   AddMinutes: addUnit(6e8),
@@ -749,39 +604,6 @@ const functions: Readonly<Record<string, Native>> = {
   ToCharArray: textMethod((run, value) => newArray(run, value.split(""))),
   IsNullOrEmpty: (_run, _self, [value]) => isMissing(value) || value === "",
   IsNullOrWhiteSpace: (_run, _self, [value]) => isMissing(value) || cs.textOf(value).trim() === "",
-  MathAbs: mathFunction(Math.abs),
-  ...Object.fromEntries(
-    (["Acos", "Asin", "Atan", "Cos", "Exp", "Log10", "Sin", "Tan"] as const).map((name) => [
-      `Math${name}`,
-      doubleFunction(Math[name.toLowerCase() as "cos"]),
-    ]),
-  ),
-  MathAtan2: (run, _self, [y, x]) =>
-    cs.makeDouble(run, Math.atan2(numberIn(y) ?? Number.NaN, numberIn(x) ?? Number.NaN)),
-  MathLog: (run, _self, [value, base]) => {
-    const found = Math.log(numberIn(value) ?? Number.NaN);
-    const by = base === undefined ? 1 : Math.log(numberIn(base) ?? Number.NaN);
-    return cs.makeDouble(run, found / by);
-  },
-  MathClamp: (_run, _self, [value, least, most]) => {
-    if (isMissing(value)) return undefined;
-    const numbers = [numberIn(value), numberIn(least), numberIn(most)];
-    if (numbers.includes(null)) throw failed("Math.Clamp needs three numbers");
-    const [number, min, max] = numbers as [number, number, number];
-    if (min > max)
-      throw failed(`System.ArgumentException: '${min}' cannot be greater than ${max}.`);
-    return number < min ? least : number > max ? most : value;
-  },
-  MathCeiling: mathFunction(Math.ceil),
-  MathFloor: mathFunction(Math.floor),
-  MathTruncate: mathFunction(Math.trunc),
-  MathSign: (_run, _self, [value]) => Math.sign(numberIn(value) ?? 0) + 0,
-  MathSqrt: (run, _self, [value]) => cs.makeDouble(run, Math.sqrt(numberIn(value) ?? Number.NaN)),
-  MathPow: (run, _self, [base, power]) =>
-    cs.makeDouble(run, (numberIn(base) ?? Number.NaN) ** (numberIn(power) ?? Number.NaN)),
-  MathMax: mathOfTwo(Math.max),
-  MathMin: mathOfTwo(Math.min),
-  MathRound: mathRound,
   Id: idOf,
   MetadataFor: metadataFor,
   LoadDocument: loadDocument,

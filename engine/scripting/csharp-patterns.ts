@@ -9,6 +9,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { newArray, newString } from "./built-in.ts";
+import { failed, isDecimalValue, isLong, numberIn } from "./csharp-numbers.ts";
 import * as cs from "./csharp-values.ts";
 import { compilePattern, instructionUnits } from "./regular-expression.ts";
 import {
@@ -26,7 +27,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-const { failed, isMissing, numberIn } = cs;
+const { isMissing } = cs;
 
 // Regular expressions.
 
@@ -212,8 +213,8 @@ function hasType(_run: Run, _self: Value, [value, wanted, origin]: Value[]): Val
   const number = typeof value === "string" ? null : numberIn(value);
   if (number === null) return isArray(value) && wanted === "IEnumerable";
   if (origin !== "computed") return wanted === origin;
-  if (!cs.isDouble(value)) return wanted === "int";
-  return wanted === (cs.isDecimalValue(value) ? "decimal" : "double");
+  if (isLong(value)) return wanted === "int";
+  return wanted === (isDecimalValue(value) ? "decimal" : "double");
 }
 
 function isOfDocument(value: Value, wanted: string): boolean {
@@ -223,7 +224,7 @@ function isOfDocument(value: Value, wanted: string): boolean {
     case "bool":
       return typeof value === "boolean";
     case "long":
-      return typeof value === "number" && !cs.isDouble(value);
+      return isLong(value);
     case "DateTime":
       return cs.dateOf(value) !== null;
     case "DynamicArray":

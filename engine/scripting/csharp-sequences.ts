@@ -9,16 +9,17 @@
  */
 import { newArray } from "./built-in.ts";
 import {
-  add,
-  equals,
+  computedDecimal,
   failed,
-  isMissing,
+  isLong,
   makeDouble,
   numberIn,
-  order,
-  propertyOf,
-  resultText,
-} from "./csharp-values.ts";
+  numberKey,
+  spelledNumber,
+  toDecimal,
+  wholeOf,
+} from "./csharp-numbers.ts";
+import { add, equals, isMissing, order, propertyOf, resultText, textOf } from "./csharp-values.ts";
 import {
   ABSENT,
   callFunction,
@@ -40,7 +41,11 @@ export function itemsOf(run: Run, value: Value): Value[] | null {
   if (isMissing(value)) return null;
   if (isArray(value)) {
     run.burn(1 + value.items.length);
-    return value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
+    const items = value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
+    if (value.exact !== null) {
+      for (const [at, text] of value.exact) items[at] = spelledNumber(run, Number(text), text);
+    }
+    return items;
   }
   if (typeof value === "string") {
     run.grow(value.length * 8);
@@ -116,27 +121,49 @@ function count(run: Run, _self: Value, [source, test]: Value[]): Value {
   return passing(run, itemsOf(run, source) ?? [], test).length;
 }
 
-/** Missing values count as 0. */
+/** The sum of longs. Missing values count as 0. @throws EngineError script-failed when it is no long any more */
 function sum(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
-    if (!isMissing(value)) found = add(run, found, value);
+    if (isMissing(value)) continue;
+    const next = add(run, found, value);
+    // Two safe integers have no sum beyond 64 bits.
+    const isSafe = typeof found === "number" && typeof value === "number";
+    if (!isSafe && isLong(next) && wholeOf(found) + wholeOf(value) !== wholeOf(next)) {
+      throw overflow();
+    }
+    found = next;
   }
   return found;
 }
 
-/** As `sum`, as a decimal, unless the summed values are cast to integers. */
+function overflow() {
+  return failed("System.OverflowException: Arithmetic operation resulted in an overflow.");
+}
+
+/** The sum of anything else than integers by their type: a decimal, unless doubles are added. */
 function total(run: Run, items: Value[], selector: Value): Value {
-  const found = sum(run, items, selector);
-  return typeof found === "number" ? makeDouble(run, found, "Decimal") : found;
+  let found: Value = 0;
+  for (const value of mapped(run, items, selector)) {
+    if (isMissing(value)) continue;
+    found = computedDecimal(run, found, value, "+") ?? add(run, found, value);
+  }
+  return isLong(found) ? toDecimal(run, found) : found;
 }
 
 function average(run: Run, items: Value[], selector: Value): Value {
   if (items.length === 0) return empty();
-  const found = sum(run, items, selector);
-  const number = numberIn(found);
-  const kind = typeof found === "number" ? "Decimal" : "Double";
-  return number === null ? undefined : makeDouble(run, number / items.length, kind);
+  const found = total(run, items, selector);
+  return numberIn(found) === null
+    ? undefined
+    : (computedDecimal(run, found, items.length, "/") ?? undefined);
+}
+
+/** The average of longs: a double. */
+function mean(run: Run, items: Value[], selector: Value): Value {
+  if (items.length === 0) return empty();
+  const number = numberIn(sum(run, items, selector));
+  return number === null ? undefined : makeDouble(run, number / items.length);
 }
 
 /** The smallest item for `sign` -1, the largest for 1; null when all are missing. */
@@ -193,8 +220,8 @@ function thenBy(sign: number): Native {
 
 /** A text that is equal for equal values. */
 function keyOf(run: Run, value: Value): string {
-  const number = numberIn(value);
-  if (number !== null) return `n${number}`;
+  if (typeof value === "number") return `n${value}`;
+  if (numberIn(value) !== null) return `n${numberKey(value)}`;
   const text = typeof value === "string" ? `s${value}` : `j${resultText(run, value)}`;
   run.grow(text.length);
   return text;
@@ -309,8 +336,8 @@ function toDictionary(run: Run, items: Value[], [key, element]: Value[]): Value 
   const made = newObject();
   for (const item of items) {
     const name = call(run, key, [item]);
-    const number = numberIn(name);
-    const text = typeof name === "string" ? name : number === null ? "null" : String(number);
+    const isKey = typeof name === "string" || numberIn(name) !== null;
+    const text = typeof name === "string" ? name : isKey ? textOf(name) : "null";
     run.grow(64 + text.length);
     setOwn(made, text, element === undefined ? item : call(run, element, [item]));
   }
@@ -440,6 +467,7 @@ export const sequenceFunctions: Readonly<Record<string, Native>> = {
   Last: firstOf(true, true),
   LastOrDefault: firstOf(false, true),
   LongCount: count,
+  Mean: method((run, items, [selector]) => mean(run, items, selector)),
   Max: method((run, items, [selector]) => extreme(run, items, selector, 1)),
   Min: method((run, items, [selector]) => extreme(run, items, selector, -1)),
   OfType: same,

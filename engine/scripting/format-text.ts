@@ -23,11 +23,18 @@ function grouped(digits: string): string {
 }
 
 /** A number with a fixed count of fraction digits. Rounds half away from zero, as .NET does. */
-function fixed(value: number, decimals: number, group: boolean): string {
-  const text = Math.abs(value).toFixed(Math.min(decimals, 99));
+function fixed(value: number | bigint, decimals: number, group: boolean): string {
+  const text = fixedDigits(value, Math.min(decimals, 99));
   const [whole, fraction] = text.split(".") as [string, string?];
   const body = (group ? grouped(whole) : whole) + (fraction === undefined ? "" : `.${fraction}`);
   return value < 0 && /[1-9]/.test(body) ? `-${body}` : body;
+}
+
+/** The digits of a number without its sign. */
+function fixedDigits(value: number | bigint, decimals: number): string {
+  if (typeof value === "number") return Math.abs(value).toFixed(decimals);
+  const whole = String(value).replace("-", "");
+  return decimals === 0 ? whole : `${whole}.${"0".repeat(decimals)}`;
 }
 
 function badFormat(): EngineError {
@@ -35,7 +42,8 @@ function badFormat(): EngineError {
 }
 
 /** A number in a standard (`N2`, `F1`, `P`, `E3`, `C`, `G`, `D3`, `X`) or custom (`#,##0.00`) format. */
-export function formatNumber(value: number, format: string): string {
+export function formatNumber(given: number | bigint, format: string): string {
+  const value = Number.isSafeInteger(Number(given)) ? Number(given) : given;
   const standard = /^([a-zA-Z])(\d{0,2})$/.exec(format);
   if (standard === null) return customNumber(value, format);
   const letter = (standard[1] as string).toUpperCase();
@@ -46,19 +54,23 @@ export function formatNumber(value: number, format: string): string {
     case "F":
       return fixed(value, decimals ?? 2, false);
     case "P":
-      return `${fixed(value * 100, decimals ?? 2, true)} %`;
+      return `${fixed(hundredfold(value), decimals ?? 2, true)} %`;
     case "C": {
-      const text = `¤${fixed(Math.abs(value), decimals ?? 2, true)}`;
+      const text = `¤${fixed(value < 0 ? -value : value, decimals ?? 2, true)}`;
       return value < 0 ? `(${text})` : text;
     }
     case "E":
-      return scientific(value, decimals ?? 6, standard[1] as string);
+      return scientific(Number(value), decimals ?? 6, standard[1] as string);
     case "G":
     case "R":
-      return decimals === null || decimals === 0 ? String(value) : general(value, decimals);
+      return decimals === null || decimals === 0 ? String(value) : general(Number(value), decimals);
     default:
       throw badFormat();
   }
+}
+
+function hundredfold(value: number | bigint): number | bigint {
+  return typeof value === "bigint" ? value * 100n : value * 100;
 }
 
 function scientific(value: number, decimals: number, letter: string): string {
@@ -78,13 +90,13 @@ function general(value: number, digits: number): string {
 }
 
 /** A custom format of `0`, `#`, `,`, `.`, `%` and text. */
-function customNumber(value: number, format: string): string {
+function customNumber(value: number | bigint, format: string): string {
   const body = /[#0,.]*[#0][#0,.]*/.exec(format);
   if (body === null) return format;
   const percent = format.includes("%");
   const [whole, fraction = ""] = body[0].split(".") as [string, string?];
   const places = fraction.replace(/[^#0]/g, "");
-  let text = Math.abs(percent ? value * 100 : value).toFixed(Math.min(places.length, 99));
+  let text = fixedDigits(percent ? hundredfold(value) : value, Math.min(places.length, 99));
   let least = places.length;
   while (least > 0 && places[least - 1] === "#" && text.endsWith("0")) {
     text = text.slice(0, -1);

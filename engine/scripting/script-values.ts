@@ -119,6 +119,10 @@ export class ObjectTraits {
   /** "Object", an error's name ("TypeError"), or the primitive it boxes ("String", "Number", "Boolean"). */
   className = "Object";
   boxed: Value = undefined;
+  /** The value of a boxed number, where a double does not hold it: see csharp-numbers.ts. */
+  exact: { readonly units: number | bigint; readonly scale: number } | null = null;
+  /** The text of a boxed number in its document. */
+  spelling: string | null = null;
   /** The function that constructed it. */
   maker: ScriptFunction | null = null;
   /** Positions by key, built when there are many keys. */

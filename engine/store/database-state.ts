@@ -37,6 +37,8 @@ export class DatabaseState {
   /** Likewise for metadata. */
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
+  /** By collection: ranges of time series that were deleted since the database was opened. */
+  readonly deletedSeriesRanges = new Map<number, number>();
   readonly #collectionMembers: (Buffer | undefined)[] = [];
   /** The newest etag assigned. */
   lastEtag = 0;

@@ -81,6 +81,7 @@ interface PendingTransaction {
   /** Records of deletions: position and length, alternating. */
   readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
+  readonly deletedRanges: Transaction["deletedRanges"];
   /** All that it has done to documents, if that is known. */
   readonly fieldChange: FieldChange | null;
   readonly lastEtag: number;
@@ -606,6 +607,7 @@ export abstract class Store implements LogListener {
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
+        deletedRanges: transaction.deletedRanges,
         fieldChange: fieldChangeOf(transaction, this.state.lastEtag),
         lastEtag: this.state.lastEtag,
         shapeCount: shapes.count,
@@ -657,7 +659,9 @@ export abstract class Store implements LogListener {
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
-    const { deletions } = transaction;
+    const { deletions, deletedRanges } = transaction;
+    const { deletedSeriesRanges: ranges } = this.state;
+    for (const id of deletedRanges) ranges.set(id, (ranges.get(id) ?? 0) + 1);
     for (let i = 0; i < deletions.length; i += 2) {
       this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
     }

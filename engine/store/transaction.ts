@@ -231,6 +231,7 @@ export class Transaction {
   // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
+  #deletedRanges: number[] | null = null;
   #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
   /** How many of `#entries` are in `#byKey`. */
   #sortedCount = 0;
@@ -262,6 +263,17 @@ export class Transaction {
 
   get changes(): readonly Change[] {
     return this.#changes ?? none;
+  }
+
+  /** The collections of time series in which it deletes a range, once for each range. */
+  get deletedRanges(): readonly number[] {
+    return this.#deletedRanges ?? none;
+  }
+
+  /** Counts a deleted range of a time series, once it is durable. */
+  countDeletedRange(collectionId: number): void {
+    this.#deletedRanges ??= [];
+    this.#deletedRanges.push(collectionId);
   }
 
   get keyspaces(): DatabaseState["keyspaces"] {

@@ -82,6 +82,7 @@ export function deleteAttachment(
     if (expectedChangeVector) {
       throw conflict("delete", documentId, name, current, expectedChangeVector);
     }
+    if (document >= 0) buryMissing(transaction, documentId, name, document);
     return false;
   }
   if (expectedChangeVector !== undefined && current.changeVector !== expectedChangeVector) {
@@ -91,6 +92,19 @@ export function deleteAttachment(
   removeAttachment(transaction, documentId, current, transaction.collectionOf(document));
   transaction.touch(document);
   return true;
+}
+
+/** As RavenDB 7.2.7, records the deletion of an attachment that a document does not have, once. */
+function buryMissing(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  document: number,
+): void {
+  const id = attachmentTombstoneId(documentId, { name, hash: "", contentType: "" });
+  if (transaction.keyspaces.tombstones.keyOfAttachment(id) !== undefined) return;
+  const collectionId = transaction.collectionOf(document);
+  transaction.putTombstone("attachment", id, collectionId, transaction.nextEtag());
 }
 
 /** Removes an attachment from a document without rewriting it: also for deletions of the document. */

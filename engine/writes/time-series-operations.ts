@@ -202,6 +202,7 @@ function valuesOf(value: unknown): number[] {
 
 function numberOf(value: unknown): number {
   if (typeof value === "number") return value;
+  if (typeof value === "boolean") return Number(value);
   if (value === null) return 0;
   if (value === "NaN") return Number.NaN;
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : Number.NaN;

@@ -102,6 +102,7 @@ export function incrementSeries(
       "Cannot perform increment operations on Non Incremental Time Series",
     );
   }
+  checkLengths(increments);
   const { hash } = transaction.state.origin;
   const entries = increments.map(({ time, values }) => ({
     time,
@@ -109,6 +110,23 @@ export function incrementSeries(
     tag: tagOfIncrement(values, hash),
   }));
   return store(series, entries, addUp);
+}
+
+/** Increments of one time in one request need equally many values. @throws EngineError invalid-operation */
+function checkLengths(increments: readonly SeriesIncrement[]): void {
+  const lengths = new Map<number, number>();
+  for (const { time, values } of increments) {
+    const known = lengths.get(time) ?? values.length;
+    if (known !== values.length) {
+      const date = seriesTimeText(time);
+      const shown = `${date.slice(5, 7)}/${date.slice(8, 10)}/${date.slice(0, 4)} ${date.slice(11, 19)}`;
+      throw new EngineError(
+        "invalid-operation",
+        `Previous increment to timestamp ${shown} had different number of values ${known} vs. current with ${values.length}`,
+      );
+    }
+    lengths.set(time, known);
+  }
 }
 
 /**
@@ -143,6 +161,7 @@ export function deleteFromSeries(
   const isEmpty = lastSegment(source, prefix) === undefined;
   transaction.putEntry(timeSeries, seriesKey(documentId, name), isEmpty ? undefined : stored, etag);
   if (isEmpty) transaction.touch(document);
+  transaction.countDeletedRange(transaction.collectionOf(document));
   tell(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
   return etag;
 }
@@ -222,10 +241,15 @@ export function rewriteSegmentsOf(transaction: Transaction, documentId: string):
 }
 
 /** Removes all series of a deleted document, whose entries are removed by `removeSegmentsOf`. */
-export function removeSeriesOf(transaction: Transaction, documentId: string): void {
+export function removeSeriesOf(
+  transaction: Transaction,
+  documentId: string,
+  collectionId: number,
+): void {
   const { timeSeries } = transaction.keyspaces;
   for (const [key] of transaction.entriesWithPrefix(timeSeries, seriesKey(documentId, ""))) {
     transaction.putEntry(timeSeries, key, undefined);
+    transaction.countDeletedRange(collectionId);
   }
 }
 

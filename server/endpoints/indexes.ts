@@ -10,6 +10,7 @@ import { jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
 import { indexPerformance } from "../replies/index-performance.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../replies/index-rows.ts";
+import { jsonOfNumbers } from "../replies/number-texts.ts";
 import { timeText } from "../replies/query-reply.ts";
 import { type DatabaseContext, databaseRoute, type Route } from "../routing/route.ts";
 import { wantedIndexes } from "./live-figures.ts";
@@ -252,5 +253,5 @@ function indexesNamed(exchange: Exchange, database: Database): IndexInfo[] {
 function replyResults(exchange: Exchange, database: Database, rows: readonly unknown[]): void {
   const DateTime = formatTimestamp(database.nowMicros());
   const metadata = { DateTime, WebUrl: exchange.baseUrl, NodeTag: database.nodeTag };
-  exchange.replyJson(200, { "@metadata": metadata, Results: rows });
+  exchange.replyJson(200, jsonOfNumbers({ "@metadata": metadata, Results: rows }));
 }

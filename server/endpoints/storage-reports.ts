@@ -3,6 +3,7 @@ import { foldedName } from "../../engine/base/case-folding.ts";
 import type { IndexDetails } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
+import { jsonOfNumbers, numberOfText } from "../replies/number-texts.ts";
 import { longReport, shortReport, tablesOf } from "../replies/storage-report.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { folderOf } from "./live-figures.ts";
@@ -71,7 +72,7 @@ async function getEnvironment(exchange: Exchange, { database }: DatabaseContext)
     return;
   }
   const Report = longReport(database.figures(), await tablesOf(database));
-  exchange.replyJson(200, { Report, Name: database.name, Type: "Documents" });
+  exchange.replyJson(200, jsonOfNumbers({ Report, Name: database.name, Type: "Documents" }));
 }
 
 /** GET debug/storage/all-environments/report: the report of the only one */
@@ -80,25 +81,28 @@ async function getEnvironments(
   { database, server }: DatabaseContext,
 ): Promise<void> {
   const Report = longReport(database.figures(), await tablesOf(database));
-  exchange.replyJson(200, {
+  const Environments = [{ Environment: database.name, Type: "Documents", Report }];
+  const reply = {
     "@metadata": replyMetadata(server),
     DatabaseName: database.name,
-    Environments: [{ Environment: database.name, Type: "Documents", Report }],
-  });
+    Environments,
+  };
+  exchange.replyJson(200, jsonOfNumbers(reply));
 }
 
 /** GET /admin/debug/storage/environment/report: the sizes of the files with the server's own values */
 function getServerEnvironment(exchange: Exchange, { server }: Context): void {
-  exchange.replyJson(200, {
+  const reply = {
     "@metadata": replyMetadata(server),
     Environment: "Server",
     Type: "System",
     Report: longReport(server.values.logFigures(), []),
-  });
+  };
+  exchange.replyJson(200, jsonOfNumbers(reply));
 }
 
-/** What RavenDB tells where nothing keeps tombstones: the largest integer of 64 bits, whose digits JavaScript loses. */
-const noEtag = "9223372036854775807";
+/** What RavenDB tells where nothing keeps tombstones: the largest integer of 64 bits. */
+const noEtag = numberOfText("9223372036854775807");
 
 interface Keeper {
   readonly Identifier: string;
@@ -134,14 +138,14 @@ function getTombstones(exchange: Exchange, { database, server }: DatabaseContext
     TimeSeries: cell("TimeSeries", name),
     Counters: cell("Counters", name),
   }));
-  const text = JSON.stringify({
+  const text = jsonOfNumbers({
     "@metadata": replyMetadata(server),
     MinAllDocsEtag: minimum("Documents"),
     MinAllTimeSeriesEtag: minimum("TimeSeries"),
     MinAllCountersEtag: minimum("Counters"),
     Results: rows,
     PerSubscriptionInfo: keepers,
-  }).replaceAll(`Etag":"${noEtag}"`, `Etag":${noEtag}`);
+  });
   exchange.reply(200, { "content-type": jsonContentType }, text);
 }
 

@@ -1,5 +1,6 @@
 /** Indexes as rows of replies: statistics, progress. Forms and the order of keys are those of RavenDB 7.2.7. */
 import type { IndexDetails, IndexInfo } from "../../engine/engine.ts";
+import { doubleNumber } from "./number-texts.ts";
 import { timeText } from "./query-reply.ts";
 
 /** `Running`, or why it is not. */
@@ -9,7 +10,7 @@ export function statusOf(index: IndexInfo): "Running" | "Paused" | "Disabled" {
   return index.isRunning || index.isRestoring ? "Running" : "Paused";
 }
 
-/** An index's row in `indexes/stats`. */
+/** An index's row in `indexes/stats`, to be written by `jsonOfNumbers`. */
 export function statisticsRow(row: IndexDetails): object {
   const { output } = row;
   return {
@@ -21,8 +22,9 @@ export function statisticsRow(row: IndexDetails): object {
     ReduceOutputCollection: output?.collection ?? null,
     ReduceOutputReferencePattern: output?.pattern ?? null,
     PatternReferencesCollectionName: output?.references ?? null,
-    MappedPerSecondRate: 0,
-    ReducedPerSecondRate: 0,
+    // The PHP client requires doubles.
+    MappedPerSecondRate: doubleNumber(0),
+    ReducedPerSecondRate: doubleNumber(0),
     MaxNumberOfOutputsPerDocument: row.outputsPerDocumentMax,
     Collections: collectionRows(row),
     LastQueryingTime: timeText(row.queriedAtMicros),

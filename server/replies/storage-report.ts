@@ -2,9 +2,11 @@
  * What takes the room on the disk, in the shape of RavenDB 7.2.7. All of a database is in its log and in the snapshots of
  * what is known of it: these are the data file here, with collections as tables; there are no journals beside it.
  */
+
 import type { Database, LogFigures } from "../../engine/engine.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import { doubleNumber } from "./number-texts.ts";
 
 /** The newest snapshot and the one before are taken to be of one size. */
 type Sizes = Pick<LogFigures, "log" | "lastSnapshotBytes">;
@@ -98,7 +100,7 @@ function tree(name: string, entries: number, bytes: number): JsonObject {
     LeafPages: 0,
     OverflowPages: 0,
     Depth: 0,
-    Density: -1,
+    Density: doubleNumber(-1),
     MultiValues: null,
     AllocatedSpaceInBytes: bytes,
     UsedSpaceInBytes: bytes,

@@ -36,7 +36,7 @@ export const methodNames: ReadonlySet<string> = new Set(
 );
 
 const numberTypes = ["int", "long", "short", "byte", "Int32", "Int64"];
-const doubleTypes = ["double", "float", "decimal", "Single"];
+const doubleTypes = ["double", "float", "Single"];
 
 function statics(): [string, string][] {
   const names: [string, string][] = [];
@@ -54,9 +54,8 @@ function statics(): [string, string][] {
   for (const name of ["ToInt16", "ToInt32", "ToInt64", "ToByte"]) {
     names.push([`Convert.${name}`, "csRoundInteger"]);
   }
-  for (const name of ["ToDouble", "ToDecimal", "ToSingle"]) {
-    names.push([`Convert.${name}`, "csParseDouble"]);
-  }
+  for (const name of ["ToDouble", "ToSingle"]) names.push([`Convert.${name}`, "csParseDouble"]);
+  names.push(["decimal.Parse", "csParseDecimal"], ["Convert.ToDecimal", "csParseDecimal"]);
   names.push(["Convert.ToString", "csToString"], ["Convert.ToBoolean", "csBoolean"]);
   names.push(["bool.Parse", "csBoolean"], ["DateTime.Parse", "csParseDate"]);
   names.push(["Convert.ToDateTime", "csParseDate"], ["object.Equals", "csEquals"]);
@@ -75,7 +74,7 @@ function statics(): [string, string][] {
   }
   names.push(["Array.Empty", "csEmpty"]);
   for (const name of ["Range", "Repeat", "Empty"]) names.push([`Enumerable.${name}`, `cs${name}`]);
-  for (const name of ["Days", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
+  for (const name of ["Days", "Hours", "Minutes", "Seconds", "Milliseconds", "Ticks"]) {
     names.push([`TimeSpan.From${name}`, `csFrom${name}`]);
   }
   return names;
@@ -85,6 +84,7 @@ function statics(): [string, string][] {
 export function tryParseOf(type: string): readonly [string, string] | null {
   if (numberTypes.includes(type)) return ["csTryInteger", "0"];
   if (doubleTypes.includes(type) || type === "Double") return ["csTryDouble", "0"];
+  if (type === "decimal" || type === "Decimal") return ["csTryDecimal", "0"];
   if (type === "bool" || type === "Boolean") return ["csTryBoolean", "false"];
   return type === "DateTime" ? ["csTryDate", '"0001-01-01T00:00:00.0000000"'] : null;
 }
@@ -101,8 +101,8 @@ const constants: ReadonlyMap<string, string> = new Map([
   ["timespan.zero", '"00:00:00"'],
   ["int.maxvalue", "2147483647"],
   ["int.minvalue", "-2147483648"],
-  ["long.maxvalue", "9223372036854775807"],
-  ["long.minvalue", "-9223372036854775808"],
+  ["long.maxvalue", 'csLiteral("9223372036854775807", false)'],
+  ["long.minvalue", 'csLiteral("-9223372036854775808", false)'],
   ["math.pi", "3.141592653589793"],
   ["math.e", "2.718281828459045"],
   ["double.nan", "NaN"],

@@ -449,10 +449,7 @@ class Writer {
         return this.#name(node, scope);
       case "literal":
         if (typeof node.value !== "number") return JSON.stringify(node.value);
-        if (!Number.isFinite(node.value)) return this.#fail(node.at, "The number is too large");
-        return node.isDouble && Number.isInteger(node.value)
-          ? `csDouble(${node.value})`
-          : String(node.value);
+        return this.#number(node.value, node.isDouble, node.at);
       case "interpolated":
         return `csConcat(${this.#parts(node, scope).join(", ")})`;
       case "member":
@@ -524,6 +521,19 @@ class Writer {
         return `csRepeat(${value}, ${this.#write(node.size, scope)})`;
       }
     }
+  }
+
+  /** A number as it is in the text: what a number of scripts does not hold is written with its digits. */
+  #number(value: number, isDouble: boolean, at: number): string {
+    if (!Number.isFinite(value)) return this.#fail(at, "The number is too large");
+    const digits = /^[\d_]*\.?[\d_]*(?:[eE][+-]?\d+)?/.exec(this.#text.slice(at))?.[0] ?? "";
+    const text = digits.replaceAll("_", "");
+    const isHere = text !== "" && Number(text) === value;
+    if (isHere && /^[mM]/.test(this.#text.slice(at + digits.length))) {
+      return `csLiteral("${text}", true)`;
+    }
+    if (isDouble) return `csDouble(${value})`;
+    return Number.isSafeInteger(value) || !isHere ? String(value) : `csLiteral("${text}", false)`;
   }
 
   // Statements.
@@ -785,8 +795,7 @@ class Writer {
       }
       const isSequence = type === "Enumerable" || type === "DynamicEnumerable";
       if (isSequence && methodNames.has(name)) {
-        const isTotal = name === "Sum" && !isInteger(args[1]);
-        return `${isTotal ? "csTotal" : `cs${name}`}(${values().join(", ")})`;
+        return `${summing(name, args[1])}(${values().join(", ")})`;
       }
       this.#fail(at, `The method '${type}.${name}' is not supported in indexes`);
     }
@@ -803,9 +812,8 @@ class Writer {
     if (!methodNames.has(name)) {
       this.#fail(at, `The method '${name}' is not supported in indexes`);
     }
-    const isTotal = name === "Sum" && !isInteger(args[0]);
     // `csJoin` is string.Join.
-    const written = isTotal ? "csTotal" : name === "Join" ? "csJoinItems" : `cs${name}`;
+    const written = name === "Join" ? "csJoinItems" : summing(name, args[0]);
     return `${written}(${[this.#write(object, scope), ...values()].join(", ")})`;
   }
 
@@ -880,7 +888,7 @@ class Writer {
     const isNullable = type.endsWith("?");
     const name = type.replace(/^System\./, "").replace("?", "");
     if (integerTypes.test(name)) {
-      return `csInteger(${value}, ${isNullable})`;
+      return `csInteger(${value}, ${isNullable}, ${integerBits(name)})`;
     }
     if (/^[dD]ecimal$/.test(name)) return `csToDecimal(${value}, ${isNullable})`;
     if (/^(?:float|double|Single|Double)$/.test(name)) {
@@ -913,6 +921,22 @@ class Writer {
 }
 
 const integerTypes = /^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64))$/;
+
+/** Bits of an integer type, negative for an unsigned one. */
+function integerBits(name: string): number {
+  const [, unsigned = "", word = ""] = /^(u|s)?(byte|short|int\d*|long)$/i.exec(name) ?? [];
+  const kind = word.toLowerCase();
+  const bits =
+    kind === "byte"
+      ? 8
+      : /^(?:short|int16)$/.test(kind)
+        ? 16
+        : /^(?:long|int64)$/.test(kind)
+          ? 64
+          : 32;
+  const isSigned = kind === "byte" ? unsigned === "s" : unsigned === "";
+  return isSigned ? bits : -bits;
+}
 
 const noRoot =
   "An index map must start its enumeration from 'docs', e.g. 'from item in docs.CollectionName' or " +
@@ -1045,6 +1069,12 @@ function entitiesOf({ callee, args }: Call): Root | null {
   const count = new Set(collections.map((one) => foldedName(one))).size;
   const isWhole = names.length > 0 && count === names.length;
   return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
+}
+
+/** The function of a method: sums and averages of integers are others than those of decimals. */
+function summing(name: string, selector: Expression | undefined): string {
+  if (name === "Sum") return isInteger(selector) ? "csSum" : "csTotal";
+  return name === "Average" && isInteger(selector) ? "csMean" : `cs${name}`;
 }
 
 /** Whether it is a function that syntactically returns integers. */

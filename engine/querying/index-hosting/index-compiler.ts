@@ -38,6 +38,7 @@ import {
   vectorFormOf,
 } from "../../indexing/static-definition.ts";
 import { checkVectorText, isVectorText } from "../../indexing/vector-terms.ts";
+import { membersOf } from "../../json/object-members.ts";
 import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
 import { counterKey } from "../../keyspaces/counters.ts";
 import type { EntryKeyspace } from "../../keyspaces/entry-keyspace.ts";
@@ -45,6 +46,7 @@ import { ownerOfSegment, type SegmentOwner, seriesKey } from "../../keyspaces/ti
 import { QueryRows } from "../../reading/query-rows.ts";
 import { ReadingScriptHost } from "../../reading/query-scripts.ts";
 import type { AttachmentScriptHost } from "../../scripting/attachment-functions.ts";
+import { wholeDecimalText } from "../../scripting/csharp-numbers.ts";
 import { listedText, resultText } from "../../scripting/csharp-values.ts";
 import type { IndexScriptHost } from "../../scripting/index-functions.ts";
 import {
@@ -319,7 +321,10 @@ class ScriptProgram implements IndexProgram {
       const [entryCount, valueCount] = [entries.length, values.length];
       try {
         for (const { map, script } of found) {
-          const input = { host: this.#host, args: [counterObject(id, name, value)] };
+          const input = {
+            host: this.#host,
+            args: [counterObject(id, name, value, this.#seriesForm)],
+          };
           this.#runMap(script, map, input, entries, values);
         }
       } catch (error) {
@@ -338,8 +343,8 @@ class ScriptProgram implements IndexProgram {
     const declared = this.#reduce as Declared<IndexReduce>;
     const length = values.reduce((sum, text) => sum + text.length, 0);
     if (length > this.#limits.bytesMax * reducedShare) throw memoryExceeded(this.#limits);
-    const group = newObject();
-    setOwn(group, "key", valueOfText(key));
+    // Read from a text, numbers keep their spelling.
+    const group = valueOfText(`{"key":${key}}`) as ScriptObject;
     setOwn(group, "values", new ScriptArray(values.map(valueOfText)));
     const limits = limitsFor(this.#limits, values.length);
     const input: RunInput = { host: this.#host, args: [group], limits };
@@ -350,13 +355,14 @@ class ScriptProgram implements IndexProgram {
   }
 
   fieldsOf(text: string): readonly MappedField[] {
-    const value = valueOfText(text);
-    if (!isObject(value)) return [];
-    return ownKeys(value).map((name) => ({
-      name,
-      text: valueText(null, getOwn(value, name)),
-      dynamic: null,
-    }));
+    const bytes = Buffer.from(text);
+    const fields: MappedField[] = [];
+    for (const member of membersOf(bytes, 0)) {
+      if (member === null) continue;
+      const name = JSON.parse(bytes.utf8Slice(member.keyFrom, member.keyTo)) as string;
+      fields.push({ name, text: bytes.utf8Slice(member.from, member.to), dynamic: null });
+    }
+    return fields;
   }
 
   #runMap(
@@ -487,6 +493,10 @@ function limitsFor(base: ScriptLimits, count: number): ScriptLimits {
   return { ...base, stepsMax: base.stepsMax + count * stepsPerValue };
 }
 
+function scriptSumText(sum: number | bigint): string {
+  return numberText(Number(sum));
+}
+
 /** Null when the reduce is not recognized as one that only adds up. */
 function summedReduceOf(
   script: CompiledScript | null,
@@ -496,7 +506,8 @@ function summedReduceOf(
   const members = tree === null ? null : summedMembersOf(tree, language);
   if (members === null) return null;
   // Sums of C# are decimals: fractions have their own rules.
-  return { members, isOfIntegers: language === "csharp", textOf: numberText };
+  const isOfIntegers = language === "csharp";
+  return { members, isOfIntegers, textOf: isOfIntegers ? wholeDecimalText : scriptSumText };
 }
 
 type Property = "Maps" | "Reduce" | "AdditionalSources";
@@ -693,9 +704,14 @@ function dynamicOptions(options: Value): DynamicFieldOptions {
 }
 
 /** The argument of a counter map. */
-function counterObject(documentId: string, name: string, value: string): ScriptObject {
+function counterObject(
+  documentId: string,
+  name: string,
+  value: string,
+  form: SeriesForm,
+): ScriptObject {
   const counter = newObject();
-  setOwn(counter, "Value", Number(value));
+  setOwn(counter, "Value", form.integer(value));
   setOwn(counter, "Name", name);
   setOwn(counter, "DocumentId", documentId);
   return counter;

@@ -9,7 +9,7 @@
 import { lowerCased } from "../../base/case-folding.ts";
 import type { Segment } from "../../keyspaces/series-segment.ts";
 import { seriesTimeText } from "../../keyspaces/time-series.ts";
-import { inputDouble } from "../../scripting/csharp-values.ts";
+import { inputDouble, inputLong } from "../../scripting/csharp-numbers.ts";
 import {
   newObject,
   ScriptArray,
@@ -22,6 +22,8 @@ import {
 /** How values are presented to a language. */
 export interface SeriesForm {
   readonly number: (value: number) => Value;
+  /** The value of a counter. */
+  readonly integer: (digits: string) => Value;
   readonly time: (time: number) => Value;
   /** Whether names are in lower case. */
   readonly isLower: boolean;
@@ -29,12 +31,14 @@ export interface SeriesForm {
 
 export const scriptForm: SeriesForm = {
   number: (value) => value,
+  integer: Number,
   time: (time) => new ScriptDate(time),
   isLower: true,
 };
 
 export const csharpForm: SeriesForm = {
   number: inputDouble,
+  integer: inputLong,
   time: seriesTimeText,
   isLower: false,
 };

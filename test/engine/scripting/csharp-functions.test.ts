@@ -1,6 +1,7 @@
 /** What translated C# calls: every name that the translator writes is there, and answers as C# does. */
 import { describe, expect, test } from "vitest";
 import { csharpGlobals } from "../../../engine/scripting/csharp-functions.ts";
+import { sequenceFunctions } from "../../../engine/scripting/csharp-sequences.ts";
 import { isFunction } from "../../../engine/scripting/script-values.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
@@ -8,6 +9,9 @@ test("all are functions whose names begin alike, beside those of every index", (
   const own = [...csharpGlobals].filter(([name]) => /^cs[A-Z]/.test(name));
   expect(own.length).toBeGreaterThan(50);
   for (const [name, value] of own) expect(isFunction(value), name).toBe(true);
+  for (const name of Object.keys(sequenceFunctions)) {
+    expect(csharpGlobals.has(`cs${name}`), name).toBe(true);
+  }
 });
 
 /** Expressions over a document `d` with `S`, `N`, `D`, `L`, and what C# makes of them, as the text of an index term. */

@@ -269,3 +269,13 @@ describe("DELETE attachments/bulk", () => {
     expect((await remove({ Attachments: [] })).status).toBe(200);
   });
 });
+
+// Observed on RavenDB 7.2.7.
+test("deleting an attachment that a document lacks leaves one tombstone", async () => {
+  const tombstones = async () =>
+    ((await client.json("GET stats/essential")) as { CountOfTombstones: number }).CountOfTombstones;
+  const before = await tombstones();
+  for (let i = 0; i < 2; i++) await client.send(`DELETE ${at("never there")}`);
+  await client.send("DELETE attachments?id=none%2F1&name=a");
+  expect((await tombstones()) - before).toBe(1);
+});

@@ -79,3 +79,15 @@ test("tombstones stay for the index that has seen the fewest deletions", async (
   await expect.poll(async () => (await cell())?.Etag).toBeGreaterThan(0);
   expect((await cell())?.Component).toBe("Index 'ByA'");
 });
+
+test("doubles have a fraction, and etags of 64 bits all their digits", async () => {
+  await client.send("PUT admin/indexes", {
+    Indexes: [{ Name: "Rates", Maps: ["from n in docs.Notes select new { n.Text }"] }],
+  });
+  const { text: rates } = await client.send("GET indexes/stats?name=Rates");
+  expect(rates).toContain('"MappedPerSecondRate":0.0,"ReducedPerSecondRate":0.0');
+  const { text: report } = await client.send("GET debug/storage/all-environments/report");
+  expect(report).toContain('"Density":-1.0');
+  const { text: state } = await client.send("GET admin/tombstones/state");
+  expect(state).toContain('"MinAllCountersEtag":9223372036854775807');
+});

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
@@ -235,11 +235,8 @@ describe("POST timeseries", () => {
   });
 
   it("adds up increments, and shows the values of the node to who asks", async () => {
-    const Increments = [
-      { Timestamp: at(1), Values: [1] },
-      { Timestamp: at(1), Values: [2, 1] },
-    ];
-    await post("INC:d", { Increments });
+    await post("INC:d", { Increments: [{ Timestamp: at(1), Values: [1] }] });
+    await post("INC:d", { Increments: [{ Timestamp: at(1), Values: [2, 1] }] });
     const { Entries } = (await get("name=inc:d&full=true")) as {
       Entries: { Values: number[]; Tag: string; NodeValues: Record<string, number[]> }[];
     };
@@ -639,4 +636,48 @@ describe("a revision", () => {
     });
     expect(Results[0]?.["@metadata"]).not.toHaveProperty("@timeseries");
   });
+});
+
+// Observed on RavenDB 7.2.7.
+test("increments of one time and request need equally many values; those of later requests may have more", async () => {
+  const increment = (...lists: number[][]) =>
+    post("INC:Steps", { Increments: lists.map((Values) => ({ Timestamp: at(1), Values })) });
+  const refused = await increment([1], [1, 2]);
+  expect(refused.status).toBe(400);
+  expect(refused.json).toMatchObject({
+    Type: "System.InvalidOperationException",
+    Message: expect.stringMatching(
+      /^Previous increment to timestamp 01\/01\/2020 00:00:01 had different number of values 1 vs\. current with 2/,
+    ),
+  });
+  const missing = await client.send(`GET timeseries?docId=${id}&name=INC:Steps`);
+  expect(missing.status).toBe(404);
+  expect((await increment([1, 1], [1, 2])).status).toBe(204);
+  expect((await increment([1])).status).toBe(204);
+  expect(await get("name=INC:Steps")).toMatchObject({ Entries: [{ Values: [3, 3] }] });
+});
+
+test("truth values are numbers in an append", async () => {
+  expect(
+    (await post("Flags", { Appends: [{ Timestamp: at(1), Values: [true, false] }] })).status,
+  ).toBe(204);
+  expect(await get("name=Flags")).toMatchObject({ Entries: [{ Values: [1, 0] }] });
+});
+
+test("deleted ranges and deleted series are counted", async () => {
+  const ranges = async () =>
+    ((await client.json("GET stats/detailed")) as { CountOfTimeSeriesDeletedRanges: number })
+      .CountOfTimeSeriesDeletedRanges;
+  const before = await ranges();
+  await fill("Heart");
+  await fill("Other");
+  await post("Heart", {
+    Deletes: [
+      { From: at(1), To: at(1) },
+      { From: at(3), To: at(3) },
+    ],
+  });
+  expect((await ranges()) - before).toBe(2);
+  await client.send(`DELETE docs?id=${id}`);
+  expect((await ranges()) - before).toBe(4);
 });

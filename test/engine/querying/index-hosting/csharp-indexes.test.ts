@@ -200,7 +200,7 @@ describe("an expression of a C# index", () => {
       ["(double)u.Age / 4", 7.5],
       ["u.Age % 7", 2],
       ["u.Price * 2", 11],
-      ["0.1 + 0.2", 0.3],
+      ["0.1 + 0.2", 0.30000000000000004],
       ["u.Lines.Sum(x => x.Quantity) / 2", 4.5],
       ["u.Lines.Sum(x => (int)x.Quantity) / 2", 4],
       ["(decimal)u.Missing", 0],
