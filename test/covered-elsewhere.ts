@@ -346,7 +346,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/smuggler/export.ts",
     "engine/smuggler/exported-document.ts",
     "engine/smuggler/import-items.ts",
-    "engine/smuggler/import.ts",
     "engine/smuggler/smuggler-result.ts",
     "engine/smuggler/transform.ts",
   ],
