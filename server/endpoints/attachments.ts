@@ -7,6 +7,7 @@
  */
 
 import { invalidArgument } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import type { Attachment, AttachmentName, ContentReader, Database } from "../../engine/engine.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
@@ -205,7 +206,7 @@ async function removeAttachment(exchange: Exchange, { database }: DatabaseContex
 }
 
 function requestedName({ query }: Exchange): AttachmentName {
-  return { id: query.required("id"), name: query.required("name") };
+  return { id: boundedDocumentId(query.required("id")), name: query.required("name") };
 }
 
 /** Sends the content, or the requested range of it, under the client's back-pressure. */

@@ -1,6 +1,7 @@
 /** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
 import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
 import { humaneSize } from "../http/dates.ts";
@@ -89,7 +90,7 @@ export const studioToolRoutes: readonly Route[] = [
 
 /** GET docs/class?id=…: a class of C# with the properties of a document; 404 when it does not exist */
 async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
+  const id = boundedDocumentId(exchange.query.required("id"));
   const found = database.documents.find(id);
   if (found?.isLarge === true) {
     throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
