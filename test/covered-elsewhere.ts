@@ -337,6 +337,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/shipping/log-restore.ts",
     "engine/shipping/shipped-file.ts",
   ],
+  "test/engine/smuggler/import.test.ts": ["engine/json/json-object.ts"],
   "test/engine/smuggler/round-trip.test.ts": [
     "engine/indexing/definition-json.ts",
     "engine/keyspaces/collections.ts",

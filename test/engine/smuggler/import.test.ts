@@ -1,5 +1,6 @@
 /** Imports of dumps of old versions, of wrong shapes, and with revisions: expected values are those of RavenDB 7.2.7. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { dumpedMetadata } from "../../../engine/smuggler/import-items.ts";
 import {
   type EndpointClient,
   multipart,
@@ -124,6 +125,13 @@ describe("a dump of version 3.5", () => {
       Results: [{ Key: "k", Value: { Object: 5 } }],
     });
   });
+});
+
+test("the metadata of an old document is read in the present format", async () => {
+  const text = '{"@metadata":{"@id":"o/1","Raven-Entity-Name":"Os","@etag":"01"}}';
+  const [old, present] = [true, false].map((isOld) => dumpedMetadata(Buffer.from(text), isOld));
+  expect(await old).toMatchObject({ collection: "Os", kind: "document" });
+  expect(await present).toMatchObject({ collection: "@empty", kind: "document" });
 });
 
 describe("a dump of another shape", () => {
