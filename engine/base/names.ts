@@ -49,6 +49,16 @@ function checkName(what: string, name: string, code: ErrorCode = "invalid-argume
   checkWellFormed(what, name, code);
 }
 
+/** Returns the id of a request that may only read: no document has a longer one. @throws EngineError invalid-argument */
+export function boundedDocumentId(id: string): string {
+  const bytes = bytesOver(id);
+  if (bytes === 0) return id;
+  throw new EngineError(
+    "invalid-argument",
+    `Document ID cannot exceed ${nameBytesMax} bytes, but the ID was ${bytes} bytes. The invalid ID is '${shown(id)}'.`,
+  );
+}
+
 /**
  * Ids have at most 512 bytes of UTF-8, no characters below U+0020 but backspace, tab, line feed, form feed and carriage
  * return, and at least one character.
@@ -58,13 +68,7 @@ export function checkDocumentId(id: string): void {
   if (id === "") {
     throw new EngineError("invalid-argument", "A document must have an id that is not empty.");
   }
-  const bytes = bytesOver(id);
-  if (bytes > 0) {
-    throw new EngineError(
-      "invalid-argument",
-      `Document ID cannot exceed ${nameBytesMax} bytes, but the ID was ${bytes} bytes. The invalid ID is '${shown(id)}'.`,
-    );
-  }
+  boundedDocumentId(id);
   for (let i = 0; i < id.length; i++) {
     if (isRefused(id.charCodeAt(i))) {
       const escaped = [...id].map((one) => (isRefused(one.charCodeAt(0)) ? escapeOf(one) : one));

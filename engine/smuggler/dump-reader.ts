@@ -82,6 +82,12 @@ export class DumpReader {
     return await this.#value();
   }
 
+  /** The value of a section that must be an object, as a whole. @throws EngineError invalid-operation */
+  async objectValue(): Promise<Buffer> {
+    if (this.#bytes[this.#at] !== byteObjectOpen) throw this.#unexpected("start object");
+    return await this.#value();
+  }
+
   /** Enters the array of a section. @throws EngineError invalid-operation */
   async openArray(): Promise<void> {
     if (this.#bytes[this.#at] !== byteArrayOpen) throw this.#unexpected("start array");
@@ -131,7 +137,8 @@ export class DumpReader {
 
   /** Skips the comma before the next member. @returns false after the closing bracket */
   async #nextMember(close: number, what: string): Promise<boolean> {
-    let byte = await this.#require(what);
+    let byte = await this.#token();
+    if (byte === undefined) throw this.#ended(what, this.#isFirst || close === byteObjectClose);
     if (!this.#isFirst) {
       if (byte !== byteComma && byte !== close) throw this.#misplaced();
       if (byte === byteComma) {
@@ -251,9 +258,10 @@ export class DumpReader {
     );
   }
 
-  #ended(what: string): EngineError {
+  /** `isInside`: the dump ends inside a value, rather than after an item. RavenDB 7.2.7 distinguishes these. */
+  #ended(what: string, isInside = true): EngineError {
     return new EngineError(
-      "invalid-operation",
+      isInside ? "json-truncated" : "invalid-operation",
       `Invalid JSON. Unexpected end of json while reading ${what}: the dump ends after ${this.#before + this.#end} bytes.`,
     );
   }

@@ -2,7 +2,7 @@
  * The database record in a dump: the exported parts, and those that an import applies. Keys and their order are those
  * of RavenDB 7.2.7.
  */
-import type { JsonObject } from "../json/json-object.ts";
+import { isObject, type JsonObject } from "../json/json-object.ts";
 
 /** Keys of a dump's record, with the values of parts that were never set. */
 const defaults: JsonObject = {
@@ -103,9 +103,8 @@ export function recordChange(
   for (const { key, type, name } of importedParts) {
     const value = dumped[key];
     if (types !== null && !types.has(type)) continue;
-    const taken = key === "Settings" ? settingsOf(value) : value;
-    const isUsable = key === "LockMode" ? typeof taken === "string" : isObject(taken);
-    if (!isUsable) continue;
+    const taken = takenPart(key, value);
+    if (taken === null) continue;
     parts[key] = taken;
     names.push(name);
   }
@@ -118,13 +117,39 @@ export function recordChange(
   return { parts, names };
 }
 
+/** The value of a part to store; null: there is none. */
+function takenPart(key: (typeof importedParts)[number]["key"], value: unknown): unknown {
+  if (key === "LockMode") return lockModes.find((mode) => mode === value) ?? "Unlock";
+  if (key === "Settings") return settingsOf(value);
+  if (!isObject(value)) return null;
+  return key === "Revisions" ? wholeRules(value) : value;
+}
+
+const lockModes = ["Unlock", "PreventDeletesIgnore", "PreventDeletesError"] as const;
+
+/** A revisions configuration whose rules have all members. */
+function wholeRules(sent: JsonObject): JsonObject {
+  const whole = (rule: unknown) => (isObject(rule) ? { ...unsetRule, ...rule } : null);
+  const collections = isObject(sent["Collections"]) ? sent["Collections"] : {};
+  const rules = Object.entries(collections).map(([name, rule]) => [name, whole(rule)]);
+  return {
+    ...sent,
+    Default: whole(sent["Default"]),
+    Collections: Object.fromEntries(rules) as object,
+  };
+}
+
+const unsetRule = {
+  Disabled: false,
+  MinimumRevisionsToKeep: null,
+  MinimumRevisionAgeToKeep: null,
+  PurgeOnDelete: false,
+  MaximumRevisionsToDeleteUponDocumentUpdate: null,
+};
+
 /** Dumps contain a list of objects with one key each. */
 function settingsOf(value: unknown): JsonObject | null {
   const list = Array.isArray(value) ? value : [value];
   const settings = Object.assign({}, ...list.filter(isObject)) as JsonObject;
   return Object.keys(settings).length === 0 ? null : settings;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -17,7 +17,7 @@ import { parseTimestamp } from "../base/timestamp.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
-import type { JsonObject } from "../json/json-object.ts";
+import { isObject, type JsonObject } from "../json/json-object.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
@@ -39,6 +39,7 @@ import {
 } from "../writes/prepared-document.ts";
 import { importRevision } from "../writes/revisions.ts";
 import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
+import { type OldDocumentKind, oldDocumentKind, presentMetadata } from "./old-dump.ts";
 import { type DocumentParts, removeOtherParts } from "./replaced-parts.ts";
 import type { ItemCounts } from "./smuggler-result.ts";
 
@@ -81,12 +82,17 @@ export interface DumpedMetadata {
   readonly isArchived: boolean;
   /** The type of an item that is not a document; "" for documents. */
   readonly exportType: string;
+  /** "document", except in dumps of old versions. */
+  readonly kind: OldDocumentKind;
   /** The text of `@metadata`. */
   readonly text: string;
 }
 
-/** @throws EngineError json-invalid, json-not-object, invalid-format without a string id */
-export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
+/**
+ * `isOld`: the dump has the format of RavenDB 3.5.
+ * @throws EngineError json-invalid, json-not-object; invalid-argument for an empty id; invalid-format
+ */
+export async function dumpedMetadata(bytes: Buffer, isOld: boolean): Promise<DumpedMetadata> {
   if (bytes[0] !== 0x7b) {
     throw new EngineError("json-not-object", "Expected start of object in the dump's documents.");
   }
@@ -100,36 +106,69 @@ export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
     text = bytes.utf8Slice(from, to);
   };
   eachRawMember(bytes, 0, bytes.length, look, ends);
-  if (!isObject(metadata)) {
-    throw new EngineError("invalid-format", "Document does not contain an id.");
+  if (metadata !== undefined && !isObject(metadata)) {
+    throw new EngineError("invalid-format", "@metadata of a document is not an object.");
   }
-  const known = metadata;
-  const textOf = (key: string): string => (typeof known[key] === "string" ? known[key] : "");
-  const id = textOf("@id");
-  const exportType = textOf("@export-type");
-  // The content of an attachment is not a document.
-  if (id === "" && exportType === "") {
-    throw new EngineError("invalid-format", "Document does not contain an id.");
+  const sent = metadata ?? {};
+  const exportType = typeof sent["@export-type"] === "string" ? sent["@export-type"] : "";
+  const id = exportType === "" ? idOf(sent["@id"]) : "";
+  const kind = isOld ? oldDocumentKind(id, sent) : "document";
+  if (isOld) {
+    text = presentMetadata(id, text);
+    metadata = JSON.parse(text);
   }
+  const known = isOld ? (metadata as JsonObject) : sent;
+  const key =
+    isOld && sent["@last-modified"] === undefined ? "Raven-Last-Modified" : "@last-modified";
   return {
     id,
-    collection: textOf("@collection") || "@empty",
-    changeVector: textOf("@change-vector"),
-    lastModified: timeOf(known, "@last-modified", id),
-    flags: flagsOf(textOf("@flags")),
+    collection:
+      typeof known["@collection"] === "string" ? known["@collection"] || "@empty" : "@empty",
+    changeVector: textOf(known, "@change-vector", id, true),
+    lastModified: timeOf(sent, key, id),
+    flags: flagsOf(textOf(known, "@flags", id, false)),
     attachments: attachmentsOf(known["@attachments"]),
-    counters: namesOf(known["@counters"]),
-    timeSeries: namesOf(known["@timeseries"]),
+    counters: namesOf(known, "@counters", id),
+    timeSeries: namesOf(known, "@timeseries", id),
     expires: expiryOf(known["@expires"]),
-    isArchived: known["@archived"] === true,
+    isArchived: isArchived(known["@archived"]),
     exportType,
+    kind,
     text,
   };
 }
 
+function idOf(value: unknown): string {
+  if (typeof value !== "string") {
+    throw new EngineError("json-invalid", "Document does not contain an id.");
+  }
+  if (value === "") throw new EngineError("invalid-argument", "The id of a document is empty.");
+  return value;
+}
+
+/** A member with a text; "" when there is none. @throws EngineError json-invalid */
+function textOf(metadata: JsonObject, key: string, id: string, mayBeNull: boolean): string {
+  const value = metadata[key];
+  if (value === undefined || (value === null && mayBeNull)) return "";
+  if (typeof value === "string") return value;
+  throw new EngineError(
+    "json-invalid",
+    `Expected property @metadata.${key} to have string type, but was: ${JSON.stringify(value)}. Id: '${shown(id)}'.`,
+  );
+}
+
+/** @throws EngineError invalid-format */
+function isArchived(value: unknown): boolean {
+  if (typeof value !== "string") return value === true;
+  throw new EngineError(
+    "invalid-format",
+    `@archived of a document is not a boolean: '${shown(value)}'.`,
+  );
+}
+
 function timeOf(metadata: JsonObject, key: string, id: string): number | undefined {
   const value = metadata[key];
-  if (value === undefined || value === null) return undefined;
+  if (value === undefined) return undefined;
   const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
   // Records cannot represent times before 1970.
   if (Number.isNaN(time) || time < 0) {
@@ -157,9 +196,13 @@ function flagsOf(text: string): number {
   return flags;
 }
 
+/** @throws EngineError invalid-format */
 function attachmentsOf(value: unknown): ImportedAttachment[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter(isObject).map((row) => ({
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || !value.every(isObject)) {
+    throw new EngineError("invalid-format", "@attachments of a document is not a list of objects.");
+  }
+  return value.map((row) => ({
     name: String(row["Name"] ?? ""),
     hash: String(row["Hash"] ?? ""),
     contentType: String(row["ContentType"] ?? ""),
@@ -167,12 +210,15 @@ function attachmentsOf(value: unknown): ImportedAttachment[] {
   }));
 }
 
-function namesOf(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** @throws EngineError json-invalid */
+function namesOf(metadata: JsonObject, key: string, id: string): string[] {
+  const value = metadata[key];
+  if (value === undefined) return [];
+  if (Array.isArray(value)) return value.filter((name) => typeof name === "string");
+  throw new EngineError(
+    "json-invalid",
+    `Expected property @metadata.${key} to have array type, but was: ${JSON.stringify(value)}. Id: '${shown(id)}'.`,
+  );
 }
 
 /** How a document is stored. */
@@ -456,6 +502,14 @@ export class DumpedContents {
     if (lease.hash !== hash || this.#leases.has(hash)) lease.release();
     else this.#leases.set(hash, lease);
     return lease.hash === hash;
+  }
+
+  /** Stores a content with the hash that it has. @throws EngineError disk-full */
+  async add(bytes: Buffer): Promise<{ readonly hash: string; readonly size: number }> {
+    const lease = await this.#blobs.store([bytes]);
+    if (this.#leases.has(lease.hash)) lease.release();
+    else this.#leases.set(lease.hash, lease);
+    return { hash: lease.hash, size: bytes.length };
   }
 
   /** The attachments whose contents exist, including contents that were stored before the import. */

@@ -18,11 +18,14 @@ import {
   importsInFlightMax,
   sliceMs,
 } from "../base/limits.ts";
+import { checkCompareExchangeKey, checkIdentityName } from "../base/names.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
 import { turnIsOver } from "../base/turns.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
-import type { JsonObject } from "../json/json-object.ts";
+import { byteObjectOpen } from "../json/bytes.ts";
+import { isObject, type JsonObject } from "../json/json-object.ts";
+import { misplaced, tokenName } from "../json/raw-scan.ts";
 import type { DumpSection } from "../keyspaces/state-kinds.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import type { OperationFigures } from "../store/operations.ts";
@@ -41,18 +44,23 @@ import {
   IdentityItem,
   type ImportItem,
   isGuardKey,
-  isObject,
   RevisionItem,
   SeriesItem,
   TombstoneItem,
 } from "./import-items.ts";
+import {
+  isOldBuild,
+  obsoleteIndexes,
+  oldAttachment,
+  oldAttachmentId,
+  presentIdentityName,
+  presentIndex,
+} from "./old-dump.ts";
 import { decodeSeriesBlob } from "./series-blob.ts";
 import type { ItemCounts, ResultKind, SmugglerResult } from "./smuggler-result.ts";
 import { type DocumentTransform, transformOf } from "./transform.ts";
 
 const progressMs = 500;
-/** Dumps of this build and later have the present format; older ones name collections otherwise. */
-const presentBuild = 40_000;
 /** Maximum bytes of a segment of a time series. */
 const seriesBlobMax = 64 * 1024;
 /** Bytes after the dump that are read so that its source can end normally. */
@@ -80,7 +88,11 @@ type OtherKey =
   | "CompareExchangeTombstones"
   | "Counters"
   | "TimeSeriesDeletedRanges"
-  | "ReplicationHubCertificates";
+  | "ReplicationHubCertificates"
+  | "CmpXchg"
+  | "Attachments"
+  | "DocsDeletions"
+  | "AttachmentsDeletions";
 
 /** Handlers of sections, by their keys in the dump. */
 type SectionReader = (run: DumpImport, counts: ItemCounts) => Promise<void>;
@@ -90,6 +102,8 @@ interface Section {
   readonly kind: ResultKind;
   /** Undefined: its items are read and counted, but there is nothing to import them into. */
   readonly read?: SectionReader;
+  /** It is read whatever the options say, as by RavenDB 7.2.7. */
+  readonly isAlwaysRead?: true;
 }
 
 const sections: Readonly<Record<StateKey | OtherKey, Section>> = {
@@ -113,6 +127,12 @@ const sections: Readonly<Record<StateKey | OtherKey, Section>> = {
     read: (run, counts) => run.identities(counts),
   },
   CompareExchange: {
+    type: "CompareExchange",
+    kind: "CompareExchange",
+    read: (run, counts) => run.compareExchange(counts, false),
+  },
+  // The name in dumps of 4.0.
+  CmpXchg: {
     type: "CompareExchange",
     kind: "CompareExchange",
     read: (run, counts) => run.compareExchange(counts, false),
@@ -147,11 +167,39 @@ const sections: Readonly<Record<StateKey | OtherKey, Section>> = {
     type: "ReplicationHubCertificates",
     kind: "ReplicationHubCertificates",
   },
+  Attachments: {
+    type: "LegacyAttachments",
+    kind: "Documents",
+    read: (run, counts) => run.oldAttachments(counts),
+    isAlwaysRead: true,
+  },
+  DocsDeletions: {
+    type: "LegacyDocumentDeletions",
+    kind: "LegacyDocumentDeletions",
+    read: (run, counts) => run.oldDeletions("DocsDeletions", counts, (key) => key),
+    isAlwaysRead: true,
+  },
+  AttachmentsDeletions: {
+    type: "LegacyAttachmentDeletions",
+    kind: "LegacyAttachmentDeletions",
+    read: (run, counts) => run.oldDeletions("AttachmentsDeletions", counts, oldAttachmentId),
+    isAlwaysRead: true,
+  },
 };
 
-function sectionOf(key: string): Section | undefined {
-  return Object.hasOwn(sections, key) ? sections[key as keyof typeof sections] : undefined;
-}
+const sectionsByLowerKey: ReadonlyMap<string, Section> = new Map(
+  Object.entries(sections).map(([key, section]) => [key.toLowerCase(), section]),
+);
+
+/** Words of `Type` of the items of `Indexes`. */
+const indexTypes: ReadonlySet<unknown> = new Set([
+  "Map",
+  "MapReduce",
+  "AutoMap",
+  "AutoMapReduce",
+  "JavaScriptMap",
+  "JavaScriptMapReduce",
+]);
 
 /** A store, with the services that import definitions. */
 export type ImportedStore = Store & {
@@ -204,7 +252,8 @@ class DumpImport {
   readonly #inFlight: Promise<void>[] = [];
   #batch: ImportItem[] = [];
   #batchBytes = 0;
-  #build = Number.POSITIVE_INFINITY;
+  /** Has the dump the format of RavenDB 3.5? */
+  #isOld = true;
   #toldAtMs: number;
   /** Number of durable items. */
   #committed = 0;
@@ -234,7 +283,12 @@ class DumpImport {
   async run(): Promise<void> {
     try {
       await this.#reader.open();
-      for (let key = await this.#reader.nextSection(); key !== undefined; ) {
+      let key = await this.#reader.nextSection();
+      if (key?.toLowerCase() === "buildversion") {
+        this.#isOld = isOldBuild(await this.#buildVersion());
+        key = await this.#reader.nextSection();
+      }
+      while (key !== undefined) {
         await this.#section(key);
         key = await this.#reader.nextSection();
       }
@@ -250,16 +304,12 @@ class DumpImport {
   }
 
   async #section(key: string): Promise<void> {
-    if (key === "BuildVersion") {
-      this.#build = await this.#buildVersion();
-      return;
-    }
-    if (key === "DatabaseRecord") {
-      await this.#record(await this.#reader.value());
+    const section = sectionsByLowerKey.get(key.toLowerCase());
+    if (section === sections.DatabaseRecord) {
+      await this.#record(await this.#reader.objectValue());
       return;
     }
     await this.#reader.openArray();
-    const section = sectionOf(key);
     if (section === undefined) {
       this.#result.add(
         "WARNING",
@@ -268,12 +318,13 @@ class DumpImport {
       await this.#pass(key);
       return;
     }
-    const { type, kind, read } = section;
-    if (!this.#isWanted(type)) {
+    const { type, kind, read, isAlwaysRead } = section;
+    if (isAlwaysRead !== true && !this.#isWanted(type)) {
       const readCount = await this.#pass(key);
       const counts = this.#result.of(kind);
       counts.readCount += readCount;
-      counts.skippedCount += readCount;
+      // RavenDB counts no other skipped items.
+      if (kind === "Documents") counts.skippedCount += readCount;
       this.#result.skip(type, readCount);
       return;
     }
@@ -295,24 +346,24 @@ class DumpImport {
 
   async #buildVersion(): Promise<number> {
     const bytes = await this.#reader.value();
-    const build = Number(bytes.toString("latin1"));
-    if (Number.isSafeInteger(build)) return build;
+    const text = bytes.toString("latin1");
+    if (/^-?\d{1,15}$/.test(text)) return Number(text);
     throw new EngineError(
       "invalid-operation",
       `Invalid JSON. Expected integer BuildVersion, but got ${bytes.toString("utf8", 0, 100)}`,
     );
   }
 
-  /** Skips items and the bytes that follow them. @returns how many there were */
+  /** Skips items and the bytes that follow them. @returns how many there were, without contents of attachments */
   async #pass(key: string): Promise<number> {
+    const isOfSeries = key.toLowerCase() === "timeseries";
     let count = 0;
-    for (;;) {
-      const bytes = await this.#reader.nextItem(key);
-      if (bytes === undefined) return count;
-      count++;
-      const length = bytesBehind(bytes, key === "TimeSeries" ? "blob" : "content");
-      if (length > 0) await this.#passContent(length);
+    for await (const bytes of this.#items(key)) {
+      const length = isOfSeries ? blobLength(bytes) : contentLength(bytes);
+      if (length === undefined || isOfSeries) count++;
+      if (length !== undefined) await this.#passContent(length);
     }
+    return count;
   }
 
   async #passContent(length: number): Promise<void> {
@@ -333,10 +384,8 @@ class DumpImport {
     }
     const counts = this.#result.start("DatabaseRecord");
     counts.readCount++;
-    const dumped = dumpValue(bytes);
-    if (!isObject(dumped)) throw new EngineError("json-not-object", "DatabaseRecord is no object.");
     const change = recordChange(
-      dumped,
+      dumpValue(bytes) as JsonObject,
       this.#options.recordTypes,
       this.#settings.isRestore === true,
     );
@@ -362,7 +411,7 @@ class DumpImport {
     const { documentAttachments } = this.#result;
     documentAttachments.isSkipped = !this.#options.types.has("Attachments");
     for await (const bytes of this.#items("Docs")) {
-      const metadata = await dumpedMetadata(bytes);
+      const metadata = await dumpedMetadata(bytes, this.#isOld);
       if (metadata.exportType !== "") {
         await this.#content(bytes, metadata, documentAttachments);
         continue;
@@ -372,10 +421,48 @@ class DumpImport {
         counts.skippedCount++;
         continue;
       }
+      if (metadata.kind === "revision" && this.#options.types.has("RevisionDocuments")) {
+        this.#refuse(counts, `Revision '${metadata.id}' of version 3.5 has no change vector.`);
+        continue;
+      }
       counts.readCount++;
       counts.sizeBytes += bytes.length;
-      if (!this.#isTaken(metadata)) counts.skippedCount++;
+      if (metadata.kind !== "document" || !this.#isTaken(metadata)) counts.skippedCount++;
       else await this.#document(counts, bytes, metadata);
+    }
+  }
+
+  /** `{"Key","Data","Metadata"}`: each becomes the attachment of a document in `@files`. */
+  async oldAttachments(counts: ItemCounts): Promise<void> {
+    for await (const bytes of this.#items("Attachments")) {
+      const { key, content, text } = oldAttachment(dumpValue(bytes) as JsonObject);
+      const stored = await this.#contents.add(content);
+      counts.readCount++;
+      this.#result.documentAttachments.readCount++;
+      this.#result.documentAttachments.isSkipped = false;
+      await this.#add(
+        new DocumentItem(counts, Buffer.from(text), {
+          id: oldAttachmentId(key),
+          collection: "@files",
+          options: { addedFlags: documentFlags.HasAttachments, skipsRevision: false },
+          isGuarded: false,
+          attachments: [{ name: key, contentType: "", ...stored }],
+          replaces: null,
+        }),
+      );
+    }
+  }
+
+  /** `{"Key"}`: deleted documents. */
+  async oldDeletions(
+    section: string,
+    counts: ItemCounts,
+    idOf: (key: string) => string,
+  ): Promise<void> {
+    for await (const { Key: key } of this.#objects(section)) {
+      if (typeof key !== "string" && key !== null) continue;
+      counts.readCount++;
+      if (key) await this.#add(new TombstoneItem(counts, idOf(key), true));
     }
   }
 
@@ -422,17 +509,15 @@ class DumpImport {
 
   /** The text to store; null when the script leaves the document out. */
   #textOf(bytes: Buffer, metadata: DumpedMetadata): Buffer | null {
-    const isOld = this.#build < presentBuild;
-    if (this.#transform === undefined && !isOld) return bytes;
-    const metadataText = isOld ? presentMetadata(metadata.text) : metadata.text;
+    if (this.#transform === undefined && !this.#isOld) return bytes;
     const { parser } = this.#database.state;
     const body = parser.parse(bytes, 0, bytes.length).body.utf8Slice();
     if (this.#transform !== undefined) {
-      const text = this.#transform.run(body, metadataText, metadata.id);
+      const text = this.#transform.run(body, metadata.text, metadata.id);
       return text === null ? null : Buffer.from(text);
     }
     const separator = body === "{}" ? "" : ",";
-    return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadataText}}`);
+    return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadata.text}}`);
   }
 
   /** The attachments that can be bound, as their contents exist. */
@@ -457,19 +542,18 @@ class DumpImport {
 
   /** The content of an attachment, or an item of an unknown kind. */
   async #content(bytes: Buffer, { exportType }: DumpedMetadata, counts: ItemCounts): Promise<void> {
-    const length = bytesBehind(bytes, "content");
-    const item = dumpValue(bytes) as JsonObject;
     if (exportType !== "Attachment") {
       const shown = bytes.utf8Slice(0, Math.min(bytes.length, 200));
       this.#result.add("WARNING", `Ignoring an item of type \`${exportType}\`. ${shown}`);
       return;
     }
+    const length = contentLength(bytes) ?? 0;
     if (!this.#options.types.has("Attachments")) {
       await this.#passContent(length);
       return;
     }
     counts.sizeBytes += length;
-    const hash = String(item["Hash"] ?? "");
+    const hash = String((dumpValue(bytes) as JsonObject)["Hash"] ?? "");
     if (await this.#contents.store(hash, this.#reader.content(length))) return;
     counts.erroredCount++;
     this.#result.add(
@@ -482,7 +566,7 @@ class DumpImport {
     const { revisionAttachments } = this.#result;
     revisionAttachments.isSkipped = !this.#options.types.has("Attachments");
     for await (const bytes of this.#items("RevisionDocuments")) {
-      const metadata = await dumpedMetadata(bytes);
+      const metadata = await dumpedMetadata(bytes, this.#isOld);
       if (metadata.exportType !== "") {
         await this.#content(bytes, metadata, revisionAttachments);
         continue;
@@ -507,67 +591,87 @@ class DumpImport {
   }
 
   async tombstones(counts: ItemCounts): Promise<void> {
-    for await (const item of this.#objects("Tombstones", counts)) {
-      const { Key: key, Type: type } = item;
+    for await (const { Key: key, Type: type } of this.#objects("Tombstones")) {
+      if (typeof key !== "string" || key === "" || typeof type !== "string") {
+        this.#refuse(counts, "A tombstone is not readable.");
+        continue;
+      }
+      counts.readCount++;
       // Everything that belongs to a document is deleted with it.
-      if (type === "Document" && typeof key === "string" && key !== "") {
+      if (type === "Document") {
         const keepsRevision = this.#settings.isRestore !== true;
         await this.#add(new TombstoneItem(counts, key, keepsRevision));
       }
     }
   }
 
-  /**
-   * `{"Type","IndexDefinition"}`. Automatic indexes are left to queries; a failed deployment is reported in the
-   * messages.
-   */
+  /** Automatic indexes are left to queries; a failed deployment is reported in the messages. */
   async indexes(counts: ItemCounts): Promise<void> {
-    for await (const { Type: type, IndexDefinition: definition } of this.#objects(
-      "Indexes",
-      counts,
-    )) {
-      if (typeof type === "string" && type.startsWith("Auto")) continue;
-      const whole = isObject(definition) ? definition : {};
-      const wanted = this.#options.removesAnalyzers ? withoutAnalyzers(whole) : whole;
+    for await (const item of this.#objects("Indexes")) {
+      const { readCount } = counts;
+      let name = "";
       try {
-        await this.#database.queries.administration.deploy(
-          [wanted],
-          this.#settings.mayDeployCSharp,
-          {
-            source: "Smuggler",
-            commandIndex: await this.#settings.nextIndex(),
-          },
-        );
+        const definition = this.#isOld ? presentIndex(item) : sentIndex(item);
+        name = String(definition["Name"] ?? "");
+        counts.readCount++;
+        if (this.#isOld && obsoleteIndexes.has(name)) {
+          this.#result.add("INFO", `Skipped '${name}' index. It is no longer needed.`);
+        } else if (!String(item["Type"]).startsWith("Auto")) await this.#deploy(definition);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         counts.erroredCount++;
-        const name = String(whole["Name"]);
-        this.#result.add("ERROR", `Could not write index with name '${name}': ${error.message}`);
+        // A definition with values of wrong types counts as not read.
+        const isUnread = error.code === "invalid-format";
+        if (isUnread) counts.readCount = readCount;
+        const text = isUnread
+          ? `Could not read index definition. Message: ${error.message}`
+          : `Could not write index '${name}', error: ${error.message}`;
+        this.#result.add(isUnread ? "WARNING" : "ERROR", text);
       }
     }
   }
 
+  async #deploy(definition: JsonObject): Promise<void> {
+    const wanted = this.#options.removesAnalyzers ? withoutAnalyzers(definition) : definition;
+    const { mayDeployCSharp } = this.#settings;
+    const commandIndex = await this.#settings.nextIndex();
+    await this.#database.queries.administration.deploy([wanted], mayDeployCSharp, {
+      source: "Smuggler",
+      commandIndex,
+    });
+  }
+
   async identities(counts: ItemCounts): Promise<void> {
-    for await (const item of this.#objects("Identities", counts)) {
+    for await (const item of this.#objects("Identities")) {
       const { Key: key, Value: sent } = item;
       const value = typeof sent === "string" && /^-?\d+$/.test(sent) ? Number(sent) : Number.NaN;
-      if (typeof key === "string" && key !== "" && Number.isSafeInteger(value)) {
-        await this.#add(new IdentityItem(counts, key, value));
-      } else {
-        counts.readCount--;
+      const isReadable = typeof key === "string" && key !== "" && Number.isSafeInteger(value);
+      if (!isReadable || !isIdentityName(key)) {
         counts.erroredCount++;
         this.#result.add("WARNING", "Could not read identity.");
+        continue;
       }
+      counts.readCount++;
+      const name = this.#isOld ? presentIdentityName(key) : key;
+      await this.#add(new IdentityItem(counts, name, value));
     }
   }
 
   async compareExchange(counts: ItemCounts, isDeletion: boolean): Promise<void> {
     const section = isDeletion ? "CompareExchangeTombstones" : "CompareExchange";
-    for await (const item of this.#objects(section, counts)) {
-      const { Key: key, Value: value } = item;
-      if (typeof key !== "string" || (!isDeletion && typeof value !== "string")) {
-        throw new EngineError("invalid-format", `An item of ${section} has no key, or no value.`);
+    for await (const { Key: key, Value: value } of this.#objects(section)) {
+      const isValued = isDeletion || (value !== undefined && value !== null);
+      if (typeof key !== "string" || key === "" || !isValued || !isCompareExchangeKey(key)) {
+        this.#refuse(counts, "A compare-exchange item has no valid key, or no value.");
+        continue;
       }
+      if (!isDeletion && typeof value !== "string") {
+        throw new EngineError(
+          "invalid-format",
+          `The value of '${key}' in ${section} is not a text.`,
+        );
+      }
+      counts.readCount++;
       if (isGuardKey(key)) continue;
       await this.#add(new CompareExchangeItem(counts, key, isDeletion ? null : (value as string)));
     }
@@ -575,29 +679,27 @@ class DumpImport {
 
   /** `{"DocId","Values":{"@names":{"likes":"Likes"},"@vals":{"likes":[value, etag, …]}}}`: one pair per node. */
   async counters(counts: ItemCounts): Promise<void> {
-    for await (const item of this.#objects("CounterGroups", counts)) {
-      const groups = item["Values"];
-      const values: (readonly [string, bigint])[] = [];
-      if (typeof item["DocId"] === "string" && isObject(groups)) {
-        const names = isObject(groups["@names"]) ? groups["@names"] : {};
-        for (const [key, pairs] of Object.entries((groups["@vals"] ?? {}) as JsonObject)) {
-          // A deleted counter has a string.
-          if (!Array.isArray(pairs)) continue;
-          let sum = 0n;
-          for (let i = 0; i < pairs.length; i += 2) sum += wholeOf(pairs[i]);
-          values.push([String(names[key] ?? key), sum]);
-        }
-        await this.#add(new CountersItem(counts, item["DocId"], values));
-      } else this.#refuse(counts, "A group of counters is not readable.");
+    for await (const { DocId: id, Values: groups } of this.#objects("CounterGroups")) {
+      if (groups !== undefined && groups !== null && !isObject(groups)) {
+        throw new EngineError("invalid-format", "The values of a group of counters are no object.");
+      }
+      const values = typeof id === "string" && isObject(groups) ? counterValues(groups) : null;
+      if (typeof id !== "string" || values === null) {
+        this.#refuse(counts, "A group of counters is not readable.");
+        continue;
+      }
+      counts.readCount++;
+      await this.#add(new CountersItem(counts, id, values));
     }
   }
 
   /** `{"DocId","Name","Value"}`, as in dumps of version 4.2 and earlier. */
   async oldCounters(counts: ItemCounts): Promise<void> {
-    for await (const item of this.#objects("Counters", counts)) {
-      const { DocId: id, Name: name } = item;
-      if (typeof id === "string" && typeof name === "string") {
-        await this.#add(new CountersItem(counts, id, [[name, wholeOf(item["Value"])]]));
+    for await (const { DocId: id, Name: name, Value: sent } of this.#objects("Counters")) {
+      const value = wholeOf(sent);
+      if (typeof id === "string" && typeof name === "string" && value !== null) {
+        counts.readCount++;
+        await this.#add(new CountersItem(counts, id, [[name, value]]));
       } else this.#refuse(counts, "A counter is not readable.");
     }
   }
@@ -605,15 +707,16 @@ class DumpImport {
   /** A new task starts with the first document, and is enabled; an existing task of that name is kept. */
   async subscriptions(counts: ItemCounts): Promise<void> {
     const { subscriptions } = this.#database;
-    for await (const item of this.#objects("Subscriptions", counts)) {
+    for await (const item of this.#objects("Subscriptions")) {
       const { SubscriptionName: name, Query: query } = item;
       if (typeof name !== "string" || name === "" || typeof query !== "string") {
-        counts.readCount--;
         counts.erroredCount++;
         this.#result.add("WARNING", "Could not read subscriptions entry.");
-      } else if (
-        this.#database.state.keyspaces.subscriptions.get(subscriptionKey(name)) === undefined
-      ) {
+        continue;
+      }
+      counts.readCount++;
+      const known = this.#database.state.keyspaces.subscriptions.get(subscriptionKey(name));
+      if (known === undefined) {
         try {
           await subscriptions.put({ name, query }, await this.#settings.nextIndex());
           this.#committed++;
@@ -626,13 +729,14 @@ class DumpImport {
   }
 
   async deletedRanges(counts: ItemCounts): Promise<void> {
-    for await (const item of this.#objects("TimeSeriesDeletedRanges", counts)) {
+    for await (const item of this.#objects("TimeSeriesDeletedRanges")) {
       const { DocId: id, Name: name } = item;
       const from = parseTimestamp(String(item["From"])) / 1000;
       const to = parseTimestamp(String(item["To"])) / 1000;
       const isReadable = typeof id === "string" && typeof name === "string" && from <= to;
       if (!isReadable) this.#refuse(counts, "A deleted range of a time series is not readable.");
       else {
+        counts.readCount++;
         const range = { from: Math.ceil(from), to: Math.floor(to) };
         await this.#add(new SeriesItem(counts, id, name, [], range));
       }
@@ -645,7 +749,7 @@ class DumpImport {
       const item = dumpValue(bytes) as JsonObject;
       const data = isObject(item["@raven-data"]) ? item["@raven-data"] : {};
       const { DocId: id, Name: name } = data;
-      const length = bytesBehind(bytes, "blob");
+      const length = blobLength(bytes);
       counts.sizeBytes += length;
       const baseline = parseTimestamp(String(data["Baseline"])) / 1000;
       if (typeof id !== "string" || typeof name !== "string" || Number.isNaN(baseline)) {
@@ -674,26 +778,27 @@ class DumpImport {
     this.#result.add("ERROR", `${text} It is left out.`);
   }
 
+  /** The items of a section, which must be objects. @throws EngineError json-invalid, json-not-object */
   async *#items(section: string): AsyncGenerator<Buffer> {
     for (;;) {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
       // A dump that was already received is read without a wait.
       await turnIsOver();
+      if (bytes[0] !== byteObjectOpen) {
+        const token = tokenName(bytes, 0);
+        if (token === "") throw misplaced(bytes, 0);
+        throw new EngineError(
+          "json-not-object",
+          `Expected start of object in ${section} of the dump, but got ${token}.`,
+        );
+      }
       yield bytes;
     }
   }
 
-  /** The items of a section, which must be objects; each is counted. @throws EngineError json-not-object */
-  async *#objects(section: string, counts: ItemCounts): AsyncGenerator<JsonObject> {
-    for await (const bytes of this.#items(section)) {
-      const item = dumpValue(bytes);
-      if (!isObject(item)) {
-        throw new EngineError("json-not-object", `An item of ${section} is no object.`);
-      }
-      counts.readCount++;
-      yield item;
-    }
+  async *#objects(section: string): AsyncGenerator<JsonObject> {
+    for await (const bytes of this.#items(section)) yield dumpValue(bytes) as JsonObject;
   }
 
   // Writing
@@ -810,6 +915,7 @@ class ImportPart {
   /** Applies items in order; those of missing documents are refused, and skipped. */
   apply(transaction: Transaction): RefusedItem[] {
     const refused: RefusedItem[] = [];
+    transaction.importsLists = true;
     const stopMs = performance.now() + sliceMs;
     // The next transaction starts at `end`: a second run must end there too, however long it takes.
     const end = this.isDone ? this.end : this.#items.length;
@@ -844,18 +950,74 @@ function placed(error: EngineError, { name }: ImportItem): EngineError {
   );
 }
 
-/** Number of bytes that follow an item: the content of an attachment, or a segment of a time series. */
-function bytesBehind(item: Buffer, what: "content" | "blob"): number {
+/** Size of the content that follows an item, in bytes; undefined when it is no attachment. @throws EngineError invalid-argument */
+function contentLength(item: Buffer): number | undefined {
   // Most items have none, and need not be parsed.
-  if (!item.includes(what === "blob" ? '"@raven-blob-size"' : '"@export-type"')) return 0;
-  const parsed = dumpValue(item);
-  if (!isObject(parsed)) return 0;
-  const metadata = parsed["@metadata"];
-  const isContent = isObject(metadata) && metadata["@export-type"] === "Attachment";
-  if (what === "content" && !isContent) return 0;
-  const length = parsed[isContent ? "Size" : "@raven-blob-size"];
-  if (typeof length === "number" && Number.isSafeInteger(length) && length >= 0) return length;
-  throw new EngineError("invalid-format", "An item of the dump says no size of its content.");
+  if (!item.includes('"@export-type"')) return undefined;
+  const { Size: length, "@metadata": metadata } = dumpValue(item) as JsonObject;
+  if (!isObject(metadata) || metadata["@export-type"] !== "Attachment") return undefined;
+  if (isLength(length)) return length;
+  throw new EngineError("invalid-argument", "An attachment in the dump has no valid size.");
+}
+
+/** Size of the segment that follows an item of `TimeSeries`, in bytes. @throws EngineError invalid-operation, out-of-range */
+function blobLength(item: Buffer): number {
+  const { "@raven-blob-size": length } = dumpValue(item) as JsonObject;
+  if (isLength(length)) return length;
+  throw length === undefined
+    ? new EngineError("invalid-operation", "A segment of a time series has no size.")
+    : new EngineError("out-of-range", "The size of a segment of a time series is not valid.");
+}
+
+function isLength(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** The definition of an item of `Indexes`: `{"Type","IndexDefinition"}`. @throws EngineError invalid-format */
+function sentIndex({ Type: type, IndexDefinition: definition }: JsonObject): JsonObject {
+  if (!indexTypes.has(type)) {
+    throw new EngineError("invalid-format", "Could not read index type.");
+  }
+  if (isObject(definition)) return definition;
+  throw new EngineError("invalid-format", "Could not read index definition");
+}
+
+function isIdentityName(name: string): boolean {
+  return isValid(() => checkIdentityName(name));
+}
+
+function isCompareExchangeKey(key: string): boolean {
+  return isValid(() => checkCompareExchangeKey(key));
+}
+
+function isValid(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch (error) {
+    if (error instanceof EngineError) return false;
+    throw error;
+  }
+}
+
+/** Names and values of a group of counters; null when they are not readable. */
+function counterValues(groups: JsonObject): (readonly [string, bigint])[] | null {
+  const names = isObject(groups["@names"]) ? groups["@names"] : {};
+  if (!isObject(groups["@vals"])) return null;
+  const values: (readonly [string, bigint])[] = [];
+  for (const [key, pairs] of Object.entries(groups["@vals"])) {
+    // A deleted counter has a string.
+    if (typeof pairs === "string") continue;
+    if (!Array.isArray(pairs)) return null;
+    let sum = 0n;
+    for (let i = 0; i < pairs.length; i += 2) {
+      const value = wholeOf(pairs[i]);
+      if (value === null) return null;
+      sum += value;
+    }
+    values.push([String(names[key] ?? key), sum]);
+  }
+  return values;
 }
 
 function isChangeVector(text: string): boolean {
@@ -863,26 +1025,8 @@ function isChangeVector(text: string): boolean {
   return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
 }
 
-/** A 64-bit integer from `dumpValue`; 0 for anything else. */
-function wholeOf(value: unknown): bigint {
-  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : 0n;
-  return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : 0n;
-}
-
-/** Metadata keys generated by versions before 4.0. */
-const oldKeys: ReadonlySet<string> = new Set([
-  "@etag",
-  "Last-Modified",
-  "Raven-Last-Modified",
-  "Raven-Entity-Name",
-  "Non-Authoritative-Information",
-]);
-
-/** Converts the metadata of a document of a version before 4.0 to the present format. */
-function presentMetadata(text: string): string {
-  const old = JSON.parse(text) as JsonObject;
-  const kept = Object.entries(old).filter(([key]) => !oldKeys.has(key));
-  const collection = old["Raven-Entity-Name"];
-  if (typeof collection === "string") kept.push(["@collection", collection]);
-  return JSON.stringify(Object.fromEntries(kept));
+/** A 64-bit integer from `dumpValue`; null for anything else. */
+function wholeOf(value: unknown): bigint | null {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : null;
+  return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : null;
 }

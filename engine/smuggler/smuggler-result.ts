@@ -25,7 +25,9 @@ const kinds = [
   "ReplicationHubCertificates",
   "TimeSeriesDeletedRanges",
 ] as const;
-export type ResultKind = (typeof kinds)[number];
+/** Kinds of items that have messages, but no counts in the reply. */
+const unlistedKinds = ["LegacyDocumentDeletions", "LegacyAttachmentDeletions"] as const;
+export type ResultKind = (typeof kinds)[number] | (typeof unlistedKinds)[number];
 
 /** Kinds whose items have etags, and kinds with items that can be skipped. */
 const withEtags: ReadonlySet<ResultKind> = new Set([
@@ -60,7 +62,9 @@ export class ItemCounts {
 }
 
 export class SmugglerResult {
-  readonly #counts = new Map<ResultKind, ItemCounts>(kinds.map((kind) => [kind, new ItemCounts()]));
+  readonly #counts = new Map<ResultKind, ItemCounts>(
+    [...kinds, ...unlistedKinds].map((kind) => [kind, new ItemCounts()]),
+  );
   readonly documentAttachments = new ItemCounts();
   readonly revisionAttachments = new ItemCounts();
   /** Parts of the record that an import changed, by their names in the reply. */

@@ -236,6 +236,8 @@ export class Transaction {
   /** How many of `#entries` are in `#byKey`. */
   #sortedCount = 0;
   #touched: Set<number> | null = null;
+  /** Documents that are rewritten with changed lists get no revision: it imports a dump, which has its own. */
+  importsLists = false;
   #revisions: StagedRevision[] | null = null;
   #revisionsOf: Map<number, StagedRevision[]> | null = null;
   /** Etags of the revisions that it removes. */

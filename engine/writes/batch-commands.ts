@@ -4,6 +4,7 @@ import { EngineError } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { preparedBytesMin } from "../base/limits.ts";
+import { boundedDocumentId } from "../base/names.ts";
 import { firstMillisecond, formatTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
@@ -132,6 +133,7 @@ function remove(run: BatchRun, command: BatchCommand): BatchRow | Work<BatchRow>
   const id = command.text("Id");
   const idText = JSON.stringify(id);
   if (command.isSet("IdPrefixed")) return removeAll(run, command);
+  if (id) boundedDocumentId(id);
   const isDeleted = id
     ? deleteDocument(transaction, id, command.text("ChangeVector") ?? undefined)
     : false;
@@ -171,6 +173,9 @@ function* removeAll(run: BatchRun, command: BatchCommand): Work<BatchRow> {
 /** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
 function attachmentPut(run: BatchRun, command: BatchCommand): BatchRow {
   const { transaction } = run;
+  if (!command.text("Name")) {
+    throw new EngineError("invalid-operation", "AttachmentPUT command must have a 'Name' property");
+  }
   const documentId = requiredText(command, "Id");
   const name = requiredText(command, "Name");
   const contentType = command.value("ContentType") === null ? "" : command.text("ContentType");

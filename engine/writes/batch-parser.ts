@@ -196,7 +196,9 @@ export class BatchCommand {
 
   /** Is the member `true`? */
   isSet(key: string): boolean {
-    return this.value(key) === true;
+    const value = this.value(key) ?? (this.#find(key) < 0 ? false : null);
+    if (typeof value === "boolean") return value;
+    throw new EngineError("invalid-operation", `'${key}' of a command must be a boolean.`);
   }
 
   /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */

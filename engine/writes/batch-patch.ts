@@ -39,7 +39,10 @@ export function patchOne({ transaction }: BatchRun, command: BatchCommand): Batc
 export function* patchMany({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const ids = command.value("Ids");
   if (!Array.isArray(ids)) {
-    throw new EngineError("invalid-operation", "BatchPATCH command must have an 'Ids' array");
+    throw new EngineError(
+      ids === undefined ? "invalid-operation" : "json-not-object",
+      "BatchPATCH command must have an 'Ids' array",
+    );
   }
   const { parser } = transaction.state;
   const patch = requiredScript(parser, command);
@@ -103,14 +106,20 @@ function scriptOf(
 ): PatchScript | undefined {
   const span = command.span(key);
   if (span === undefined) return undefined;
+  if (valueKind(command.bytes, span.from) !== "object") {
+    throw new EngineError("json-not-object", `'${key}' of a command must be an object.`);
+  }
   const text = parser.parseValue(command.bytes, span.from, span.to).body;
   const found = new ValueSpan();
   if (!findMember(text, 0, scriptKey, found) || valueKind(text, found.from) !== "string") {
     throw new EngineError("json-invalid", `Missing 'Script' property on '${key}'`);
   }
   const script = decodeString(text, found.from, found.to);
-  const hasValues =
-    findMember(text, 0, valuesKey, found) && valueKind(text, found.from) === "object";
+  const kind = findMember(text, 0, valuesKey, found) ? valueKind(text, found.from) : "null";
+  if (kind !== "object" && kind !== "null") {
+    throw new EngineError("invalid-format", `'Values' of '${key}' must be an object.`);
+  }
+  const hasValues = kind === "object";
   return { script, values: hasValues ? text.utf8Slice(found.from, found.to) : "{}" };
 }
 

@@ -3,6 +3,7 @@
  * numbers, and execution.
  */
 import { EngineError } from "../base/errors.ts";
+import { boundedDocumentId } from "../base/names.ts";
 import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { quoteString } from "../json/escape.ts";
@@ -62,8 +63,8 @@ const int64Beyond = 2n ** 64n;
  */
 export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOperations[]> {
   return yield* eachElement(text, 0, documentsKey, function* read(at) {
-    const documentId = stringMember(text, at, documentIdKey) ?? "";
-    const request = { documentId, operations: yield* operationsOf(text, at, 0n) };
+    const documentId = boundedDocumentId(stringMember(text, at, documentIdKey) ?? "");
+    const request = { documentId, operations: yield* operationsOf(text, at, false) };
     if (documentId === "" && changesCounters(request)) {
       throw new EngineError("invalid-argument", "Document ID can't be null");
     }
@@ -80,18 +81,18 @@ export function* parseDocumentCounters(
   if (documentId === null) {
     throw new EngineError("json-invalid", "Missing 'DocumentId' property on 'Counters'");
   }
-  return { documentId, operations: yield* operationsOf(text, at, undefined) };
+  const list = new ValueSpan();
+  if (!findMember(text, at, operationsKey, list) || valueKind(text, list.from) === "null") {
+    throw new EngineError("json-invalid", "Missing 'Operations' property on 'Counters'");
+  }
+  return { documentId, operations: yield* operationsOf(text, at, true) };
 }
 
-/** `nullDelta`: what a `Delta` that is null counts; RavenDB 7.2.7 is of two minds about it. */
-function* operationsOf(
-  text: Buffer,
-  at: number,
-  nullDelta: bigint | undefined,
-): Work<CounterOperation[]> {
+/** `isBatch`: of a command of a batch, for which RavenDB 7.2.7 requires all members, and a null `Delta` counts 1. */
+function* operationsOf(text: Buffer, at: number, isBatch: boolean): Work<CounterOperation[]> {
   return yield* eachElement(text, at, operationsKey, function* read(begin) {
     yield;
-    return parseOperation(text, begin, nullDelta);
+    return parseOperation(text, begin, isBatch);
   });
 }
 
@@ -188,7 +189,7 @@ function required(name: string | null): string {
   return name;
 }
 
-function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined): CounterOperation {
+function parseOperation(text: Buffer, at: number, isBatch: boolean): CounterOperation {
   const number = new ValueSpan();
   const isNumber =
     findMember(text, at, typeKey, number) && valueKind(text, number.from) === "number";
@@ -199,14 +200,25 @@ function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined)
     ? numberedTypes[Number(sent)]
     : types.find((known) => known.toLowerCase() === sent.toLowerCase());
   if (type === undefined) {
-    throw new EngineError("invalid-format", `'${sent}' is not a type of counter operation`);
+    throw new EngineError(
+      isBatch ? "invalid-argument" : "invalid-format",
+      `'${sent}' is not a type of counter operation`,
+    );
   }
   const name = stringMember(text, at, nameKey);
+  if (isBatch && !isNumber && stringMember(text, at, typeKey) === null) throw missing("Type");
+  if (isBatch && name === null) throw missing("CounterName");
   const found = new ValueSpan();
   const hasDelta = findMember(text, at, deltaKey, found);
+  if (!hasDelta && isBatch && type === "Increment") throw missing("Delta");
   if (!hasDelta) return { type, name, delta: undefined };
   const isNull = valueKind(text, found.from) === "null";
+  const nullDelta = isBatch ? undefined : 0n;
   return { type, name, delta: isNull ? nullDelta : deltaOf(text, found.from, found.to) };
+}
+
+function missing(key: string): EngineError {
+  return new EngineError("json-invalid", `Missing '${key}' property of a counter operation`);
 }
 
 /** A 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */

@@ -585,7 +585,7 @@ function rewriteLists(
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
   const lists = listsOf(transaction, id, listFlags);
-  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const rule = transaction.importsLists ? null : state.keyspaces.revisionRules.of(collectionId);
   const flags =
     (keptFlagsOf(transaction, document) & ~listFlags) |
     (rule === null ? 0 : documentFlags.HasRevisions) |

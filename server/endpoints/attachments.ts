@@ -7,6 +7,7 @@
  */
 
 import { invalidArgument } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import type { Attachment, AttachmentName, ContentReader, Database } from "../../engine/engine.ts";
 import { byteRangeOf } from "../http/byte-range.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
@@ -14,7 +15,6 @@ import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { lateBody } from "../http/late-body.ts";
 import type { ReplyStream } from "../http/reply-stream.ts";
-import { RequestError } from "../http/request-error.ts";
 import { jsonContentType, type ReplyHeaders } from "../http/response.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
@@ -206,7 +206,7 @@ async function removeAttachment(exchange: Exchange, { database }: DatabaseContex
 }
 
 function requestedName({ query }: Exchange): AttachmentName {
-  return { id: query.required("id"), name: query.required("name") };
+  return { id: boundedDocumentId(query.required("id")), name: query.required("name") };
 }
 
 /** Sends the content, or the requested range of it, under the client's back-pressure. */
@@ -226,12 +226,8 @@ async function replyContent(
   const { size } = attachment;
   const range = byteRangeOf(exchange.header("range"), size);
   if (range === "unsatisfiable") {
-    throw new RequestError(
-      416,
-      "System.ArgumentOutOfRangeException",
-      `The content has ${size} bytes, and none of them in the range '${exchange.header("range")}'.`,
-      { headers: { "accept-ranges": "bytes", "content-range": `bytes */${size}` } },
-    );
+    exchange.reply(416, { ...headersOf(attachment), "content-range": `bytes */${size}` });
+    return;
   }
   const { start, end } = range ?? { start: 0, end: size };
   const part = range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${size}` };

@@ -1,4 +1,6 @@
 /** Counters of documents. Values are 64-bit integers, sent as JSON numbers with all their digits. */
+import { EngineError } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import { type CounterSlot, checkedJsonInTurns, type Database } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
@@ -17,7 +19,7 @@ export const counterRoutes: readonly Route[] = [
 /** GET counters?docId=…&counter=…&full=…: all counters when no name is given, in byte order of their names */
 function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
   const { query } = exchange;
-  const documentId = query.required("docId");
+  const documentId = boundedDocumentId(query.required("docId"));
   const names = query.all("counter");
   const isFull = query.bool("full", false);
   const slots =
@@ -47,11 +49,13 @@ function requireWriteAccess(exchange: Exchange, { database }: DatabaseContext): 
   throw forbidden(refusalMessage(exchange.identity, "write", database.name));
 }
 
+/** @throws EngineError invalid-format for something else than a boolean or null */
 function isAsked(text: Buffer, key: string): boolean {
   const span = new ValueSpan();
-  return (
-    findMember(text, 0, quoteString(key), span) && readValue(text, span.from, span.to) === true
-  );
+  if (!findMember(text, 0, quoteString(key), span)) return false;
+  const value = readValue(text, span.from, span.to) ?? false;
+  if (typeof value === "boolean") return value;
+  throw new EngineError("invalid-format", `'${key}' must be a boolean.`);
 }
 
 function reply(

@@ -5,6 +5,7 @@
  * body, among several it is `null`; the ETag of a single document is its change vector.
  */
 import { EngineError } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -53,7 +54,7 @@ export const documentRoutes: readonly Route[] = [
 /** GET docs?id=…&id=…  |  ?startsWith=…  |  neither: all, newest first */
 function getDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> | void {
   const { query } = exchange;
-  const ids = query.all("id");
+  const ids = query.all("id").map(boundedDocumentId);
   return ids.length > 0
     ? loadDocuments(exchange, database, ids)
     : listDocuments(exchange, database);
@@ -72,18 +73,14 @@ async function postDocuments(exchange: Exchange, { database }: DatabaseContext):
       "Query string Ids is mandatory, but wasn't specified.",
     );
   }
-  if (ids.length === 0) await listDocuments(exchange, database);
-  else
-    await loadDocuments(
-      exchange,
-      database,
-      ids.map((id) => (typeof id === "string" ? id : "")),
-    );
+  const wanted = ids.map((id) => (typeof id === "string" ? boundedDocumentId(id) : ""));
+  if (wanted.length === 0) await listDocuments(exchange, database);
+  else await loadDocuments(exchange, database, wanted);
 }
 
 /** HEAD docs?id=…: 200 with the change vector as ETag, 304, or 404. */
 async function headDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const document = database.documents.find(exchange.query.required("id"));
+  const document = database.documents.find(boundedDocumentId(exchange.query.required("id")));
   if (document === null) {
     exchange.reply(isUnchanged(exchange, missingEtag) ? 304 : 404, jsonHeaders);
     return;
@@ -102,7 +99,7 @@ const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
  * file.
  */
 function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
+  const id = boundedDocumentId(exchange.query.required("id"));
   const expected = expectedVector(exchange);
   // The body is not awaited by itself: this function would keep it while the document is stored.
   const store = (body: Buffer) =>
@@ -122,7 +119,7 @@ function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise
 
 /** DELETE docs?id=…, If-Match: 204, even when it does not exist */
 async function removeDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
+  const id = boundedDocumentId(exchange.query.required("id"));
   const expected = expectedVector(exchange);
   await database.documents.delete(id, expected);
   exchange.reply(204);
@@ -130,7 +127,7 @@ async function removeDocument(exchange: Exchange, { database }: DatabaseContext)
 
 /** GET docs/size?id=…: the bytes of the stored record */
 function getSize(exchange: Exchange, { database }: DatabaseContext): void {
-  const id = exchange.query.required("id");
+  const id = boundedDocumentId(exchange.query.required("id"));
   const document = database.documents.find(id);
   if (document === null) {
     exchange.reply(404, jsonHeaders);

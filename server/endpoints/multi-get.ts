@@ -6,6 +6,7 @@
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
+import { isObject } from "../../engine/json/json-object.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
@@ -19,6 +20,8 @@ import type { ServerServices } from "../routing/services.ts";
 const path = `${databasePrefix}multi_get`;
 /** Bytes of all results together: they are buffered in memory. */
 const replyBytesMax = 32 * 1024 * 1024;
+
+const badRequestType = "Raven.Client.Exceptions.BadRequestException";
 
 /** Truncated results after which the remaining requests are not run: their results would not fit either. */
 const cutMax = 16;
@@ -97,19 +100,23 @@ async function answerAll(
   exchange.replyJson(200, text.addText("]}").bytes);
 }
 
-/** Undefined when it is malformed. */
+/** Undefined when it has no URL or query. @throws EngineError null-reference, invalid-format when it is no object */
 function itemOf(request: unknown): Item | undefined {
-  if (typeof request !== "object" || request === null) return undefined;
-  const { Url, Query, Method, Headers, Content } = request as Record<string, unknown>;
+  if (request === null) throw new EngineError("null-reference", "An item of 'Requests' is null.");
+  if (!isObject(request)) {
+    throw new EngineError("invalid-format", "An item of 'Requests' is not an object.");
+  }
+  const { Url, Method, Headers, Content } = request;
+  const Query = request["Query"] === null ? "" : request["Query"];
   if (typeof Url !== "string" || typeof Query !== "string") return undefined;
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(Headers ?? {})) {
     if (typeof value === "string") headers[name.toLowerCase()] = value;
   }
   const method = typeof Method === "string" && Method !== "" ? Method.toUpperCase() : "GET";
-  const content = typeof Content === "string" ? Content : JSON.stringify(Content ?? null);
+  const content = typeof Content === "string" ? Content : JSON.stringify(Content ?? undefined);
   // Bodies carry queries and long lists of ids, not writes.
-  const body = method === "POST" ? { body: Buffer.from(content) } : {};
+  const body = method === "POST" ? { body: Buffer.from(content ?? "") } : {};
   const target = Url + (Query === "" || Query.startsWith("?") ? Query : `?${Query}`);
   return { method, path: Url, target, headers, ...body };
 }
@@ -117,8 +124,7 @@ function itemOf(request: unknown): Item | undefined {
 /** The error, as JSON, of an item that is not a read; undefined when it may run. */
 function refusalOf({ method, target }: Item): string | undefined {
   if (method === "GET" || method === "POST" || method === "HEAD") return undefined;
-  const type = "Raven.Client.Exceptions.BadRequestException";
-  return errorBody(target, type, `${method} is no read.`);
+  return errorBody(target, badRequestType, `${method} is no read.`);
 }
 
 function addResult(text: JsonText, item: Item, captured: CapturedReply | undefined): void {
@@ -138,7 +144,20 @@ function addResult(text: JsonText, item: Item, captured: CapturedReply | undefin
   else text.addText(status === 404 ? emptyResultOf(item.path) : "null");
   const { etag } = headers;
   const shown = etag === undefined ? "" : `"ETag":${JSON.stringify(etag)}`;
-  text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
+  text.addText(`,"StatusCode":${isJson ? itemStatus(status, body) : status},"Headers":{${shown}}}`);
+}
+
+/** Types of errors that RavenDB 7.2.7 answers with 400. */
+const badRequestTypes: ReadonlySet<unknown> = new Set([
+  badRequestType,
+  "Raven.Client.Exceptions.Routing.RouteNotFoundException",
+]);
+
+/** The status of a reply as RavenDB 7.2.7 has it inside of a multi_get, where it is part of the JSON. */
+function itemStatus(status: number, body: Buffer): number {
+  if (status !== 400) return status;
+  const { Type } = JSON.parse(body.toString()) as { readonly Type?: unknown };
+  return badRequestTypes.has(Type) ? 400 : 500;
 }
 
 /** RavenDB 7.2.7 answers null for a missing document, too, at which the lazy loads of its official client fail. */

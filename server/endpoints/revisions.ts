@@ -2,13 +2,15 @@
 
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { EngineError } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, DocumentRow, OperationWork, RevisionScope } from "../../engine/engine.ts";
+import { isObject, type JsonObject } from "../../engine/json/json-object.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
@@ -133,6 +135,8 @@ function getCount(exchange: Exchange, { database }: DatabaseContext): void {
 async function getBin(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const isOldClient = /^[45]\./.test(exchange.header("raven-client-version") ?? "");
+  // Clients before 6 send only `etag`: the highest etag to include, 0 for all.
+  const etagMax = query.long("etag", 0);
   if (query.has("etag") && !isOldClient) {
     throw new EngineError(
       "not-supported",
@@ -141,8 +145,6 @@ async function getBin(exchange: Exchange, { database }: DatabaseContext): Promis
   }
   const start = Math.max(0, query.int("start", 0));
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
-  // Clients before 6 send only `etag`: the highest etag to include, 0 for all.
-  const etagMax = query.long("etag", 0);
   const bin = await database.revisions.bin(start, pageSize, etagMax > 0 ? etagMax : undefined);
   if (bin.newest === null) {
     exchange.replyJson(200, { Results: [] });
@@ -254,6 +256,9 @@ async function postRevert(exchange: Exchange, { database }: DatabaseContext): Pr
   if (moment === undefined) {
     throw new EngineError("invalid-argument", "A 'Time' to go back to is needed.");
   }
+  const { WindowInSec: window = null, Collections: collections = null } = body;
+  if (collections !== null && !Array.isArray(collections)) throw unfit("Collections");
+  if (window !== null && typeof window !== "number") throw unfit("WindowInSec");
   const named = scopeOf(body);
   // RavenDB's Studio sends an empty list for all collections.
   const scope = named.collections?.size === 0 ? { collections: null } : named;
@@ -271,9 +276,15 @@ async function postRevertDocuments(
   exchange: Exchange,
   { database }: DatabaseContext,
 ): Promise<void> {
-  const wanted = Object.entries((await jsonBody(exchange))["IdToChangeVector"] ?? {});
+  const vectors = (await jsonBody(exchange))["IdToChangeVector"] ?? {};
+  if (!isObject(vectors)) throw unfit("IdToChangeVector");
+  const wanted = Object.entries(vectors);
   await database.revisions.revertDocuments(wanted.map(([id, vector]) => [id, String(vector)]));
   exchange.reply(200);
+}
+
+function unfit(key: string): EngineError {
+  return new EngineError("invalid-format", `'${key}' has a value of another type.`);
 }
 
 async function start(
@@ -311,7 +322,7 @@ function momentOf(value: unknown): number | undefined {
 }
 
 function requiredId({ query }: Exchange): string {
-  if (query.get("id")) return query.required("id");
+  if (query.get("id")) return boundedDocumentId(query.required("id"));
   throw new EngineError("invalid-argument", "Query string value 'id' must have a non empty value");
 }
 

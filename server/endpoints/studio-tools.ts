@@ -1,6 +1,7 @@
 /** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
 import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
 import { humaneSize } from "../http/dates.ts";
@@ -14,7 +15,8 @@ import { replyMetadata } from "./server-info.ts";
 const prefix = "/databases/:database";
 const ofDatabase = { kind: "database", method: "GET", access: "read" } as const;
 const ofServer = { kind: "server", method: "GET", access: "valid-user" } as const;
-const plain = { "content-type": "text/plain" };
+/** Texts of C#, with the type that RavenDB 7.2.7 sends. */
+const classHeaders = { "content-type": jsonContentType };
 
 export const studioToolRoutes: readonly Route[] = [
   { ...ofDatabase, path: `${prefix}/docs/class`, handle: getClass },
@@ -88,7 +90,7 @@ export const studioToolRoutes: readonly Route[] = [
 
 /** GET docs/class?id=…: a class of C# with the properties of a document; 404 when it does not exist */
 async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
+  const id = boundedDocumentId(exchange.query.required("id"));
   const found = database.documents.find(id);
   if (found?.isLarge === true) {
     throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
@@ -100,14 +102,14 @@ async function getClass(exchange: Exchange, { database }: DatabaseContext): Prom
   }
   const document = JSON.parse(text.toString()) as JsonObject;
   const { space, name } = classNameOf((document["@metadata"] ?? {}) as JsonObject);
-  exchange.reply(200, plain, documentClasses(space, new Map([[name, document]])));
+  exchange.reply(200, classHeaders, documentClasses(space, new Map([[name, document]])));
 }
 
 /** GET studio/sample-data/classes: classes of C# for the documents of the sample data */
 async function getSampleClasses(exchange: Exchange): Promise<void> {
   const examples = await sampleExamples();
   const named = [...examples].map(([name, example]) => [singular(name), example] as const);
-  exchange.reply(200, plain, documentClasses("Orders", new Map(named)));
+  exchange.reply(200, classHeaders, documentClasses("Orders", new Map(named)));
 }
 
 /** GET indexes/c-sharp-index-definition?name=…: a class of C# that deploys the index; 404 when there is none */
@@ -123,7 +125,7 @@ function getIndexClass(exchange: Exchange, { database }: DatabaseContext): void 
       "Can't create C# index definition from auto indexes",
     );
   }
-  exchange.reply(200, plain, indexClass(database.indexes.definition(name)));
+  exchange.reply(200, classHeaders, indexClass(database.indexes.definition(name)));
 }
 
 /** POST studio/index-fields, `{"Map":"…"}`: the fields of its entries; an empty list when it does not compile */

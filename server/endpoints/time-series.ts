@@ -2,6 +2,7 @@
 
 import { lowerCased } from "../../engine/base/case-folding.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { boundedDocumentId } from "../../engine/base/names.ts";
 import {
   type Database,
   type DocumentRow,
@@ -67,7 +68,7 @@ function optionsOf({ query }: Exchange): RangeOptions {
 /** GET timeseries?docId=…&name=…&from=…&to=…&start=…&pageSize=…: 404 when the series does not exist */
 async function getSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
-  const id = query.requiredFirst("docId");
+  const id = boundedDocumentId(query.requiredFirst("docId"));
   const name = query.requiredFirst("name");
   const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
   const paging = pagingOf(exchange);
@@ -93,7 +94,7 @@ async function getSeries(exchange: Exchange, { database }: DatabaseContext): Pro
 
 /** GET timeseries/ranges?docId=…(&name=…&from=…&to=…)*: 404 when one of the series does not exist */
 async function getRanges(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.requiredFirst("docId");
+  const id = boundedDocumentId(exchange.query.requiredFirst("docId"));
   const wanted = wantedRanges(exchange);
   const paging = pagingOf(exchange);
   const planner = new RangePlanner(database, id, optionsOf(exchange));
@@ -141,7 +142,7 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
 
 /** GET timeseries/stats?docId=…: 404 when the document does not exist */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
-  const id = exchange.query.requiredFirst("docId");
+  const id = boundedDocumentId(exchange.query.requiredFirst("docId"));
   if (database.documents.find(id) === null) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
@@ -161,7 +162,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
 
 /** POST timeseries?docId=…, body `{"Name","Appends"?,"Deletes"?,"Increments"?}`: 204 */
 async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.requiredFirst("docId");
+  const id = boundedDocumentId(exchange.query.requiredFirst("docId"));
   await database.timeSeries.apply(id, await jsonBody(exchange));
   exchange.reply(204);
 }

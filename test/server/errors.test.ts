@@ -53,8 +53,8 @@ describe("an error that calls itself JSON", () => {
         if (reply.status < 400 || what.startsWith("HEAD ")) continue;
         const about = `${what}${query.slice(0, 90)} ${body}: ${reply.status} ${reply.text}`;
         if (!/json/.test(String(reply.headers["content-type"]))) continue;
-        // That there is none is said without a body, as RavenDB says it.
-        if (reply.status === 404 && reply.text === "") continue;
+        // A missing one, or a range outside of it, is answered without a body, as by RavenDB.
+        if ([404, 416].includes(reply.status) && reply.text === "") continue;
         expect(() => JSON.parse(reply.text), about).not.toThrow();
       }
     }
@@ -68,10 +68,7 @@ describe("an error that calls itself JSON", () => {
     await client.send("PUT docs?id=users/2", { Name: "Bob" });
     await client.send("PUT attachments?id=users/2&name=a.json&contentType=application/json", "{}");
     const range = await client.send("GET attachments?id=users/2&name=a.json", undefined, headers);
-    expect([range.status, range.json]).toMatchObject([
-      416,
-      { Type: "System.ArgumentOutOfRangeException" },
-    ]);
+    expect([range.status, range.text]).toEqual([416, ""]);
   });
 });
 

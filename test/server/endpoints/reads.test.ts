@@ -137,10 +137,38 @@ describe("POST multi_get", () => {
     });
     expect(results[3]).toMatchObject({
       Result: { Type: "System.ArgumentException" },
-      StatusCode: 400,
+      StatusCode: 500,
     });
     expect(results[4]).toEqual({});
     expect(results[5]).toMatchObject({ StatusCode: 400 });
+  });
+
+  test("has the status of RavenDB 7.2.7 in each item, and refuses items that are no objects", async () => {
+    const queries = "/databases/db/queries";
+    const results = await get(
+      { Url: "/databases/db/nowhere", Query: "" },
+      { Url: url, Query: "?id=s/1&metadataOnly=x" },
+      { Url: queries, Query: "", Method: "POST", Content: { Query: "from" } },
+      { Url: queries, Query: "", Method: "POST" },
+      { Url: queries, Query: "", Method: "POST", Content: null },
+      { Url: url, Query: null },
+    );
+    const seen = results.map(({ StatusCode, Result }) => [
+      StatusCode,
+      (Result as { Type?: string }).Type?.split(".").at(-1),
+    ]);
+    expect(seen).toEqual([
+      [400, "RouteNotFoundException"],
+      [500, "ArgumentException"],
+      [500, "QueryParser+ParseException"],
+      [500, "EndOfStreamException"],
+      [500, "EndOfStreamException"],
+      [200, undefined],
+    ]);
+    for (const item of [null, 5, "x", []]) {
+      const { status } = await client.send("POST multi_get", { Requests: [item] });
+      expect([item, status]).toEqual([item, 400]);
+    }
   });
 
   test("gives for what is missing something that clients can read", async () => {

@@ -218,6 +218,7 @@ test("a dump's indexes in C# are deployed only for who may administer the databa
     IndexDefinition: { Name, Maps: [map] },
   });
   const dump = {
+    BuildVersion: 72051,
     Indexes: [
       index("Sharp", "from u in docs.Users select new { u.Name }"),
       index("Script", "map('Users', (u) => ({ Name: u.Name }))"),
