@@ -5,6 +5,7 @@
  * with an integer, dates as instants, `!=` as a complement, arrays by any element.
  */
 import { unreachable } from "../base/assert.ts";
+import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
 import { EntrySet, union } from "../indexing/entry-set.ts";
@@ -76,7 +77,7 @@ const listed: FieldMeaning<InCondition> = {
   findIds: findListedIds,
   idsOf: ({ values, isAll }) => {
     const ids = values.filter(({ type }) => type !== "null").map(plainText);
-    const isOneOfAll = isAll && new Set(ids.map((id) => id.toLowerCase())).size > 1;
+    const isOneOfAll = isAll && new Set(ids.map(lowerCased)).size > 1;
     return { kind: "ids", ids: isOneOfAll ? [] : ids };
   },
   soughtTexts: ({ values }) =>
@@ -173,7 +174,7 @@ function* findListedIds({ values, isAll }: InCondition, context: WhereContext): 
 }
 
 function idText(value: Scalar): string {
-  return String(value.value ?? "").toLowerCase();
+  return lowerCased(String(value.value ?? ""));
 }
 
 function findEqual(field: FieldSearch, value: Scalar): Work<EntrySet> {
