@@ -7,6 +7,7 @@ import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
+import { trafficConfigurationOf } from "../monitoring/traffic-log.ts";
 import { classNameOf, documentClasses, indexClass, singular } from "../replies/csharp-classes.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { replyMetadata } from "./server-info.ts";
@@ -237,30 +238,17 @@ function refuseAssistant(): never {
   throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
 }
 
-/** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */
-function getTrafficLog(exchange: Exchange): void {
-  exchange.replyJson(200, {
-    TrafficWatchMode: "Off",
-    Databases: null,
-    StatusCodes: null,
-    MinimumResponseSizeInBytes: 0,
-    MinimumRequestSizeInBytes: 0,
-    MinimumDurationInMs: 0,
-    HttpMethods: null,
-    ChangeTypes: null,
-    CertificateThumbprints: null,
-  });
+/** GET /admin/traffic-watch/configuration: which requests have a line in the log */
+function getTrafficLog(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, server.requests.trafficLog.configuration);
 }
 
-/** POST /admin/traffic-watch/configuration: 204 for the mode `Off`; no other is supported */
-async function postTrafficLog(exchange: Exchange): Promise<void> {
-  const { TrafficWatchMode: mode } = await jsonBody(exchange);
-  if (mode !== undefined && mode !== "Off") {
-    throw new EngineError(
-      "invalid-operation",
-      "Traffic is not written to a file. Set Logs.Requests to true for a line of the log for each request, or watch it with /admin/traffic-watch.",
-    );
-  }
+/**
+ * POST /admin/traffic-watch/configuration `{"TrafficWatchMode":"ToLogFile","Databases":["world"],"StatusCodes":[500],…}`: takes
+ * effect at once, until the next start; what is left out is empty; 204
+ */
+async function postTrafficLog(exchange: Exchange, { server }: Context): Promise<void> {
+  server.requests.trafficLog.configuration = trafficConfigurationOf(await jsonBody(exchange));
   exchange.reply(204);
 }
 

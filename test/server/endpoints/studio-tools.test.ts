@@ -101,14 +101,6 @@ test("what there is not is said to be not there", async () => {
   expect(await client.json("GET /sorters")).toEqual({ Sorters: [] });
 });
 
-test("traffic is watched, not written to files", async () => {
-  const path = "/admin/traffic-watch/configuration";
-  expect(await client.json(`GET ${path}`)).toMatchObject({ TrafficWatchMode: "Off" });
-  expect((await client.send(`POST ${path}`, { TrafficWatchMode: "Off" })).status).toBe(204);
-  const refused = await client.send(`POST ${path}`, { TrafficWatchMode: "ToLogFile" });
-  expect([refused.status, refused.text.includes("Logs.Requests")]).toEqual([400, true]);
-});
-
 test("folders are shown where backups may be, and nowhere else", async () => {
   const root = mkdtempSync(join(tmpdir(), "jackdaw-folders-"));
   mkdirSync(join(root, "b", "c"), { recursive: true });
