@@ -15,6 +15,7 @@ import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
+import { databaseDebugRoutes } from "./database-debug.ts";
 import { databaseMaintenanceRoutes } from "./database-maintenance.ts";
 import { databaseRoutes } from "./databases.ts";
 import { documentStreamRoutes } from "./document-streams.ts";
@@ -59,6 +60,7 @@ export const routes: readonly Route[] = [
   ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
+  ...databaseDebugRoutes,
   ...databaseMaintenanceRoutes,
   ...clusterNodeRoutes,
   ...documentRoutes,
