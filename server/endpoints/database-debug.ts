@@ -11,6 +11,7 @@ import {
   type Route,
 } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
+import { hasPermission } from "../security/access.ts";
 import { folderOf } from "./live-figures.ts";
 import { replyMetadata } from "./server-info.ts";
 
@@ -254,9 +255,11 @@ function getLastVector(exchange: Exchange, { database }: DatabaseContext): void 
   exchange.replyJson(200, { Collection, LastChangeVector: database.changeVector });
 }
 
-/** GET /debug/is-loaded?name=…: whether a database is open now */
+/** GET /debug/is-loaded?name=…: whether a database that the caller may read is open now */
 function getIsLoaded(exchange: Exchange, { server }: Context): void {
   const name = exchange.query.required("name");
   const opened = server.databases.opened().map((one) => one.name.toLowerCase());
-  exchange.replyJson(200, { DatabaseName: name, IsLoaded: opened.includes(name.toLowerCase()) });
+  const isShown = hasPermission(exchange.identity, name, 1);
+  const IsLoaded = isShown && opened.includes(name.toLowerCase());
+  exchange.replyJson(200, { DatabaseName: name, IsLoaded });
 }

@@ -189,8 +189,14 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
 
 /** GET indexes/source?name=…: fails, since the class that RavenDB generates for a C# index does not exist here */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
-  if (knownName(exchange, database) === undefined) return;
-  throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
+  const name = knownName(exchange, database);
+  if (name === undefined) return;
+  throw new EngineError(
+    "invalid-operation",
+    database.indexes.details(name).type.startsWith("Auto")
+      ? "Source can be only retrieved for static indexes."
+      : "Could not retrieve source for given index.",
+  );
 }
 
 /** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index, which has none */

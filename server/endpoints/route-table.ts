@@ -37,6 +37,7 @@ import { runningQueryRoutes } from "./running-queries.ts";
 import { sampleDataRoutes } from "./sample-data.ts";
 import { serverConfigurationRoutes } from "./server-configuration.ts";
 import { serverInfoRoutes } from "./server-info.ts";
+import { serverWideTaskRoutes } from "./server-wide-tasks.ts";
 import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
@@ -100,5 +101,6 @@ export const routes: readonly Route[] = [
   ...storageReportRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
+  ...serverWideTaskRoutes,
   ...etlRoutes,
 ];

@@ -1,6 +1,7 @@
 /** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
 import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/engine.ts";
 import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
 import { humaneSize } from "../http/dates.ts";
@@ -87,21 +88,48 @@ export const studioToolRoutes: readonly Route[] = [
   },
 ];
 
-/** GET docs/class?id=…: a class of C# with the properties of a document; 404 when it does not exist */
+/**
+ * GET docs/class?id=…|collection=…: a class of C# with the properties of a document, or of the newest one of a collection; 404
+ * when there is none
+ */
 async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = exchange.query.required("id");
+  const collection = exchange.query.get("collection");
+  const named = exchange.query.get("id") || undefined;
+  if (named === undefined && !collection) {
+    throw new EngineError(
+      "invalid-operation",
+      "Either 'id' or 'collection' query parameters must be specified.",
+    );
+  }
+  const id = named ?? (await newestOf(database, collection ?? ""));
   const found = database.documents.find(id);
   if (found?.isLarge === true) {
     throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
   }
-  const text = found === null ? null : await database.documents.text(id);
-  if (text === null) {
+  const stored = found === null ? null : await database.documents.text(id);
+  if (stored === null) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
-  const document = JSON.parse(text.toString()) as JsonObject;
+  const document = JSON.parse(stored.toString()) as JsonObject;
   const { space, name } = classNameOf((document["@metadata"] ?? {}) as JsonObject);
-  exchange.reply(200, plain, documentClasses(space, new Map([[name, document]])));
+  const text = documentClasses(space, new Map([[name, document]]));
+  exchange.reply(200, { "content-type": jsonContentType }, text);
+}
+
+/** The id of the newest document of a collection; "": it has none. */
+async function newestOf(database: Database, collection: string): Promise<string> {
+  const view = database.documents.view();
+  let id = "";
+  try {
+    await view.list({ collection }, (row) => {
+      id = row.id;
+      return false;
+    });
+    return id;
+  } finally {
+    view.release();
+  }
 }
 
 /** GET studio/sample-data/classes: classes of C# for the documents of the sample data */

@@ -19,6 +19,14 @@ test("classes are made of documents, of the sample data and of indexes", async (
     "public class Order\n    {\n        public string Company { get; set; }",
   );
   expect((await client.send("GET docs/class?id=none")).status).toBe(404);
+  const ofCollection = await client.send("GET docs/class?collection=orders");
+  expect(ofCollection.text).toContain("public class Order\n");
+  expect(ofCollection.headers["content-type"]).toBe("application/json; charset=utf-8");
+  expect((await client.send("GET docs/class?collection=None")).status).toBe(404);
+  expect((await client.send("GET docs/class")).json).toMatchObject({
+    Type: "System.InvalidOperationException",
+    Message: "Either 'id' or 'collection' query parameters must be specified.",
+  });
   const { text } = await client.send("GET studio/sample-data/classes");
   for (const name of ["Order", "Company", "Employee", "Category", "Shipper", "Lines"]) {
     expect(text).toContain(`public class ${name}\n`);
