@@ -20,11 +20,8 @@ import { replyMetadata } from "./server-info.ts";
  * sink or AI task runs, so that nothing of them is under way, was refused or has failed. `@metadata`: begins with it.
  */
 const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  "ai/errors": { NodeTag: null, ShardNumber: null, Results: [] },
-  "cdc-sink/errors": { NodeTag: null, ShardNumber: null, Results: [] },
   "cdc-sink/performance": { Results: [] },
   "etl/debug/stats": { Results: [] },
-  "etl/errors": { NodeTag: null, ShardNumber: null, Results: [] },
   "etl/performance": { Results: [] },
   "etl/progress": { "@metadata": null, Results: [] },
   "replication/active-connections": { IncomingConnections: [], OutgoingConnections: [] },
@@ -37,11 +34,22 @@ const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "replication/progress": { "@metadata": null, Results: [] },
 };
 
+/** RavenDB's kinds of tasks that have errors, by the beginning of their path. */
+const taskKinds: readonly (readonly [path: string, category: string])[] = [
+  ["ai", "Ai"],
+  ["cdc-sink", "CdcSink"],
+  ["etl", "Etl"],
+];
+
 const shown = { kind: "database", method: "GET", access: "read", copies: "here" } as const;
 
 export const databaseDebugRoutes: readonly Route[] = [
   ...Object.entries(nothing).map(([path, reply]): Route => {
     return { ...shown, path: databasePrefix + path, handle: tellsNothing(reply) };
+  }),
+  ...taskKinds.map(([path, category]): Route => {
+    const handle = tellsNoErrors(category);
+    return { ...shown, path: `${databasePrefix}${path}/errors`, handle };
   }),
   {
     ...shown,
@@ -97,16 +105,30 @@ export const databaseDebugRoutes: readonly Route[] = [
 ];
 
 function tellsNothing(reply: Readonly<Record<string, unknown>>) {
-  /** GET etl/errors and the like: nothing of the kind is under way, was refused or has failed */
+  /** GET etl/progress and the like: nothing of the kind is under way, was refused or has failed */
   function getNothing(exchange: Exchange, { server }: DatabaseContext): void {
     const hasMetadata = Object.hasOwn(reply, "@metadata");
     exchange.replyJson(200, {
       ...reply,
       ...(hasMetadata ? { "@metadata": replyMetadata(server) } : {}),
-      ...(Object.hasOwn(reply, "NodeTag") ? { NodeTag: server.config.nodeTag } : {}),
     });
   }
   return getNothing;
+}
+
+function tellsNoErrors(category: string) {
+  /** GET etl/errors[?name], which may be repeated, and the like: a row for each name, without errors */
+  function getTaskErrors(exchange: Exchange, { server }: DatabaseContext): void {
+    const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
+    exchange.replyJson(200, {
+      NodeTag: server.config.nodeTag,
+      ShardNumber: null,
+      Results: exchange.query
+        .all("name")
+        .map((name) => ({ TaskName: name, Category: category, ...none })),
+    });
+  }
+  return getTaskErrors;
 }
 
 /** GET debug/documents/huge: the last 100 loads of documents of more than 5 MB, newest first */

@@ -32,6 +32,25 @@ test.each([
   expect(await client.json(`GET ${path}`)).toEqual(reply);
 });
 
+test.each([
+  ["ai", "Ai"],
+  ["cdc-sink", "CdcSink"],
+  ["etl", "Etl"],
+])(
+  "tasks of %s that are named have no errors, whether there are such or not",
+  async (path, Category) => {
+    const row = (TaskName: string) => {
+      const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
+      return { TaskName, Category, ...none };
+    };
+    expect(await client.json(`GET ${path}/errors?name=x&name=`)).toEqual({
+      NodeTag: "A",
+      ShardNumber: null,
+      Results: [row("x"), row("")],
+    });
+  },
+);
+
 test("a position that is no number is refused", async () => {
   const { status, text } = await client.send("GET admin/debug/cluster/txinfo?from=x");
   expect([status, JSON.parse(text).Message]).toEqual([
