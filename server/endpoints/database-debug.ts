@@ -41,7 +41,9 @@ const taskKinds: readonly (readonly [path: string, category: string])[] = [
   ["etl", "Etl"],
 ];
 
-const shown = { kind: "database", method: "GET", access: "read", copies: "here" } as const;
+const shown = { kind: "database", method: "GET", access: "read" } as const;
+/** Tells of this node. */
+const here = { ...shown, copies: "here" } as const;
 
 export const databaseDebugRoutes: readonly Route[] = [
   ...Object.entries(nothing).map(([path, reply]): Route => {
@@ -52,25 +54,25 @@ export const databaseDebugRoutes: readonly Route[] = [
     return { ...shown, path: `${databasePrefix}${path}/errors`, handle };
   }),
   {
-    ...shown,
+    ...here,
     path: `${databasePrefix}debug/documents/huge`,
     inPackage: true,
     handle: getHugeDocuments,
   },
   {
-    ...shown,
+    ...here,
     path: `${databasePrefix}debug/script-runners`,
     inPackage: true,
     handle: getScriptRunners,
   },
   {
-    ...shown,
+    ...here,
     path: `${databasePrefix}debug/perf-metrics`,
     inPackage: true,
     handle: getCommitTimes,
   },
   {
-    ...shown,
+    ...here,
     access: "database-admin",
     path: `${databasePrefix}admin/debug/txinfo`,
     inPackage: true,
@@ -83,7 +85,7 @@ export const databaseDebugRoutes: readonly Route[] = [
     inPackage: true,
     handle: getClusterTransactions,
   },
-  { ...shown, path: `${databasePrefix}notification-center/stats`, handle: getOverview },
+  { ...here, path: `${databasePrefix}notification-center/stats`, handle: getOverview },
   { ...shown, path: `${databasePrefix}revisions/collections/stats`, handle: getRevisionCounts },
   { ...shown, path: `${databasePrefix}collections/docs/ids`, handle: getIds },
   { ...shown, path: `${databasePrefix}collections/last-change-vector`, handle: getLastVector },
