@@ -8,6 +8,7 @@ import { RecordReader } from "../reading/record-reader.ts";
 import type { DatabaseView } from "../store/store.ts";
 import type { StoredDocument } from "../writes/documents.ts";
 import {
+  type HugeLoad,
   isLarge,
   type LargeDocument,
   LargeDocuments,
@@ -183,6 +184,11 @@ export class Documents {
 
   constructor(database: OpenDatabase) {
     this.#source = { database, large: new LargeDocuments(database) };
+  }
+
+  /** The last loads of huge documents, newest first. */
+  get hugeLoads(): readonly HugeLoad[] {
+    return this.#source.large.hugeLoads;
   }
 
   /** Number of documents in all collections. */

@@ -5,7 +5,7 @@
  * Invariants:
  * - Memory for a record is reserved before it is read, and released by its last user.
  */
-import { largeRecordBytes } from "../base/limits.ts";
+import { hugeLoadsMax, hugeRecordBytes, largeRecordBytes } from "../base/limits.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { piecesOf } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
@@ -34,6 +34,13 @@ export interface LargeDocument {
   release(): void;
 }
 
+/** One load of a huge document. */
+export interface HugeLoad {
+  readonly id: string;
+  readonly bytes: number;
+  readonly atMicros: number;
+}
+
 interface Shared {
   readonly controller: AbortController;
   readonly opened: Promise<{ row: DocumentRow; pieces: DocumentPieces }>;
@@ -49,6 +56,8 @@ export function isLarge(length: number): boolean {
 export class LargeDocuments {
   readonly #database: OpenDatabase;
   readonly #shared = new Map<number, Shared>();
+  /** Newest first. */
+  readonly hugeLoads: HugeLoad[] = [];
 
   constructor(database: OpenDatabase) {
     this.#database = database;
@@ -74,11 +83,18 @@ export class LargeDocuments {
     };
     try {
       const { row, pieces } = await one.opened;
+      if (address.length > hugeRecordBytes) this.#keepLoad(row.id, address.length);
       return { row, pieces, release };
     } catch (error) {
       release();
       throw error;
     }
+  }
+
+  #keepLoad(id: string, bytes: number): void {
+    const atMicros = this.#database.state.nowMicros();
+    this.hugeLoads.unshift({ id, bytes, atMicros });
+    if (this.hugeLoads.length > hugeLoadsMax) this.hugeLoads.pop();
   }
 
   #share({ document, position, length }: RecordAddress, reserve: MemoryReserver): Shared {

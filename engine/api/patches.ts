@@ -1,4 +1,6 @@
 /** Patches of one document, by a script or by JSON Patch. */
+import { knownPatchBytesMax } from "../base/limits.ts";
+import { RecentCache } from "../base/recent-cache.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TextNode } from "../json/text-tree.ts";
 import { type JsonPatchResult, patchByJson } from "../writes/json-patch.ts";
@@ -11,10 +13,18 @@ import {
 } from "../writes/patch.ts";
 
 export type { JsonPatchResult, PatchResult, PatchScript, PatchStatus };
+/** The runs of one script since the database was opened. */
+export interface PatchRuns {
+  readonly createdMicros: number;
+  readonly ranMicros: number;
+  readonly runs: number;
+}
+
 export type PatchRequest = Omit<ScriptPatchRequest, "limits">;
 
 export class Patches {
   readonly #database: OpenDatabase;
+  readonly #known = new RecentCache<PatchRuns>(knownPatchBytesMax);
 
   constructor(database: OpenDatabase) {
     this.#database = database;
@@ -25,11 +35,26 @@ export class Patches {
    * @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws
    */
   run(request: PatchRequest, isTest = false): Promise<PatchResult> {
+    this.#count(request.patch.script);
     return this.#database.write((transaction) => {
       const patched = patchDocument(transaction, request);
       if (isTest) transaction.discard();
       return patched;
     });
+  }
+
+  /** Scripts that patched single documents lately. */
+  known(): PatchRuns[] {
+    return Array.from(this.#known.entries(), ([, runs]) => runs);
+  }
+
+  #count(script: string): void {
+    const ranMicros = this.#database.state.nowMicros();
+    const { createdMicros, runs } = this.#known.get(script) ?? {
+      createdMicros: ranMicros,
+      runs: 0,
+    };
+    this.#known.set(script, { createdMicros, ranMicros, runs: runs + 1 }, 0);
   }
 
   /**

@@ -294,6 +294,11 @@ export const roomWaitersMax = 1_024;
 export const pressedStallMs = 5_000;
 /** Bytes of a document's record above which a reply streams it in pieces instead of composing it as a whole. */
 export const largeRecordBytes = 128 * 1024;
+/** Bytes of a document's record from which each load of it is kept to be shown, and how many loads: as in RavenDB 7.2.7. */
+export const hugeRecordBytes = 5 * 1024 * 1024;
+export const hugeLoadsMax = 100;
+/** Bytes of the texts of patches of which it is known how often they ran. */
+export const knownPatchBytesMax = 256 * 1024;
 
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");

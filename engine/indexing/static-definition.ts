@@ -311,12 +311,31 @@ function refuseUnsupported(name: string, json: Json): void {
     throw new EngineError("not-supported", `Index '${name}': CompoundFields are not supported.`);
   }
   const assemblies = json["AdditionalAssemblies"];
-  if (Array.isArray(assemblies) && assemblies.length > 0) {
-    throw new EngineError(
-      "not-supported",
-      `Index '${name}': AdditionalAssemblies are not supported.`,
-    );
+  if (Array.isArray(assemblies) && assemblies.length > 0) throw notLoaded(name, assemblies[0]);
+}
+
+/** Says of an assembly what RavenDB says of one that it does not find: there is none that can be loaded here. */
+function notLoaded(name: string, assembly: Json | null): EngineError {
+  const text = (member: string) => {
+    const value = assembly?.[member];
+    return typeof value === "string" ? value : undefined;
+  };
+  const reason = "this server runs no .NET code.";
+  const [file, path, nuGet] = [text("AssemblyName"), text("AssemblyPath"), text("PackageName")];
+  let complaint = "AdditionalAssemblies are not supported:";
+  if (file !== undefined) {
+    complaint = `Cannot load assembly '${file}'. Could not load file or assembly '${file}':`;
+  } else if (path !== undefined) {
+    complaint = `Cannot load assembly from path '${path}':`;
+  } else if (nuGet !== undefined) {
+    const source = text("PackageSourceUrl");
+    const from = source === undefined ? "" : ` from '${source}'`;
+    complaint = `Cannot load NuGet package '${nuGet}' version '${text("PackageVersion") ?? ""}'${from}:`;
   }
+  return new EngineError(
+    "index-compilation",
+    `Failed to compile index '${name}': ${complaint} ${reason}`,
+  );
 }
 
 function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {

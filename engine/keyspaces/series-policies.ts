@@ -195,10 +195,12 @@ function timeOf(kept: unknown): SeriesTime {
   return { unit: Unit, value: Value };
 }
 
-/** A time as it is sent; undefined: it is missing, or not above zero. @throws EngineError invalid-format */
+/** A time as it is sent: without a unit forever, without a value 0; undefined: it is missing, or not above zero. @throws EngineError invalid-format */
 function timeIn(sent: unknown): SeriesTime | undefined {
   if (sent === undefined || sent === null) return undefined;
-  const { Value, Unit } = sent as { Value?: unknown; Unit?: unknown };
+  const { Value: value, Unit: unit } = sent as { Value?: unknown; Unit?: unknown };
+  const Value = value ?? 0;
+  const Unit = unit ?? "None";
   if (!Number.isSafeInteger(Value)) throw unfit(Value, "System.Int32");
   if (Unit !== "Second" && Unit !== "Month" && Unit !== "None") {
     throw unfit(Unit, "Sparrow.TimeValueUnit");

@@ -44,7 +44,14 @@ export const backupRoutes: readonly Route[] = [
     path: `${admin}/periodic-backup/config`,
     access: "database-admin",
     copies: "leader",
-    handle: getConfig,
+    handle: getBackupLimits,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/configuration/server-wide",
+    access: "operator",
+    handle: getBackupLimits,
   },
   {
     kind: "server",
@@ -124,8 +131,8 @@ async function postPeriodic(
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: taskId });
 }
 
-/** GET admin/periodic-backup/config: what backups may do here */
-function getConfig(exchange: Exchange, { server }: DatabaseContext): void {
+/** GET admin/periodic-backup/config, /admin/configuration/server-wide: what backups may do here */
+function getBackupLimits(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     LocalRootPath: server.config.backupRoot ?? null,
     AllowedAwsRegions: null,

@@ -202,7 +202,12 @@ function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   if (name === undefined) return;
   const { Name, Type, Maps, Reduce } = database.indexes.definition(name);
   if (Type !== "Map" && Type !== "MapReduce") {
-    throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
+    throw new EngineError(
+      "invalid-operation",
+      String(Type).startsWith("Auto")
+        ? "Source can be only retrieved for static indexes."
+        : "Could not retrieve source for given index.",
+    );
   }
   const texts = [...(Maps as readonly string[]), ...(typeof Reduce === "string" ? [Reduce] : [])];
   exchange.replyJson(200, { Index: Name, Source: texts.join("\n\n") });

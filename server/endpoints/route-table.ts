@@ -16,6 +16,7 @@ import { clusterValueRoutes } from "./cluster-values.ts";
 import { compareExchangeRoutes } from "./compare-exchange.ts";
 import { counterRoutes } from "./counters.ts";
 import { databaseConfigurationRoutes } from "./database-configuration.ts";
+import { databaseDebugRoutes } from "./database-debug.ts";
 import { databaseMaintenanceRoutes } from "./database-maintenance.ts";
 import { databaseRoutes } from "./databases.ts";
 import { documentStreamRoutes } from "./document-streams.ts";
@@ -37,6 +38,7 @@ import { runningQueryRoutes } from "./running-queries.ts";
 import { sampleDataRoutes } from "./sample-data.ts";
 import { serverConfigurationRoutes } from "./server-configuration.ts";
 import { serverInfoRoutes } from "./server-info.ts";
+import { serverWideTaskRoutes } from "./server-wide-tasks.ts";
 import { smugglerRoutes } from "./smuggler.ts";
 import { sorterAndAnalyzerRoutes } from "./sorters-analyzers.ts";
 import { statisticsRoutes } from "./statistics.ts";
@@ -61,6 +63,7 @@ export const routes: readonly Route[] = [
   ...clusterCopyRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
+  ...databaseDebugRoutes,
   ...databaseMaintenanceRoutes,
   ...clusterNodeRoutes,
   ...documentRoutes,
@@ -100,5 +103,6 @@ export const routes: readonly Route[] = [
   ...storageReportRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
+  ...serverWideTaskRoutes,
   ...etlRoutes,
 ];

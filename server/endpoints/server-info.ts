@@ -313,30 +313,23 @@ async function getDelayed(exchange: Exchange): Promise<void> {
   exchange.reply(200);
 }
 
-/** Every route, with methods and access level, in RavenDB's three groups. */
+/** Every route, with methods and access level: those of which the info packages have the replies, and the others. */
 function getRoutes(exchange: Exchange, { server }: Context): void {
-  const paths = new Map<string, { methods: string[]; access: Set<string> }>();
+  const paths = new Map<string, Route[]>();
   for (const route of server.routes.routes) {
     const path = route.path.replace(databasePrefix, "/databases/*/");
-    const known = paths.get(path) ?? { methods: [], access: new Set() };
-    known.methods.push(route.kind === "websocket" ? "GET (web socket)" : route.method);
-    known.access.add(route.access);
-    paths.set(path, known);
+    paths.set(path, [...(paths.get(path) ?? []), route]);
   }
-  const all = [...paths]
-    .map(([Path, { methods, access }]) => ({
-      Path,
-      Methods: methods.join(", "),
-      Access: [...access].join(", "),
-    }))
-    .sort((one, other) => (one.Path < other.Path ? -1 : 1));
-  const isDebug = (path: string) => path.includes("/debug/");
-  const isStudio = (path: string) => path.includes("/studio/");
-  exchange.replyJson(200, {
-    Debug: all.filter(({ Path }) => isDebug(Path)),
-    Studio: all.filter(({ Path }) => isStudio(Path) && !isDebug(Path)),
-    All: all.filter(({ Path }) => !isStudio(Path) && !isDebug(Path)),
-  });
+  const sorted = [...paths].sort(([one], [other]) => (one < other ? -1 : 1));
+  const rows = (isDebug: boolean) =>
+    sorted
+      .filter(([, routes]) => routes.some(({ inPackage }) => inPackage === true) === isDebug)
+      .map(([Path, routes]) => ({
+        Path,
+        Methods: routes.map(({ method }) => method).join(", "),
+        Access: [...new Set(routes.map(({ access }) => access))].join(", "),
+      }));
+  exchange.replyJson(200, { Debug: rows(true), Production: rows(false) });
 }
 
 /** GET /debug/server-id: the id that this server made when it was first started */

@@ -99,13 +99,6 @@ export const studioServerRoutes: readonly Route[] = [
     access: "valid-user",
     handle: getAssistant,
   },
-  {
-    kind: "server",
-    method: "GET",
-    path: "/admin/server-wide/tasks",
-    access: "operator",
-    handle: getServerWideTasks,
-  },
 ];
 
 /** /server/notification-center/watch: operations of the server, and databases that come and go */
@@ -187,9 +180,4 @@ function getSecret(exchange: Exchange): void {
 /** GET /assistant/settings: there is no assistant */
 function getAssistant(exchange: Exchange): void {
   exchange.replyJson(200, { DisableAiAssistant: true, DisableDataSubmission: true });
-}
-
-/** GET /admin/server-wide/tasks: tasks belong to a database here */
-function getServerWideTasks(exchange: Exchange): void {
-  exchange.replyJson(200, { Tasks: [] });
 }

@@ -2,12 +2,14 @@
 import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
 import { boundedDocumentId } from "../../engine/base/names.ts";
+import type { Database } from "../../engine/engine.ts";
 import { foldersIn, roomIn } from "../backups/backup-folder.ts";
 import { sampleExamples } from "../databases/sample-data.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type JsonObject, jsonBody } from "../http/json-body.ts";
 import { jsonContentType } from "../http/response.ts";
+import { trafficConfigurationOf } from "../monitoring/traffic-log.ts";
 import { classNameOf, documentClasses, indexClass, singular } from "../replies/csharp-classes.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { replyMetadata } from "./server-info.ts";
@@ -88,21 +90,48 @@ export const studioToolRoutes: readonly Route[] = [
   },
 ];
 
-/** GET docs/class?id=…: a class of C# with the properties of a document; 404 when it does not exist */
+/**
+ * GET docs/class?id=…|collection=…: a class of C# with the properties of a document, or of the newest one of a collection; 404
+ * when there is none
+ */
 async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const id = boundedDocumentId(exchange.query.required("id"));
+  const collection = exchange.query.get("collection");
+  const named = exchange.query.get("id") || undefined;
+  if (named === undefined && !collection) {
+    throw new EngineError(
+      "invalid-operation",
+      "Either 'id' or 'collection' query parameters must be specified.",
+    );
+  }
+  const id =
+    named === undefined ? await newestOf(database, collection ?? "") : boundedDocumentId(named);
   const found = database.documents.find(id);
   if (found?.isLarge === true) {
     throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
   }
-  const text = found === null ? null : await database.documents.text(id);
-  if (text === null) {
+  const stored = found === null ? null : await database.documents.text(id);
+  if (stored === null) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
-  const document = JSON.parse(text.toString()) as JsonObject;
+  const document = JSON.parse(stored.toString()) as JsonObject;
   const { space, name } = classNameOf((document["@metadata"] ?? {}) as JsonObject);
   exchange.reply(200, classHeaders, documentClasses(space, new Map([[name, document]])));
+}
+
+/** The id of the newest document of a collection; "": it has none. */
+async function newestOf(database: Database, collection: string): Promise<string> {
+  const view = database.documents.view();
+  let id = "";
+  try {
+    await view.list({ collection }, (row) => {
+      id = row.id;
+      return false;
+    });
+    return id;
+  } finally {
+    view.release();
+  }
 }
 
 /** GET studio/sample-data/classes: classes of C# for the documents of the sample data */
@@ -239,30 +268,17 @@ function refuseAssistant(): never {
   throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
 }
 
-/** GET /admin/traffic-watch/configuration: what of the traffic goes to the log: nothing; requests do, if so set */
-function getTrafficLog(exchange: Exchange): void {
-  exchange.replyJson(200, {
-    TrafficWatchMode: "Off",
-    Databases: null,
-    StatusCodes: null,
-    MinimumResponseSizeInBytes: 0,
-    MinimumRequestSizeInBytes: 0,
-    MinimumDurationInMs: 0,
-    HttpMethods: null,
-    ChangeTypes: null,
-    CertificateThumbprints: null,
-  });
+/** GET /admin/traffic-watch/configuration: which requests have a line in the log */
+function getTrafficLog(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, server.requests.trafficLog.configuration);
 }
 
-/** POST /admin/traffic-watch/configuration: 204 for the mode `Off`; no other is supported */
-async function postTrafficLog(exchange: Exchange): Promise<void> {
-  const { TrafficWatchMode: mode } = await jsonBody(exchange);
-  if (mode !== undefined && mode !== "Off") {
-    throw new EngineError(
-      "invalid-operation",
-      "Traffic is not written to a file. Set Logs.Requests to true for a line of the log for each request, or watch it with /admin/traffic-watch.",
-    );
-  }
+/**
+ * POST /admin/traffic-watch/configuration `{"TrafficWatchMode":"ToLogFile","Databases":["world"],"StatusCodes":[500],…}`: takes
+ * effect at once, until the next start; what is left out is empty; 204
+ */
+async function postTrafficLog(exchange: Exchange, { server }: Context): Promise<void> {
+  server.requests.trafficLog.configuration = trafficConfigurationOf(await jsonBody(exchange));
   exchange.reply(204);
 }
 

@@ -208,9 +208,7 @@ function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void
   const wanted = exchange.query.all("name");
   const indexes = database.indexes
     .listDetails()
-    .filter(({ name, errors }) =>
-      wanted.length === 0 ? errors.length > 0 : wanted.includes(name),
-    );
+    .filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   const results = indexes.map(({ name, errors }) => {
     const actions = [...new Set(errors.map(({ action }) => action))];
     const counted = actions.map((action) => ({

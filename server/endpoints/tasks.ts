@@ -81,9 +81,9 @@ function getTasks(exchange: Exchange, { database, server }: DatabaseContext): vo
 function getTask(exchange: Exchange, { database, server }: DatabaseContext): void {
   const { query } = exchange;
   const id = idOf(exchange, "key");
+  const name = id === undefined ? query.required("taskName") : query.get("taskName");
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
-  const name = id === undefined ? query.required("taskName") : query.get("taskName");
   if (isBackup(type)) {
     const task = server.backups.periodic.find(database, id, name);
     if (task === undefined) exchange.reply(404, { "content-type": jsonContentType });

@@ -17,6 +17,7 @@ import type { Figures } from "./figures.ts";
 import { LimitCounts } from "./limit-counts.ts";
 import { maskedQuery } from "./masked-query.ts";
 import { RequestStats } from "./request-stats.ts";
+import { TrafficLog } from "./traffic-log.ts";
 import { TrafficWatch } from "./traffic-watch.ts";
 
 /** A route, as lines show it. */
@@ -48,6 +49,7 @@ export class RequestObserver {
   /** Requests refused because their caller is not known. */
   refusedCount = 0;
   readonly traffic = new TrafficWatch();
+  readonly trafficLog: TrafficLog;
   readonly limits: LimitCounts;
   /** What keeps figures of the last day; set before the first request. */
   figures: Figures | undefined = undefined;
@@ -67,6 +69,7 @@ export class RequestObserver {
     this.#routes = routes;
     this.#log = log;
     this.limits = new LimitCounts(log);
+    this.trafficLog = new TrafficLog(log);
     this.#audit = audit;
     this.#settings = settings;
     this.stats = new RequestStats(routes.length);
@@ -91,9 +94,13 @@ export class RequestObserver {
     if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
     if (this.#isWatched) this.#tell(exchange, ms);
     if (this.#log.watch.isOn("Debug")) this.#tellWatchers(exchange, ms);
-    if (this.traffic.isOn) {
-      this.traffic.ended(exchange, this.#routes[exchange.routeNumber]?.path ?? "", ms);
-    }
+    if (this.traffic.isOn || this.trafficLog.isOn) this.#tellTraffic(exchange, ms);
+  }
+
+  #tellTraffic(exchange: Exchange, ms: number): void {
+    const pattern = this.#routes[exchange.routeNumber]?.path ?? "";
+    this.traffic.ended(exchange, pattern, ms);
+    if (this.trafficLog.isOn) this.trafficLog.ended(exchange, pattern, ms);
   }
 
   /** Lines of requests are for those who watch the log, whatever is written to it. */

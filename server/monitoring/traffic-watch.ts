@@ -105,7 +105,7 @@ export function trafficKind(method: string, pattern: string): string {
 }
 
 /** The masked text of a query, or the id of a document. */
-function toldOf(exchange: Exchange, pattern: string): string {
+export function toldOf(exchange: Exchange, pattern: string): string {
   if (exchange.queryText !== undefined) return maskedQuery(exchange.queryText);
   const id = pattern.endsWith("/docs") ? exchange.query.get("id") : undefined;
   return id === undefined ? "N/A" : cut(id);

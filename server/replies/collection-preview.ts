@@ -26,7 +26,8 @@ const rowBytesMax = 1024 * 1024;
 const columnsMax = 10_000;
 
 const metadataHead = '{"@metadata":{';
-const metadataTail = "}}";
+/** Members of metadata that a row goes without, as in RavenDB 7.2.7: its flags say that there are some. */
+const derived: ReadonlySet<string> = new Set(["@attachments", "@counters", "@timeseries"]);
 
 /** What a preview shows. */
 export interface PreviewRequest {
@@ -193,7 +194,15 @@ function* addRow(text: JsonText, row: DocumentRow, request: PreviewRequest): Wor
   text.addText(`,"$t":${JSON.stringify(cut)},`);
   const metadata = new JsonText();
   row.addTo(metadata, true);
-  text.addBytes(metadata.bytes, metadataHead.length, metadata.length - metadataTail.length);
+  let isFirst = true;
+  for (const member of membersOf(metadata.bytes, metadataHead.length - 1)) {
+    if (member === null) yield;
+    else if (!derived.has(nameOf(metadata.bytes, member))) {
+      if (!isFirst) text.addText(",");
+      isFirst = false;
+      text.addBytes(metadata.bytes, member.keyFrom, member.to);
+    }
+  }
   text.addText("}}");
 }
 

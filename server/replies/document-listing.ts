@@ -10,7 +10,8 @@ import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
 
-const int32Max = 2_147_483_647;
+/** What RavenDB takes for no limit. */
+export const int32Max = 2_147_483_647;
 
 /** Which documents to list, and in which form. */
 export interface Listing {

@@ -28,6 +28,17 @@ export function ioMetrics(path: string, type: string, writes: readonly DiskWrite
   return { Environments: environments, Performances: [] };
 }
 
+/** How long the last commits took to be written, by RavenDB's name of such a time. */
+export function commitTimes(writes: readonly DiskWrite[]): JsonObject[] {
+  const Recent = writes
+    .filter(({ kind }) => kind === "append")
+    .map((write) => {
+      const { Start, Duration } = rowOf(write);
+      return { Start, Duration, Type: "Transaction" };
+    });
+  return Recent.length === 0 ? [] : [{ MetricType: "Transaction", Recent, History: [] }];
+}
+
 function rowOf({ kind, bytes, fileBytes, endedAtMicros, durationMs }: DiskWrite): JsonObject {
   return {
     Start: formatTimestamp(endedAtMicros - Math.round(durationMs * 1000)),

@@ -19,6 +19,14 @@ test("classes are made of documents, of the sample data and of indexes", async (
     "public class Order\n    {\n        public string Company { get; set; }",
   );
   expect((await client.send("GET docs/class?id=none")).status).toBe(404);
+  const ofCollection = await client.send("GET docs/class?collection=orders");
+  expect(ofCollection.text).toContain("public class Order\n");
+  expect(ofCollection.headers["content-type"]).toBe("application/json; charset=utf-8");
+  expect((await client.send("GET docs/class?collection=None")).status).toBe(404);
+  expect((await client.send("GET docs/class")).json).toMatchObject({
+    Type: "System.InvalidOperationException",
+    Message: "Either 'id' or 'collection' query parameters must be specified.",
+  });
   const { text } = await client.send("GET studio/sample-data/classes");
   for (const name of ["Order", "Company", "Employee", "Category", "Shipper", "Lines"]) {
     expect(text).toContain(`public class ${name}\n`);
@@ -99,14 +107,6 @@ test("what there is not is said to be not there", async () => {
   });
   expect(await client.json("GET /analyzers")).toEqual({ Analyzers: [] });
   expect(await client.json("GET /sorters")).toEqual({ Sorters: [] });
-});
-
-test("traffic is watched, not written to files", async () => {
-  const path = "/admin/traffic-watch/configuration";
-  expect(await client.json(`GET ${path}`)).toMatchObject({ TrafficWatchMode: "Off" });
-  expect((await client.send(`POST ${path}`, { TrafficWatchMode: "Off" })).status).toBe(204);
-  const refused = await client.send(`POST ${path}`, { TrafficWatchMode: "ToLogFile" });
-  expect([refused.status, refused.text.includes("Logs.Requests")]).toEqual([400, true]);
 });
 
 test("folders are shown where backups may be, and nowhere else", async () => {

@@ -45,6 +45,37 @@ async function preview(query: string): Promise<Preview> {
 }
 
 describe("a preview of a collection", () => {
+  test("a row tells by its flags alone of attachments, counters and time series, as on RavenDB 7.2.7", async () => {
+    const metadata = {
+      "@collection": "Rich",
+      Foo: "x",
+      "@expires": "2050-01-01T00:00:00.0000000Z",
+    };
+    await client.send("PUT docs?id=rich/1", { A: 1, "@metadata": metadata });
+    await client.send("PUT attachments?id=rich/1&name=t.txt", "hello");
+    const Operations = [{ Type: "Increment", CounterName: "l", Delta: 1 }];
+    await client.send("POST counters", { Documents: [{ DocumentId: "rich/1", Operations }] });
+    const Appends = [{ Timestamp: "2024-01-01T00:00:00.0000000Z", Values: [1] }];
+    await client.send("POST timeseries?docId=rich/1", { Name: "hr", Appends });
+    const { Results } = await preview("collection=Rich");
+    expect(Results).toEqual([
+      {
+        A: 1,
+        "@metadata": {
+          $a: {},
+          $o: {},
+          $t: [],
+          ...metadata,
+          "@change-vector": expect.any(String),
+          "@flags": "HasAttachments, HasCounters, HasTimeSeries",
+          "@id": "rich/1",
+          "@last-modified": expect.any(String),
+        },
+      },
+    ]);
+    await client.send("DELETE docs?id=rich/1");
+  });
+
   test("shows scalars, cut texts, and the sizes of the rest, newest first", async () => {
     const { TotalResults, AvailableColumns, Results } = await preview("collection=invoices");
     expect(TotalResults).toBe(2);

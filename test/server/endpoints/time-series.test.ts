@@ -314,6 +314,18 @@ describe("POST timeseries", () => {
     await configure({ Policies: [policy("ByDay", 86_400)] }, { PolicyCheckFrequency });
     const put = (body: object) => client.send("PUT admin/timeseries/policy?collection=users", body);
     expect((await put(policy("ByHour", 3600))).status).toBe(200);
+    // The Java client sends null for the unit None, and RavenDB 7.2.7 reads a member that is missing or null as its default.
+    for (const RetentionTime of [{ Value: 10, Unit: null }, { Value: 10 }]) {
+      expect((await put({ Name: "rawpolicy", RetentionTime })).status).toBe(200);
+      expect(await client.json("GET timeseries/config")).toMatchObject({
+        Collections: { Users: { RawPolicy: { RetentionTime: { Unit: "None" } } } },
+      });
+    }
+    for (const RetentionTime of [{ Unit: "Second" }, { Value: null, Unit: "Second" }, {}]) {
+      expect((await put({ Name: "rawpolicy", RetentionTime })).json).toMatchObject({
+        Message: "Retention time of the RawPolicy must be greater than zero",
+      });
+    }
     expect((await put({ Name: "rawpolicy", RetentionTime: seconds(7200) })).status).toBe(200);
     expect(await client.json("GET timeseries/config")).toEqual({
       Collections: {

@@ -89,7 +89,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET HEAD ~/*`,
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info /cluster/status
-    GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
+    GET /configuration/client /license/status /debug/server-id /debug/routes /debug/is-loaded /operations/state
     GET /info/tcp /info/remote-task/tcp /periodic-backup /periodic-backup/history /periodic-backup/status /studio-tasks/*
     GET /configuration/studio /license/limits-usage /license/configuration /license-server/connectivity
     GET /assistant/settings /assistant/check-consent /assistant/check-usage /analyzers /sorters

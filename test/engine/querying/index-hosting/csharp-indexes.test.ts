@@ -33,6 +33,19 @@ const users = {
   "users/2": { First: "Bob", Last: "Cee", Age: 20, Lines: [] },
 };
 
+/** Why an index of this definition is not deployed. */
+async function refusalOf(
+  database: OpenDatabase,
+  definition: Record<string, unknown>,
+): Promise<string> {
+  try {
+    await deploy(database, { Name: "X", ...definition });
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "";
+}
+
 async function withUsers(folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   await putAll(database, "Users", users);
@@ -446,14 +459,7 @@ describe("a C# index", () => {
 
   it("is refused when its functions give different fields, or when it needs more C#", async () => {
     const database = await withUsers();
-    const refusal = async (definition: Record<string, unknown>) => {
-      try {
-        await deploy(database, { Name: "X", ...definition });
-      } catch (error) {
-        return (error as Error).message;
-      }
-      return "";
-    };
+    const refusal = (definition: Record<string, unknown>) => refusalOf(database, definition);
     const Maps = ["from u in docs.Users select new { u.A }"];
     expect(await refusal({ Maps: [...Maps, "from u in docs.Users select new { u.B }"] })).toBe(
       [
@@ -472,9 +478,26 @@ describe("a C# index", () => {
     expect(await refusal({ Maps, AdditionalSources: { a: "class A {}" } })).toMatch(
       /AdditionalSources of C#/,
     );
-    expect(await refusal({ Maps, AdditionalAssemblies: [{ AssemblyName: "x" }] })).toMatch(
-      /AdditionalAssemblies/,
+  });
+
+  it("says of additional assemblies that they cannot be loaded, as RavenDB 7.2.7 of those that it does not find", async () => {
+    const database = await withUsers();
+    const Maps = ["from u in docs.Users select new { A = 1 }"];
+    const assembly = (one: object) => refusalOf(database, { Maps, AdditionalAssemblies: [one] });
+    const named = await assembly({ AssemblyName: "Some.Assembly" });
+    expect(named).toContain("Cannot load assembly 'Some.Assembly'.");
+    expect(named).toContain("Could not load file or assembly 'Some.Assembly'");
+    expect(await assembly({ AssemblyPath: "/no/such.dll" })).toContain(
+      "Cannot load assembly from path '/no/such.dll'",
     );
+    const nuGet = { PackageName: "Some.Package", PackageVersion: "4.3.1" };
+    expect(await assembly(nuGet)).toContain(
+      "Cannot load NuGet package 'Some.Package' version '4.3.1':",
+    );
+    expect(await assembly({ ...nuGet, PackageSourceUrl: "http://none" })).toContain(
+      "Cannot load NuGet package 'Some.Package' version '4.3.1' from 'http://none':",
+    );
+    expect(await assembly({})).toContain("AdditionalAssemblies are not supported");
   });
 
   it("ends a map that would not end, and goes on with other documents", async () => {
