@@ -1,10 +1,12 @@
 /**
- * Writes PKCS#12: a certificate and its key in one file, as imported by browsers and .NET. PBES2 with AES-256,
- * HMAC-SHA-256.
+ * Writes and reads PKCS#12: certificates and keys in one file, as imported by browsers and .NET. Files are written with
+ * PBES2, AES-256 and HMAC-SHA-256, and read with any PBES2 or without encryption.
  *
  * `pkijs` is loaded for the first file.
  */
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import type { OctetString } from "asn1js";
+import type { CertBag, SafeBag } from "pkijs";
 import type { CertificatePair } from "./authority.ts";
 
 /** Key derivation rounds for files with a password. */
@@ -12,6 +14,7 @@ const protectedRounds = 100_000;
 /** Rounds for the MAC, which is computed in JavaScript, and for files without a password. */
 const plainRounds = 2048;
 
+const plainKeyBagId = "1.2.840.113549.1.12.10.1.1";
 const keyBagId = "1.2.840.113549.1.12.10.1.2";
 const certificateBagId = "1.2.840.113549.1.12.10.1.3";
 const friendlyNameId = "1.2.840.113549.1.9.20";
@@ -94,6 +97,45 @@ export async function writePfx(
     hmacHashAlgorithm: "SHA-256",
   });
   return Buffer.from(pfx.toSchema().toBER());
+}
+
+export interface PfxContents {
+  readonly keys: readonly KeyObject[];
+  readonly certificates: readonly X509Certificate[];
+}
+
+/**
+ * Returns the keys and the certificates of a `.pfx`, in the order of the file. The MAC is not checked.
+ * @throws Error for a wrong password, and for encryptions other than PBES2
+ */
+export async function readPfx(bytes: Buffer, password: string): Promise<PfxContents> {
+  const pkijs = await import("pkijs");
+  const secret = toArrayBuffer(Buffer.from(password, "utf8"));
+  const pfx = pkijs.PFX.fromBER(toArrayBuffer(bytes));
+  await pfx.parseInternalValues({ password: secret, checkIntegrity: false });
+  const safes = pfx.parsedValue?.authenticatedSafe;
+  if (safes === undefined) throw new Error("it has no contents");
+  await safes.parseInternalValues({
+    safeContents: safes.safeContents.map(() => ({ password: secret })),
+  });
+  const parsed: readonly { value: { safeBags: SafeBag[] } }[] = safes.parsedValue.safeContents;
+  const bags = parsed.flatMap(({ value }) => value.safeBags);
+  const keys = bags
+    .filter(({ bagId }) => bagId === keyBagId || bagId === plainKeyBagId)
+    .map(({ bagValue }) =>
+      createPrivateKey({
+        key: Buffer.from(bagValue.toSchema().toBER()),
+        format: "der",
+        type: "pkcs8",
+        passphrase: password,
+      }),
+    );
+  // The certificate itself: pkijs could encode what it parsed in another way.
+  const certificates = bags
+    .filter(({ bagId }) => bagId === certificateBagId)
+    .map(({ bagValue }) => (bagValue as CertBag).certValue as OctetString)
+    .map((der) => new X509Certificate(new Uint8Array(der.getValue())));
+  return { keys, certificates };
 }
 
 function toArrayBuffer(bytes: Buffer): ArrayBuffer {

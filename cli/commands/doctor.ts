@@ -269,7 +269,7 @@ async function certificates(config: Config, findings: Finding[]): Promise<void> 
     return;
   }
   try {
-    const loaded = loadServerCertificate(path, config.certificatePassword);
+    const loaded = await loadServerCertificate(path, config.certificatePassword);
     const warnings = checkServerCertificate(loaded);
     const until = new Date(loaded.certificate.validTo).toISOString().slice(0, 10);
     const [first] = warnings;

@@ -2,7 +2,7 @@
  * A certificate that the server can present: found in the data folder, made there, or supplied (PEM or PFX); and
  * whether it is suitable. `shown-certificate.ts` decides which one is presented.
  */
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 import { basename, dirname, extname, join } from "node:path";
@@ -11,8 +11,15 @@ import type { AdminPaths } from "../../certs/certificate-folder.ts";
 import { StartError } from "../settings/start-error.ts";
 
 export interface ServerCertificate {
+  /**
+   * Without `ca` and `pfx`: Node would name their CAs to clients as those whose certificates are accepted, and browsers
+   * and Java would send no other. Which clients are let in is decided by their certificates, not by CAs.
+   */
   readonly tls: SecureContextOptions;
   readonly certificate: X509Certificate;
+  /** Equal for equal files, in hexadecimal. */
+  readonly digest: string;
+  readonly isPfx: boolean;
   /** Its source, for messages. */
   readonly path: string;
   /** The key file, when the key is not in `path`. */
@@ -37,31 +44,40 @@ export interface CertificateOrigin {
   readonly isFile: boolean;
 }
 
+/** Makes a PFX in a current encryption of one in an old one. Not a pipe: openssl reads key and certificates apart. */
+const conversion =
+  "openssl pkcs12 -legacy -in old.pfx -nodes -out new.pem && " +
+  "openssl pkcs12 -export -in new.pem -out new.pfx && rm new.pem";
+
 const configuredPassword = "Security.Certificate.Password";
 
 /**
  * Loads a certificate and its key from a file; validity dates and usages are not checked.
  * @throws StartError certificate-missing, -unreadable, -password-wrong
  */
-export function loadServerCertificate(
+export async function loadServerCertificate(
   path: string,
   password: string | undefined,
-): ServerCertificate {
+): Promise<ServerCertificate> {
   const origin = { path, passwordName: configuredPassword, isFile: true };
   return readServerCertificate(origin, readCertificateFile(path), password);
 }
 
 /** As `loadServerCertificate`, from bytes. */
-export function readServerCertificate(
+export async function readServerCertificate(
   origin: CertificateOrigin,
   bytes: Buffer,
   password: string | undefined,
-): ServerCertificate {
-  const isPem = bytes.includes("-----BEGIN ");
-  const read = isPem ? readPem(origin, bytes, password) : readPfx(origin, bytes, password);
+): Promise<ServerCertificate> {
+  const isPfx = !bytes.includes("-----BEGIN ");
+  const read = isPfx ? await readPfx(origin, bytes, password) : readPem(origin, bytes, password);
   const secretPath = read.keyPath ?? (origin.isFile ? origin.path : undefined);
-  const warnings = secretPath === undefined ? [] : exposureWarnings(secretPath);
-  return { ...read, path: origin.path, authorityPath: undefined, admin: undefined, warnings };
+  const warnings = [
+    ...(secretPath === undefined ? [] : exposureWarnings(secretPath)),
+    ...(read.tls.pfx === undefined ? [] : [namingWarning(origin.path)]),
+  ];
+  const { path } = origin;
+  return { ...read, isPfx, path, authorityPath: undefined, admin: undefined, warnings };
 }
 
 /**
@@ -80,11 +96,11 @@ export async function loadOrMakeServerCertificate(
   const paths =
     (await findCertificateFolder(folder)) ?? (await makeCertificateFolder(folder, domain, hosts));
   const warnings: string[] = [];
-  let loaded = loadServerCertificate(paths.server, undefined);
+  let loaded = await loadServerCertificate(paths.server, undefined);
   const reason = keeps(loaded) ? undefined : whyAnew(loaded.certificate, hosts);
   if (reason !== undefined && existsSync(paths.authorityKey)) {
     await remakeServerCertificate(paths, [...new Set([...hosts, ...ownNames(loaded.certificate)])]);
-    loaded = loadServerCertificate(paths.server, undefined);
+    loaded = await loadServerCertificate(paths.server, undefined);
     warnings.push(`The server certificate was made anew ${reason}.`);
   }
   return { ...loaded, authorityPath: paths.authority, admin: paths.admin, warnings };
@@ -153,6 +169,7 @@ interface Readable {
   readonly tls: SecureContextOptions;
   readonly keyPath: string | undefined;
   readonly certificate: X509Certificate;
+  readonly digest: string;
 }
 
 /** One file with both, or the key in a file beside it, `<name>.key`. */
@@ -187,7 +204,8 @@ function readPem(origin: CertificateOrigin, bytes: Buffer, password: string | un
       `The private key is not that of the certificate ${path}; bring the two that belong together`,
     );
   }
-  return { tls: { cert: text, key, ...passphrase(password) }, certificate, keyPath };
+  const tls = { cert: text, key, ...passphrase(password) };
+  return { tls, certificate, keyPath, digest: digestOf(tls) };
 }
 
 function readKey(origin: CertificateOrigin, keyText: string, password: string | undefined): string {
@@ -199,17 +217,76 @@ function readKey(origin: CertificateOrigin, keyText: string, password: string | 
   }
 }
 
-function readPfx(origin: CertificateOrigin, bytes: Buffer, password: string | undefined): Readable {
-  const tls = { pfx: bytes, passphrase: password ?? "" };
+async function readPfx(
+  origin: CertificateOrigin,
+  bytes: Buffer,
+  password: string | undefined,
+): Promise<Readable> {
+  const whole = { pfx: bytes, passphrase: password ?? "" };
+  let certificate: X509Certificate;
   try {
     // The context returns its own certificate as DER bytes; Node's types omit that.
-    const context = createSecureContext(tls).context as { getCertificate(): Buffer | null };
+    const context = createSecureContext(whole).context as { getCertificate(): Buffer | null };
     const der = context.getCertificate();
     if (der === null) throw new Error("there is no certificate in it");
-    return { tls, certificate: new X509Certificate(der), keyPath: undefined };
+    certificate = new X509Certificate(der);
   } catch (error) {
     throw isPasswordError(error) ? wrongPassword(origin, error) : unreadable(origin.path, error);
   }
+  const parts = await partsOfPfx(bytes, whole.passphrase, certificate);
+  const tls = parts === undefined ? whole : { ...parts, passphrase: whole.passphrase };
+  return { tls, certificate, keyPath: undefined, digest: digestOf(whole) };
+}
+
+/**
+ * The key of `certificate`, and it with its chain, both in PEM. Undefined: OpenSSL can read the file, but `certs/pfx.ts`
+ * cannot, as one in an old encryption.
+ */
+async function partsOfPfx(
+  bytes: Buffer,
+  password: string,
+  certificate: X509Certificate,
+): Promise<{ key: string; cert: string } | undefined> {
+  const { readPfx: readContents } = await import("../../certs/pfx.ts");
+  const contents = await readContents(bytes, password).catch(() => undefined);
+  const key = contents?.keys.find((one) => certificate.checkPrivateKey(one));
+  if (contents === undefined || key === undefined) return undefined;
+  const chain = chainOf(certificate, contents.certificates);
+  return {
+    key: key.export({ type: "pkcs8", format: "pem" }).toString(),
+    cert: chain.map((one) => one.toString()).join(""),
+  };
+}
+
+/** `certificate`, its issuer, the issuer of that, and so on, as far as `others` has them. */
+function chainOf(
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+): readonly X509Certificate[] {
+  const chain = [certificate];
+  const rest = new Set(others.filter((one) => one.fingerprint256 !== certificate.fingerprint256));
+  // The loop reaches each issuer that it adds.
+  for (const last of chain) {
+    const issuer = [...rest].find((one) => last.checkIssued(one));
+    if (issuer === undefined) break;
+    rest.delete(issuer);
+    chain.push(issuer);
+  }
+  return chain;
+}
+
+function namingWarning(path: string): string {
+  return (
+    `The certificate ${path} is in a form that only OpenSSL can read, as in old encryptions: the TLS handshake names the ` +
+    `CAs in it, and browsers and Java send client certificates of these CAs only. Convert it: ${conversion}`
+  );
+}
+
+/** Equal for equal files. Replacements on disk refer to it. */
+function digestOf(tls: SecureContextOptions): string {
+  const hash = createHash("sha256");
+  for (const part of [tls.cert, tls.key, tls.pfx]) hash.update(`${String(part)}\n`);
+  return hash.digest("hex");
 }
 
 function passphrase(password: string | undefined): { passphrase?: string } {
@@ -234,8 +311,7 @@ function wrongPassword({ path, passwordName }: CertificateOrigin, cause: unknown
 function unreadable(path: string, cause: unknown): StartError {
   return new StartError(
     "certificate-unreadable",
-    `The certificate ${path} is not in PEM or PFX form (${(cause as Error).message}); ` +
-      "old PFX files: openssl pkcs12 -legacy -in old.pfx -nodes | openssl pkcs12 -export -out new.pfx",
+    `The certificate ${path} is not in PEM or PFX form (${(cause as Error).message}); old PFX files: ${conversion}`,
     { cause },
   );
 }

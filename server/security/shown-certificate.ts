@@ -10,7 +10,7 @@
  * - A replacement is on disk before it is presented.
  * - Changes are made one after another.
  */
-import { createHash, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -36,7 +36,7 @@ interface Replacement {
   /** Base64 of a PFX, or of PEM with certificate and key. */
   readonly Certificate: string;
   readonly Password: string;
-  /** `digestOf` the configured certificate that it replaced. */
+  /** The digest of the configured certificate that it replaced. */
   readonly Replaces: string;
 }
 
@@ -72,7 +72,7 @@ export class ShownCertificate {
     this.#config = config;
     this.#reports = reports;
     this.#origin = origin;
-    this.#configuredDigest = digestOf(origin);
+    this.#configuredDigest = origin.digest;
     this.#current = current;
     this.#filesSeen = filesSeen;
     this.#timer = setInterval(() => void this.#look(), watchMs).unref();
@@ -84,9 +84,9 @@ export class ShownCertificate {
     const replacement = await readReplacement(config);
     const origin = await loadConfigured(
       config,
-      (loaded) => replacement?.Replaces === digestOf(loaded),
+      (loaded) => replacement?.Replaces === loaded.digest,
     );
-    const current = chooseShown(config, origin, replacement);
+    const current = await chooseShown(config, origin, replacement);
     return new ShownCertificate(config, reports, origin, current, filesSeen);
   }
 
@@ -105,7 +105,7 @@ export class ShownCertificate {
    */
   replace(bytes: Buffer, password: string): Promise<void> {
     return this.#inTurn(async () => {
-      const sent = readSent(this.#config, bytes, password, "of the request");
+      const sent = await readSent(this.#config, bytes, password, "of the request");
       const replacement: Replacement = {
         Certificate: bytes.toString("base64"),
         Password: password,
@@ -126,11 +126,10 @@ export class ShownCertificate {
   reload(): Promise<boolean> {
     return this.#inTurn(async () => {
       const path = configuredPath(this.#config);
-      const loaded = loadServerCertificate(path, this.#config.certificatePassword);
-      const digest = digestOf(loaded);
-      if (digest === this.#configuredDigest) return false;
-      const warnings = checkServerCertificate(loaded);
-      this.#configuredDigest = digest;
+      const loaded = await loadServerCertificate(path, this.#config.certificatePassword);
+      if (loaded.digest === this.#configuredDigest) return false;
+      const warnings = [...loaded.warnings, ...checkServerCertificate(loaded)];
+      this.#configuredDigest = loaded.digest;
       await rm(replacementPath(this.#config), { force: true });
       this.#show({ ...loaded, warnings }, "was renewed");
       return true;
@@ -234,17 +233,17 @@ async function loadConfigured(
 }
 
 /** The replacement, if it replaced this certificate and is still valid, else this one. @throws StartError */
-function chooseShown(
+async function chooseShown(
   config: Config,
   configured: ServerCertificate,
   replacement: Replacement | undefined,
-): ServerCertificate {
+): Promise<ServerCertificate> {
   let warning: string | undefined;
-  if (replacement !== undefined && replacement.Replaces === digestOf(configured)) {
+  if (replacement !== undefined && replacement.Replaces === configured.digest) {
     const path = replacementPath(config);
     try {
       const bytes = Buffer.from(replacement.Certificate, "base64");
-      return withSetOf(configured, readSent(config, bytes, replacement.Password, path));
+      return withSetOf(configured, await readSent(config, bytes, replacement.Password, path));
     } catch (error) {
       warning = `The server certificate that was sent is no longer shown: ${(error as Error).message}.`;
     }
@@ -254,15 +253,15 @@ function chooseShown(
 }
 
 /** Parses and checks a certificate sent to the server. `path`: its name in messages. @throws StartError */
-function readSent(
+async function readSent(
   config: Config,
   bytes: Buffer,
   password: string,
   path: string,
-): ServerCertificate {
+): Promise<ServerCertificate> {
   const origin = { path, passwordName: "its Password", isFile: false };
-  const sent = readServerCertificate(origin, bytes, password === "" ? undefined : password);
-  const warnings = checkServerCertificate(sent);
+  const sent = await readServerCertificate(origin, bytes, password === "" ? undefined : password);
+  const warnings = [...sent.warnings, ...checkServerCertificate(sent)];
   const host = config.publicServerUrl && bareHost(config.publicServerUrl.hostname);
   if (host !== undefined && !names(sent.certificate, host)) {
     throw new StartError(
@@ -287,13 +286,6 @@ function isSignedBy(certificate: X509Certificate, authorityPath: string): boolea
   } catch {
     return false; // the operator may have moved it away
   }
-}
-
-/** Equal for equal certificates and key. */
-function digestOf({ tls }: ServerCertificate): string {
-  const hash = createHash("sha256");
-  for (const part of [tls.cert, tls.key, tls.pfx]) hash.update(`${String(part)}\n`);
-  return hash.digest("hex");
 }
 
 /** Changes when a file of the configured certificate changes. */

@@ -10,12 +10,11 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
   const { authorityPath, admin, path } = certificate;
   const url = `${address.url}/build/version`;
   if (admin === undefined) {
-    const { keyPath, tls } = certificate;
+    const { isPfx, keyPath, tls } = certificate;
     const password = tls.passphrase ? "PASSWORD" : "";
     let shown = `--cert ${quote(path)}`;
     if (path.endsWith(".json")) shown = "--cert YOUR.crt --key YOUR.key";
-    else if (tls.pfx !== undefined)
-      shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
+    else if (isPfx) shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
     else if (keyPath !== undefined) shown += ` --key ${quote(keyPath)}`;
     return [
       `Server certificate: ${path} (a cluster admin as a client)`,

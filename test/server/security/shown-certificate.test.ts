@@ -260,12 +260,12 @@ test.skipIf(process.platform === "win32")(
     const keyPath = join(root, "exposed.key");
     writeFileSync(keyPath, key);
     chmodSync(keyPath, 0o644);
-    expect(loadServerCertificate(path, undefined).warnings).toEqual([
+    expect((await loadServerCertificate(path, undefined)).warnings).toEqual([
       expect.stringMatching(
         /may use the private key in \S+exposed\.key \(mode 644\): chmod o-rwx it/,
       ),
     ]);
     chmodSync(keyPath, 0o640);
-    expect(loadServerCertificate(path, undefined).warnings).toEqual([]);
+    expect((await loadServerCertificate(path, undefined)).warnings).toEqual([]);
   },
 );
