@@ -22,7 +22,7 @@ import {
   objectTerm,
   textKind,
 } from "./term-dictionary.ts";
-import type { OrderKind } from "./term-order.ts";
+import { type OrderKind, wholePart } from "./term-order.ts";
 import type { PostingReader } from "./term-postings.ts";
 import { TextColumn } from "./text-column.ts";
 import { containsAny, type WildcardPiece } from "./wildcard-automaton.ts";
@@ -44,8 +44,6 @@ export interface TermTest extends LikelyTest {
 }
 
 const nullTerms = [nullTerm];
-const longMax = 2n ** 63n - 1n;
-const longMin = -(2n ** 63n);
 /** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
@@ -942,15 +940,4 @@ export type RangeType = "long" | "double" | "text";
 
 function compareBig(left: bigint, right: bigint): number {
   return left < right ? -1 : left > right ? 1 : 0;
-}
-
-/** The whole part of a number's text, truncated toward zero, at most 64 bits. */
-function wholePart(text: string): bigint {
-  if (/^-?\d+(\.\d*)?$/.test(text)) return clamped(BigInt(text.split(".")[0] as string));
-  const value = Math.trunc(Number(text));
-  return Number.isFinite(value) ? clamped(BigInt(value)) : 0n;
-}
-
-function clamped(value: bigint): bigint {
-  return value > longMax ? longMax : value < longMin ? longMin : value;
 }

@@ -249,10 +249,26 @@ function lowerBound(terms: Uint32Array, compareTo: (term: number) => number): nu
   return partitionPoint(0, terms.length, (at) => compareTo(terms[at] as number) < 0);
 }
 
+/**
+ * Numbers beyond 2^53 with the same double are ordered by their whole parts, as ranges compare them. Texts with a fraction
+ * or an exponent have one, too: if they were equal to all others, this would be no order, and merging would lose terms.
+ */
 function compareNumberTexts(dictionary: TermDictionary, left: number, right: number): number {
-  const a = dictionary.textOf(left);
-  const b = dictionary.textOf(right);
-  if (!/^-?\d+$/.test(a) || !/^-?\d+$/.test(b)) return 0;
-  const difference = BigInt(a) - BigInt(b);
-  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+  const a = wholePart(dictionary.textOf(left));
+  const b = wholePart(dictionary.textOf(right));
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+const longMax = 2n ** 63n - 1n;
+const longMin = -(2n ** 63n);
+
+/** The whole part of a number in decimal notation, limited to 64 bits; 0 beyond the doubles. */
+export function wholePart(text: string): bigint {
+  if (/^-?\d+(\.\d*)?$/.test(text)) return clamped(BigInt(text.split(".")[0] as string));
+  const value = Math.trunc(Number(text));
+  return Number.isFinite(value) ? clamped(BigInt(value)) : 0n;
+}
+
+function clamped(value: bigint): bigint {
+  return value > longMax ? longMax : value < longMin ? longMin : value;
 }
