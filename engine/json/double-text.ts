@@ -10,6 +10,12 @@ export function doubleText(value: number): string {
   return Object.is(value, -0) ? "-0.0" : `${value}.0`;
 }
 
+/** As `doubleText`, but `3` stays `3`, as in the results of facets. */
+export function shortDoubleText(value: number): string {
+  const isShort = Number.isInteger(value) && Math.abs(value) < plainDoubleMax;
+  return isShort ? String(value) : roundTripText(value);
+}
+
 /** Shortest text that parses to the same double, in .NET's `R` form. */
 export function roundTripText(value: number): string {
   const size = Math.abs(value);

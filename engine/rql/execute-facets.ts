@@ -24,7 +24,7 @@ import {
   type ValueCount,
 } from "../indexing/term-tally.ts";
 import { byteBackslash, byteQuote } from "../json/bytes.ts";
-import { roundTripText } from "../json/double-text.ts";
+import { shortDoubleText } from "../json/double-text.ts";
 import { JsonText } from "../json/json-text.ts";
 import { numberBytesMax, writeWhole } from "../json/number-bytes.ts";
 import type { Bound, Condition } from "./analyzed-query.ts";
@@ -372,12 +372,6 @@ function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext)
   throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
 }
 
-/** A number as JSON, as .NET prints a double. */
-function numberText(value: number): string {
-  if (!Number.isFinite(value)) return `"${value}"`;
-  return Number.isInteger(value) && Math.abs(value) < 1e17 ? String(value) : roundTripText(value);
-}
-
 /** Writes one facet: its values one after another, then what remains. */
 class FacetRow {
   readonly hasAggregations: boolean;
@@ -418,10 +412,10 @@ class FacetRow {
         const { sum, min, max, count: numbers } = found;
         // An entry without a number counts as 0.
         const isEach = numbers === count;
-        if (kinds.has("Average")) text += `"Average":${numberText(sum / count)},`;
-        if (kinds.has("Max")) text += `"Max":${numberText(isEach ? max : Math.max(max, 0))},`;
-        if (kinds.has("Min")) text += `"Min":${numberText(isEach ? min : Math.min(min, 0))},`;
-        if (kinds.has("Sum")) text += `"Sum":${numberText(sum)},`;
+        if (kinds.has("Average")) text += `"Average":${shortDoubleText(sum / count)},`;
+        if (kinds.has("Max")) text += `"Max":${shortDoubleText(isEach ? max : Math.max(max, 0))},`;
+        if (kinds.has("Min")) text += `"Min":${shortDoubleText(isEach ? min : Math.min(min, 0))},`;
+        if (kinds.has("Sum")) text += `"Sum":${shortDoubleText(sum)},`;
       }
       this.#addText(text + tail);
     }

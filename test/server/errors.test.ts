@@ -122,14 +122,6 @@ describe("a reply to HEAD has no body", () => {
       "with a body",
       [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}Content-Length: 2\r\n\r\nhi`],
     ],
-    [
-      "with bytes behind it",
-      [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\nhi there\r\n\r\n`],
-    ],
-    [
-      "with bytes later",
-      [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\n`, "hi there\r\n\r\n"],
-    ],
     ["of an unknown path", [`HEAD /none HTTP/1.1\r\n${host}\r\n`]],
     ["without a host", ["HEAD /build/version HTTP/1.1\r\n\r\n"]],
     ["of another version", [`HEAD /build/version HTTP/9.9\r\n${host}\r\n`]],
@@ -142,6 +134,15 @@ describe("a reply to HEAD has no body", () => {
     const text = await exchange(client.server.port, ...pieces);
     expect(text).toMatch(/^HTTP\/1\.1 4\d\d /);
     for (const body of bodiesOf(text)) expect(body).toBe("");
+  });
+
+  test.each([
+    ["immediately", [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\nhi there\r\n\r\n`]],
+    ["later", [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\n`, "hi there\r\n\r\n"]],
+  ])("and a malformed request after it, %s, has one", async (_name, pieces) => {
+    const [head, refusal = ""] = bodiesOf(await exchange(client.server.port, ...pieces));
+    expect(head).toBe("");
+    expect(JSON.parse(refusal)).toMatchObject({ Message: expect.stringContaining("not HTTP") });
   });
 
   test("and the next request on the connection is answered", async () => {

@@ -22,6 +22,7 @@ test("counts are those of the database and of each collection", async () => {
   expect(statistics.figures()).toEqual({
     identities: 1,
     compareExchangeValues: 1,
+    deletedSeriesRanges: 0,
     attachmentContents: 1,
     lastDocumentEtag: opened.state.documents.lastEtag,
     lastEtag,

@@ -89,8 +89,12 @@ describe("texts of indexes", () => {
     for (const text of ["5", "map('A')", "map(a => ({}))", "map('A', 5)"]) {
       expect(codeOf(() => mapsOf(text))).toBe("index-creation");
     }
-    for (const text of ["5", "groupBy(x => x.A)", "groupBy(1).aggregate(2)"]) {
-      expect(codeOf(() => indexReduceOf("I", compiled(text), indexHost()))).toBe("index-creation");
+    for (const [text, code] of [
+      ["5", "index-creation"],
+      ["groupBy(x => x.A)", "index-creation"],
+      ["groupBy(1).aggregate(2)", "argument-null"],
+    ] as const) {
+      expect(codeOf(() => indexReduceOf("I", compiled(text), indexHost()))).toBe(code);
     }
     expect(codeOf(() => mapsOf("timeSeries.map('A', 5, c => ({}))"))).toBe("index-creation");
   });

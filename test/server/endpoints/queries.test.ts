@@ -311,7 +311,7 @@ describe("scores", () => {
     const both = await client.send("POST queries", {
       Query: "from Items where Name = 'ET' include explanations('x')",
     });
-    expect(both.json).toMatchObject({ Type: "Raven.Client.Exceptions.InvalidQueryException" });
+    expect(both.json).toMatchObject({ Type: "System.IO.InvalidDataException" });
   });
 
   test("are told with the documents of a database that is set to Lucene", async () => {
