@@ -121,7 +121,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/indexing/field-search.test.ts": [
     "engine/indexing/sliced-sort.ts",
     "engine/indexing/term-dictionary.ts",
-    "engine/indexing/term-order.ts",
     "engine/indexing/wildcard-automaton.ts",
   ],
   "test/engine/indexing/group-index.test.ts": [
