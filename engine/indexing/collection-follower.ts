@@ -8,6 +8,7 @@
  * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
  * - Deletions are processed before documents, so that a reused document number is free.
  */
+import { recordLengthOf } from "../documents/document-record.ts";
 import type { FieldChange, RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
@@ -39,6 +40,9 @@ interface PassedOver {
 /** Ranges that a source keeps; what is beyond them is taken in. */
 const passedOverMax = 1024;
 
+/** Bytes of documents between two checks of the clock: full text of so many takes less than a millisecond. */
+const strideBytes = 32_768;
+
 export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
   /** Number of documents and deletions processed. */
@@ -50,7 +54,7 @@ export class CollectionFollower {
   /** By source: in ascending order. */
   readonly #passedOver: readonly PassedOver[][];
 
-  /** `stride`: documents between two checks of the clock. */
+  /** `stride`: documents between two checks of the clock; fewer where they are large. */
   constructor(
     collections: readonly (string | null)[],
     target: DocumentTarget,
@@ -143,6 +147,7 @@ export class CollectionFollower {
     if (document <= source.documentEtag) return null;
     let cursor = this.#reader.rowsSince(collection, source.documentEtag);
     let count = 0;
+    let bytes = 0;
     while (cursor.next()) {
       const next = ranges[0];
       if (next !== undefined && cursor.row.etag >= next.from) {
@@ -158,7 +163,11 @@ export class CollectionFollower {
       if (pending !== null) return pending;
       source.documentEtag = cursor.row.etag;
       this.changeCount++;
-      if (++count % this.#stride === 0 && isTimeUp()) return null;
+      bytes += recordLengthOf(cursor.row.bytes, cursor.row.start);
+      if (++count < this.#stride && bytes < strideBytes) continue;
+      if (isTimeUp()) return null;
+      count = 0;
+      bytes = 0;
     }
     if (cursor.pending !== null) return cursor.pending;
     source.documentEtag = Math.max(source.documentEtag, document);
