@@ -18,7 +18,7 @@ export interface IndexError {
 
 /** Maximum share of failed attempts. */
 const failureRateMax = 0.15;
-/** With fewer attempts, an index is only errored when all failed. */
+/** With fewer attempts, an index is only errored when all maps failed. */
 const attemptsMin = 10;
 const messageLengthMax = 4096;
 
@@ -75,9 +75,7 @@ export class IndexErrors {
     const attempts = this.mapAttempts + this.reduceAttempts;
     const errors = this.mapErrors + this.reduceErrors;
     if (errors === 0) return null;
-    const hasFailed =
-      this.mapErrors === this.mapAttempts ||
-      (this.reduceErrors > 0 && this.reduceErrors === this.reduceAttempts);
+    const hasFailed = this.mapErrors === this.mapAttempts;
     const rate = errors / attempts;
     if (!hasFailed && (attempts < attemptsMin || rate <= failureRateMax)) return null;
     const tried = isReduce
