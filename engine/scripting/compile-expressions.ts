@@ -67,7 +67,7 @@ export function compileExpression(compiler: Compiler, node: Node, scope: Scope):
     case "Identifier":
       return compileIdentifier(compiler, node.name, scope);
     case "ThisExpression":
-      return (frame) => frame.self;
+      return compileThis(compiler);
     case "TemplateLiteral":
       return compileTemplate(compiler, node, scope);
     case "ArrayExpression":
@@ -160,6 +160,11 @@ function unknownName(name: string): Expression {
 }
 
 const unknownNames = new WeakSet<Expression>();
+
+function compileThis({ globals, hasGlobalThis }: Compiler): Expression {
+  if (!hasGlobalThis) return (frame) => frame.self;
+  return (frame) => frame.self ?? globalObject(frame.run, globals);
+}
 
 /**
  * `globalThis` of a run: an empty object that inherits the built-ins. A property that a script sets is one of its run, and

@@ -41,6 +41,8 @@ export interface Compiler {
    * values of an object they are undefined. [measured on RavenDB 7.2.7]
    */
   readonly leavesOutMissing: boolean;
+  /** In projections, `this` is `globalThis` where a function is called without an object. [measured on RavenDB 7.2.7] */
+  readonly hasGlobalThis: boolean;
   readonly source: string;
   /** Built-ins and constants by name. */
   readonly globals: ReadonlyMap<string, Value>;
