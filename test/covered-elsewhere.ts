@@ -142,7 +142,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/indexing/text-column.test.ts": ["engine/indexing/term-postings.ts"],
   "test/engine/indexing/static-index.test.ts": [
     "engine/indexing/bytes-column.ts",
-    "engine/indexing/collection-follower.ts",
     "engine/indexing/document-fields.ts",
     "engine/indexing/entry-view.ts",
     "engine/indexing/index-definition.ts",

@@ -9,6 +9,7 @@
  * - Deletions are processed before documents, so that a reused document number is free.
  */
 import { foldedName } from "../base/case-folding.ts";
+import { recordLengthOf } from "../documents/document-record.ts";
 import type { FieldChange, RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
@@ -40,6 +41,9 @@ interface PassedOver {
 /** Ranges that a source keeps; what is beyond them is taken in. */
 const passedOverMax = 1024;
 
+/** Bytes of documents between two checks of the clock: full text of so many takes less than a millisecond. */
+const strideBytes = 32_768;
+
 export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
   /** Number of documents and deletions processed. */
@@ -51,7 +55,7 @@ export class CollectionFollower {
   /** By source: in ascending order. */
   readonly #passedOver: readonly PassedOver[][];
 
-  /** `stride`: documents between two checks of the clock. */
+  /** `stride`: documents between two checks of the clock; fewer where they are large. */
   constructor(
     collections: readonly (string | null)[],
     target: DocumentTarget,
@@ -144,6 +148,7 @@ export class CollectionFollower {
     if (document <= source.documentEtag) return null;
     let cursor = this.#reader.rowsSince(collection, source.documentEtag);
     let count = 0;
+    let bytes = 0;
     while (cursor.next()) {
       const next = ranges[0];
       if (next !== undefined && cursor.row.etag >= next.from) {
@@ -159,7 +164,11 @@ export class CollectionFollower {
       if (pending !== null) return pending;
       source.documentEtag = cursor.row.etag;
       this.changeCount++;
-      if (++count % this.#stride === 0 && isTimeUp()) return null;
+      bytes += recordLengthOf(cursor.row.bytes, cursor.row.start);
+      if (++count < this.#stride && bytes < strideBytes) continue;
+      if (isTimeUp()) return null;
+      count = 0;
+      bytes = 0;
     }
     if (cursor.pending !== null) return cursor.pending;
     source.documentEtag = Math.max(source.documentEtag, document);

@@ -114,6 +114,8 @@ export interface IndexProgram {
    * @throws EngineError when it fails
    */
   reduce(key: string, values: readonly string[]): string | null;
+  /** The name of the one field that makes the key; null or omitted: the key is an object, or the field is not known. */
+  readonly keyName?: string | null;
   /** What the reduce does, where it only adds up; null or omitted: it may do anything. */
   readonly sums?: SummedReduce | null;
   /** The fields of a reduced object. */

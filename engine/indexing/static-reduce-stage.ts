@@ -483,13 +483,27 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     if (!(error instanceof EngineError)) throw error;
     this.#errors.add({
       atMicros: this.#host.nowMicros(),
-      document: `Reduce key: ${group.key}`,
+      document: `Reduce key: ${keyLabel(group.key, this.#program.keyName ?? null)}`,
       action: "Reduce",
       message:
         `Failed to execute reduce function on '${this.#name}' index. The relevant reduce result is going to be ` +
         `removed from the index as it would be incorrect due to encountered errors. Exception: ${error.message}`,
     });
   }
+}
+
+/** A key as RavenDB 7.2.7 names it in errors. */
+function keyLabel(key: string, name: string | null): string {
+  const value: unknown = JSON.parse(key);
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (name === null && !isObject) return key;
+  const members = isObject && name === null ? Object.entries(value) : [[name, value] as const];
+  return `{ ${members.map(([field, one]) => `'${field}' : ${labelOf(one)}`).join("")} }`;
+}
+
+function labelOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return Number.isInteger(value) ? `${value}.0` : JSON.stringify(value);
 }
 
 /** The results of a page, and of those above it, are no longer known. */

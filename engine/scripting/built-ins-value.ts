@@ -442,6 +442,8 @@ function codingFunctions(): Record<string, Native> {
     decodeURIComponent: wrap(decodeURIComponent),
     encodeURI: wrap(encodeURI),
     decodeURI: wrap(decodeURI),
+    escape: wrap(escape),
+    unescape: wrap(unescape),
   };
 }
 

@@ -67,7 +67,7 @@ export function compileExpression(compiler: Compiler, node: Node, scope: Scope):
     case "Identifier":
       return compileIdentifier(compiler, node.name, scope);
     case "ThisExpression":
-      return (frame) => frame.self;
+      return compileThis(compiler);
     case "TemplateLiteral":
       return compileTemplate(compiler, node, scope);
     case "ArrayExpression":
@@ -160,6 +160,11 @@ function unknownName(name: string): Expression {
 }
 
 const unknownNames = new WeakSet<Expression>();
+
+function compileThis({ globals, hasGlobalThis }: Compiler): Expression {
+  if (!hasGlobalThis) return (frame) => frame.self;
+  return (frame) => frame.self ?? globalObject(frame.run, globals);
+}
 
 /**
  * `globalThis` of a run: an empty object that inherits the built-ins. A property that a script sets is one of its run, and
@@ -286,7 +291,7 @@ function compileObject(compiler: Compiler, node: acorn.ObjectExpression, scope: 
   };
 }
 
-/** A value of an object; undefined for a property of null, and for what `load` does not find: see `Compiler`. */
+/** A value of an object; undefined for a property of null, and for what the database does not have: see `Compiler`. */
 function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expression {
   const isMember = node.type === "MemberExpression" && node.object.type !== "Super";
   if (isMember) {
@@ -306,15 +311,30 @@ function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expressio
       return object === null ? undefined : read(frame);
     };
   }
+  if (node.type === "LogicalExpression" && node.operator === "&&") {
+    const left = compilePresent(compiler, node.left, scope);
+    const right = compilePresent(compiler, node.right, scope);
+    return (frame) => {
+      const value = left(frame);
+      return value ? right(frame) : value;
+    };
+  }
   const value = compiler.expression(node, scope);
-  const isLoad =
-    node.type === "CallExpression" &&
-    node.callee.type === "Identifier" &&
-    node.callee.name === "load";
-  if (!isLoad) return value;
-  return function getLoaded(frame) {
+  const source = node.type === "Identifier" ? (scope.find(node.name)?.initial ?? node) : node;
+  if (!mayMiss(source)) return value;
+  return function getFound(frame) {
     return value(frame) ?? undefined;
   };
+}
+
+const missingReads: ReadonlySet<string> = new Set(["load", "cmpxchg", "loadCompareExchangeValue"]);
+
+/** Whether null means that the database does not have what is read. */
+function mayMiss(node: Node): boolean {
+  const { callee } = node as acorn.CallExpression;
+  return (
+    node.type === "CallExpression" && callee.type === "Identifier" && missingReads.has(callee.name)
+  );
 }
 
 /** An object literal with spreads, computed or repeated keys. */

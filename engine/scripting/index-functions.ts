@@ -99,11 +99,26 @@ function declareGroupBy(run: Run, _self: Value, [groupBy]: Value[]): Value {
 }
 
 /**
- * `load(id, collection)`: the collection is read from the text, see index-script.ts. Unlike in patches, a missing
+ * `load(id, collection)`: the collection is read from the text, too, see index-script.ts. Unlike in patches, a missing
  * document is null.
  */
-function load(run: Run, self: Value, [id]: Value[]): Value {
+function load(run: Run, self: Value, args: Value[]): Value {
+  const [id, collection] = args;
+  // Translated C# has the collection in its text only.
+  if (args.length > 1 && typeof collection !== "string") {
+    throw new EngineError(
+      "invalid-argument",
+      "load(id, collection): 'collection' must be a string",
+    );
+  }
   return callFunction(run, globals.get("load") as ScriptFunction, self, [id]) ?? null;
+}
+
+/** `cmpxchg(key)`: of a missing key, the value is null. */
+function compareExchange(run: Run, self: Value, args: Value[]): Value {
+  const [key] = args;
+  if (args.length === 1 && (key === null || key === undefined)) return null;
+  return callFunction(run, globals.get("cmpxchg") as ScriptFunction, self, args);
 }
 
 function loadUntracked(run: Run, self: Value, args: Value[]): Value {
@@ -121,6 +136,12 @@ function createField(run: Run, _self: Value, [name, value, options]: Value[]): V
     throw new EngineError(
       "invalid-argument",
       "createField(name, value, options): 'name' must be a string",
+    );
+  }
+  if (!isObject(options)) {
+    throw new EngineError(
+      "invalid-argument",
+      "createField(name, value, options): 'options' must be an object",
     );
   }
   run.grow(declarationBytes);
@@ -163,7 +184,14 @@ function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
 
 /** Reads a list from the metadata of a document. */
 function metadataList(method: string, key: string): Native {
-  return (run, _self, [document]) => {
+  return (run, _self, args) => {
+    const [document] = args;
+    if (args.length !== 1) {
+      throw new EngineError(
+        "invalid-operation",
+        `${method}(doc) must be called with a single entity argument`,
+      );
+    }
     if (document === null || document === undefined) return newArray(run, []);
     if (!isReference(document) || ScriptDocument.of(document) === null) {
       throw new EngineError("invalid-operation", `${method}(doc) must be called with a document`);
@@ -200,7 +228,8 @@ export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["groupBy", builtIn("groupBy", 1, declareGroupBy)],
   ["load", builtIn("load", 2, load)],
   ["noTracking", namespaceOf({ load: loadUntracked })],
-  ["loadCompareExchangeValue", globals.get("cmpxchg")],
+  ["cmpxchg", builtIn("cmpxchg", 0, compareExchange)],
+  ["loadCompareExchangeValue", builtIn("loadCompareExchangeValue", 0, compareExchange)],
   ["boost", builtIn("boost", 2, boost)],
   ["createField", builtIn("createField", 3, createField)],
   ["createVector", builtIn("createVector", 1, createVector)],

@@ -126,6 +126,22 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
   return { fields: isDynamic || (fields as Set<string> | null)?.size === 0 ? null : fields, loads };
 }
 
+/** The field `x => x.Field` of `groupBy`, which alone makes the key; null: it is something else. */
+export function groupedField(tree: Node): string | null {
+  let name: string | null = null;
+  visit(tree, (node) => {
+    const isGroupBy =
+      node.type === "CallExpression" &&
+      node.callee.type === "Identifier" &&
+      node.callee.name === "groupBy";
+    const key = isGroupBy ? (node.arguments[0] as Node | undefined) : undefined;
+    const value = key?.type === "ArrowFunctionExpression" ? key.body : undefined;
+    if (value?.type !== "MemberExpression" || value.computed) return;
+    if (value.property.type === "Identifier") name = value.property.name;
+  });
+  return name;
+}
+
 function visit(root: Node, look: (node: Node) => void): void {
   const open: Node[] = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {

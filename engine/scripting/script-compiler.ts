@@ -47,19 +47,22 @@ const callLevels = 4;
 /** Compiles the trees of one script: declared functions first, then its main code, in one root scope. */
 export class ScriptCompiler implements Compiler {
   readonly leavesOutMissing: boolean;
+  readonly hasGlobalThis: boolean;
   source = "";
   readonly globals: ReadonlyMap<string, Value>;
   readonly root = new Scope(null, true, false);
   private readonly scopes: Scopes = new Map();
   private prelude = false;
 
-  /** `leavesOutMissing`: see `Compiler`. */
+  /** For the last two, see `Compiler`. */
   constructor(
     globals: ReadonlyMap<string, Value>,
     parameters: readonly string[],
     leavesOutMissing = false,
+    hasGlobalThis = false,
   ) {
     this.leavesOutMissing = leavesOutMissing;
+    this.hasGlobalThis = hasGlobalThis;
     this.globals = globals;
     for (const name of parameters) this.root.declare(name, "parameter", 0);
   }

@@ -29,6 +29,8 @@ export interface Binding {
   captured: boolean;
   /** End offset of its declaration; an earlier use may find it uninitialized. */
   readonly declaredAt: number;
+  /** The value that its declaration gives it; null when there is none, or when a pattern takes it apart. */
+  readonly initial: Node | null;
   /** Some use may run before its declaration: uses are checked. */
   checked: boolean;
 }
@@ -65,7 +67,12 @@ export class Scope {
     return scope;
   }
 
-  declare(name: string, kind: BindingKind, declaredAt: number): Binding {
+  declare(
+    name: string,
+    kind: BindingKind,
+    declaredAt: number,
+    initial: Node | null = null,
+  ): Binding {
     const known = this.bindings.get(name);
     if (known !== undefined) return known;
     const binding: Binding = {
@@ -75,6 +82,7 @@ export class Scope {
       scope: this,
       captured: false,
       declaredAt,
+      initial,
       checked: false,
     };
     this.bindings.set(name, binding);
@@ -200,9 +208,10 @@ class Analysis {
   private declaration(node: acorn.VariableDeclaration, scope: Scope): void {
     const target = node.kind === "var" ? scope.function : scope;
     for (const declarator of node.declarations) {
+      const init = declarator.id.type === "Identifier" ? ((declarator.init as Node) ?? null) : null;
       for (const id of namesOf(declarator.id)) {
         this.declared.add(id);
-        target.declare(id.name, node.kind as BindingKind, declarator.end);
+        target.declare(id.name, node.kind as BindingKind, declarator.end, init);
       }
     }
   }

@@ -137,6 +137,7 @@ export class CompiledScript {
       globalsOf(options.kind),
       options.parameters ?? [],
       options.kind === "index",
+      options.kind === "projection",
     );
     const { root } = compiler;
     const entries: Entry[] = [];

@@ -43,6 +43,16 @@ async function fillPlaces(server: AbuseServer): Promise<void> {
   assert.equal(first.status, 200, first.text.slice(0, 300));
 }
 
+const words = list(2_000, (n) => `word${(n * 7919) % 5000}`).join(" ");
+const textFields = ["A", "B", "C"];
+let attackCount = 0;
+
+/** Large documents, whose full text no index has yet. */
+const fillTexts = (server: AbuseServer): Promise<void> =>
+  server.fill(server.count(2_000, 300), (n) =>
+    JSON.stringify({ N: n, A: words, B: words, C: words }),
+  );
+
 /** A document with a series: an entry a second, then one in the next year. */
 async function fillSeries(server: AbuseServer): Promise<void> {
   await server.fill(10, (n) => JSON.stringify({ N: n }));
@@ -178,6 +188,15 @@ const kinds: readonly Kind[] = [
         series("from Heat group by '1 ms' with interpolation(linear) select avg()"),
       ),
     ],
+  },
+  {
+    name: "full text of large documents",
+    setUp: fillTexts,
+    // Each attack searches a field that no index has.
+    attack: async (server) => {
+      const field = textFields[attackCount++ % textFields.length];
+      return [await ask(server, `from Users where search(${field}, 'word7') limit 1`)];
+    },
   },
   {
     name: "a series whose tags are loaded",

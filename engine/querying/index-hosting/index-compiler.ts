@@ -30,7 +30,6 @@ import {
 } from "../../indexing/index-program.ts";
 import { checkSpatialText, isSpatialText } from "../../indexing/spatial-values.ts";
 import {
-  type FieldIndexing,
   fieldIndexings,
   isCSharpIndex,
   type StaticDefinition,
@@ -50,6 +49,7 @@ import { wholeDecimalText } from "../../scripting/csharp-numbers.ts";
 import { listedText, resultText } from "../../scripting/csharp-values.ts";
 import type { IndexScriptHost } from "../../scripting/index-functions.ts";
 import {
+  groupedField,
   type IndexMap,
   type IndexReduce,
   indexMapsOf,
@@ -140,6 +140,7 @@ class ScriptProgram implements IndexProgram {
   readonly referencedCollections: readonly (string | null)[];
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
+  readonly keyName: string | null;
   readonly sums: SummedReduce | null;
   readonly source: MapSource;
   readonly #definition: StaticDefinition;
@@ -171,9 +172,11 @@ class ScriptProgram implements IndexProgram {
     this.#limits = isCSharp ? { ...defaultLimits, stepsMax: csharpStepsMax } : defaultLimits;
     this.#keepsEmpty = keepsEmpty(definition, database);
     this.#maps = texts.maps.map(
-      (script, number) => new Declared(script, (one) => indexMapsOf(name, number, one, this.#host)),
+      (script, number) => new Declared(script, (one) => this.#declaredMaps(one, number)),
     );
     this.isReduce = reduce !== null;
+    const reduceTree = texts.reduce?.tree ?? null;
+    this.keyName = isCSharp || reduceTree === null ? null : groupedField(reduceTree);
     this.sums = summedReduceOf(texts.reduce, isCSharp ? "csharp" : "script");
     this.#reduce =
       texts.reduce === null
@@ -190,6 +193,13 @@ class ScriptProgram implements IndexProgram {
     }
     this.referencedCollections = [...texts.loads];
     this.fieldNames = texts.fields;
+  }
+
+  #declaredMaps(script: CompiledScript, number: number): IndexMap[] {
+    const { name, maps } = this.#definition;
+    return explained(name, "Maps", maps[number] as string, () =>
+      indexMapsOf(name, number, script, this.#host),
+    );
   }
 
   map(row: StoredRow): MapResult {
@@ -349,7 +359,8 @@ class ScriptProgram implements IndexProgram {
     const limits = limitsFor(this.#limits, values.length);
     const input: RunInput = { host: this.#host, args: [group], limits };
     const { value, run } = declared.script.call(declared.current.aggregate, input);
-    if (value === null || value === undefined) return null;
+    const isMissing = value === null || value === undefined;
+    if (isMissing && this.#writer === csharpWriter) return null;
     if (isObject(value)) return this.#writer.objectText(run, value);
     throw new EngineError("script-failed", "The reduce must return an object.");
   }
@@ -385,12 +396,14 @@ class ScriptProgram implements IndexProgram {
     for (const output of outputs as Value[]) {
       run.burn(entryUnits);
       if (output === null || output === undefined) continue;
-      if (!isObject(output)) {
+      if (isArray(output) || isFunction(output)) {
         throw new EngineError(
           "script-failed",
           "The map must return an object, or a list of objects.",
         );
       }
+      // Like RavenDB 7.2.7: other values are no entries.
+      if (!isObject(output)) continue;
       const { value: object, factor } = unboosted(output);
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
@@ -571,6 +584,13 @@ function csharpTexts(definition: StaticDefinition): IndexTexts {
   };
 }
 
+/** Errors of a text itself: of its syntax, or thrown when it runs to declare its maps. */
+const faultCodes: ReadonlySet<string> = new Set([
+  "script-syntax",
+  "script-failed",
+  "index-compilation",
+]);
+
 /** Reports an error in a text as the index's, with the text. */
 function explained<Result>(
   name: string,
@@ -581,9 +601,7 @@ function explained<Result>(
   try {
     return work();
   } catch (error) {
-    const isText =
-      error instanceof EngineError &&
-      (error.code === "script-syntax" || error.code === "index-compilation");
+    const isText = error instanceof EngineError && faultCodes.has(error.code);
     if (!isText) throw error;
     const place = faultText(text, error);
     const hint =
@@ -672,8 +690,13 @@ function dynamicFields(value: Value): ScriptObject[] | null {
   return items.every(isDynamic) ? (items as ScriptObject[]) : null;
 }
 
+/** @throws EngineError script-failed when the name is not a string */
 function isDynamic(value: Value): value is ScriptObject {
-  return isObject(value) && typeof getOwn(value, "$name") === "string";
+  if (!isObject(value)) return false;
+  const name = getOwn(value, "$name");
+  if (name === undefined || typeof name === "string") return name !== undefined;
+  if (getOwn(value, "$value") === undefined) return false;
+  throw new EngineError("script-failed", "The $name of a dynamic field must be a string.");
 }
 
 function addDynamic(
@@ -692,15 +715,32 @@ function addDynamic(
   });
 }
 
+/** @throws EngineError script-failed */
 function dynamicOptions(options: Value): DynamicFieldOptions {
   if (!isObject(options)) return { indexing: null, isStored: false };
-  const asked = String(getOwn(options, "indexing") ?? "").toLowerCase();
   const storage = getOwn(options, "storage");
-  const isStored = storage === true || String(storage).toLowerCase() === "yes";
-  const indexing: FieldIndexing | undefined = fieldIndexings.find(
-    (one) => one.toLowerCase() === asked,
+  const isStored =
+    typeof storage === "boolean" ? storage : optionOf("storage", storage, ["Yes", "No"]) === "Yes";
+  return { indexing: optionOf("indexing", getOwn(options, "indexing"), fieldIndexings), isStored };
+}
+
+/** One of the permitted texts, without regard to case; null when it is missing. @throws EngineError script-failed */
+function optionOf<Text extends string>(
+  name: string,
+  value: Value,
+  permitted: readonly Text[],
+): Text | null {
+  if (value === undefined || value === null) return null;
+  const found =
+    typeof value === "string"
+      ? permitted.find((one) => one.toLowerCase() === value.toLowerCase())
+      : undefined;
+  if (found !== undefined) return found;
+  const given = typeof value === "string" ? `'${value}'` : `a value of type ${typeof value}`;
+  throw new EngineError(
+    "script-failed",
+    `The option '${name}' of a dynamic field must be one of ${permitted.join(", ")}, not ${given}.`,
   );
-  return { indexing: indexing ?? null, isStored };
 }
 
 /** The argument of a counter map. */

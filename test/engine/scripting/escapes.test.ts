@@ -441,6 +441,8 @@ const bombs = [
   "const s = 'x'.repeat(1e6); const o = {}; for (;;) o[s] === 1",
   "const s = 'é'.repeat(1e5); for (;;) s.normalize('NFD')",
   "const s = 'x'.repeat(1e6); for (;;) encodeURIComponent(s)",
+  "const s = '€'.repeat(1e6); for (;;) escape(s)",
+  "const s = '%u20AC'.repeat(1e5); for (;;) unescape(s)",
   "const a = Array.from({length: 1e5}); for (;;) a.indexOf(1)",
   "const a = Array.from({length: 1e5}); for (;;) a.shift()",
   "const a = Array.from({length: 1e5}); for (;;) a.slice().reverse()",

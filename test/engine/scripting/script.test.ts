@@ -304,6 +304,16 @@ describe("projections and functions", () => {
     expect(call("return o.Lines[0]")).toEqual(['{"Q":2}']);
     expect(failure(() => call("return 5")).message).toContain("but got: 5");
   });
+  it.each([
+    ["typeof this.Nope", '"undefined"'],
+    ["typeof (function () { return this })()", '"object"'],
+    ["(function () { return this === globalThis })()", "true"],
+    ["typeof [1].map(function () { return this })[0]", '"object"'],
+    ["({ N: 5, f() { return this.N } }).f()", "5"],
+  ])("have globalThis as this, as in RavenDB 7.2.7: %s", (text, expected) => {
+    const script = compileScript(`{ a: ${text} }`, { kind: "projection" });
+    expect(resultTexts(script.run({ host: stubHost(true) }))).toEqual([`{"a":${expected}}`]);
+  });
   it("show documents inside their results with collection and id", () => {
     const script = compileScript("{ o: o, l: o.Lines, t: [o.Total] }", {
       kind: "projection",

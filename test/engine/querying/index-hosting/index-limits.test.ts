@@ -96,6 +96,6 @@ describe("a group of which the reduce takes too much", () => {
       "groupBy(r => r.K).aggregate(g => { if (!g.key) for (;;) g.values.push('x'); " +
       "return { K: g.key, C: g.values.length } })";
     const errors = await deployed(await withLists(), [map], reduce);
-    expect(errors.map(({ document }) => document)).toEqual(["Reduce key: false"]);
+    expect(errors.map(({ document }) => document)).toEqual(["Reduce key: { 'K' : false }"]);
   });
 });
