@@ -209,5 +209,6 @@ export const statusTexts: Readonly<Record<number, string>> = {
   304: "Nothing has changed.",
   400: "The request is wrong.",
   404: "It does not exist.",
+  416: "The range is outside of the content.",
   503: "Not now.",
 };
