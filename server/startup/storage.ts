@@ -194,11 +194,15 @@ async function isClosed(folder: string): Promise<boolean> {
 /** The error of the system that stopped a database while it was opened; undefined: there was none. */
 function causeOf(error: unknown): unknown {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-  return (code === "database-stopped" || code === "storage-failed") &&
-    typeof cause?.code === "string"
-    ? cause
-    : undefined;
+  return systemCodes.has(code) && typeof cause?.code === "string" ? cause : undefined;
 }
+
+/** Codes of errors that a file system error may have caused. */
+const systemCodes: ReadonlySet<unknown> = new Set([
+  "database-stopped",
+  "read-failed",
+  "storage-failed",
+]);
 
 /** What helps against errors of the system, and so is said instead of what else there is to see. */
 const remedies: Readonly<Record<string, string>> = {
