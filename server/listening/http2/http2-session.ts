@@ -634,7 +634,8 @@ export class Http2Session implements StreamHost {
     ended.left -= length;
     if (isEnd) this.#ended.delete(id);
     this.#spend();
-    this.#budget.piece(length);
+    // Empty frames use up no window: if they earned a budget, a peer could send them forever.
+    if (length > 0) this.#budget.piece(length);
     this.#giveBack(length);
   }
 

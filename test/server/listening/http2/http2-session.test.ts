@@ -523,6 +523,7 @@ describe("a connection", () => {
         frame(frameTypes.headers, endHeaders, 1, literals("a", "b")),
       ),
     ],
+    ["empty data of a stream that was reset", Array.from({ length: 1100 }, () => data(1, ""))],
     ["streams after a farewell", Array.from({ length: 1100 }, (_, n) => get(2 * n + 5))],
     ["pings", Array.from({ length: 1100 }, () => frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))],
     [
