@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
+import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
 
@@ -676,7 +677,8 @@ test("truth values are numbers in an append", async () => {
   expect(await get("name=Flags")).toMatchObject({ Entries: [{ Values: [1, 0] }] });
 });
 
-test("deleted ranges and deleted series are counted", async () => {
+// Counted since the database was opened.
+test.skipIf(isCold)("deleted ranges and deleted series are counted", async () => {
   const ranges = async () =>
     ((await client.json("GET stats/detailed")) as { CountOfTimeSeriesDeletedRanges: number })
       .CountOfTimeSeriesDeletedRanges;
