@@ -109,9 +109,14 @@ export function parsePolicyFrequency(sent: unknown): string | null {
   throw new EngineError("invalid-argument", "PolicyCheckFrequency must be positive.");
 }
 
+function objectIn(policy: unknown): JsonObject {
+  if (typeof policy === "object" && policy !== null) return policy as JsonObject;
+  return refuse(`A policy must be an object, not ${JSON.stringify(policy)}.`);
+}
+
 function collectionOf(rule: JsonObject): JsonObject {
   const { Disabled, Policies, RawPolicy } = rule;
-  const sent = Array.isArray(Policies) ? (Policies as JsonObject[]) : [];
+  const sent = Array.isArray(Policies) ? Policies.map(objectIn) : [];
   const policies = sent.map(policyOf);
   for (const [i, { Name }] of policies.entries()) {
     const lower = foldedName(Name);

@@ -238,7 +238,12 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
       });
     });
     changes.on("error", () => undefined);
-    await gathered(changes.forAllDocuments());
+    const seen = await gathered(changes.forAllDocuments());
+    // The client rejects a promise that nobody handles for each command that the server has not confirmed by the end.
+    const session = own.openSession();
+    await session.store(new User("a"), "users/a");
+    await session.saveChanges();
+    await seen.until(1);
     await server.running.services.databases.delete(name);
     await expect.poll(() => changes.connected).toBe(false);
     changes.dispose();

@@ -398,7 +398,11 @@ function isWait({ target }: FuzzRequest): boolean {
   return target.startsWith("/admin/test/delay") || /[?&]waitFor\w+Timeout=/i.test(target);
 }
 
-function isJson({ method }: FuzzRequest, { status, type, body }: Answer): boolean {
+/** Texts of C#, whose replies RavenDB 7.2.7 labels as JSON. */
+const codePath = /\/(?:docs\/class|sample-data\/classes|c-sharp-index-definition)(?:\?|$)/;
+
+function isJson({ method, target }: FuzzRequest, { status, type, body }: Answer): boolean {
+  if (codePath.test(target)) return false;
   if (method === "HEAD" || status === 304 || status === 204 || body.length === 0) return false;
   return type.startsWith("application/json");
 }
