@@ -24,6 +24,7 @@ const lib = '/// <reference lib="esnext.disposable" />';
 const { output } = await build({
   input: {
     main: "dist/server/main.js",
+    "http-thread": "dist/server/http-threads/main.js",
     command: "dist/cli/main.js",
     ...Object.fromEntries(libraries.map((name) => [name, `dist/library/${name}.js`])),
   },

@@ -11,6 +11,7 @@ import type { BareServerOptions } from "./http/bare-server.ts";
 import type { LoadOptions, LoadResult } from "./http/load.ts";
 import {
   ask,
+  mainThreadMs,
   type Pair,
   processorMs,
   readPair,
@@ -29,7 +30,9 @@ const inFlightPerConnection = 8;
 const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
 
 interface Measured extends LoadResult {
+  /** Of all threads, and of the main thread. */
   readonly processorMs: number;
+  readonly mainThreadMs: number;
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -133,13 +136,14 @@ async function compare(
     median(runs.map((each) => each[field]));
   const { requests } = options;
   const ownMicros = (middle(own, "processorMs") / requests) * 1000;
+  const engineMicros = (middle(own, "mainThreadMs") / requests) * 1000;
   const bareMicros = (middle(bare, "processorMs") / requests) * 1000;
   const times = (["p50", "p95", "p99"] as const).map(
     (field) => `${field} ${middle(own, field).toFixed(1)} (${middle(bare, field).toFixed(1)})`,
   );
   return (
     `${name}, ${options.connections * options.inFlightPerConnection} in flight: processor ` +
-    `${ownMicros.toFixed(1)} µs a request, ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
+    `${ownMicros.toFixed(1)} µs a request (engine thread ${engineMicros.toFixed(1)}), ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
     `${Math.round((requests / middle(own, "ms")) * 1000)}/s (${Math.round((requests / middle(bare, "ms")) * 1000)}/s); ` +
     `ms ${times.join(", ")}`
   );
@@ -150,9 +154,14 @@ async function measure(
   server: Server,
   options: Omit<LoadOptions, "url">,
 ): Promise<Measured> {
-  const before = processorMs(server.process.pid ?? 0);
+  const pid = server.process.pid ?? 0;
+  const before = { all: processorMs(pid), main: mainThreadMs(pid) };
   const result = await runLoad(load, { ...options, url: server.url });
-  return { ...result, processorMs: processorMs(server.process.pid ?? 0) - before };
+  return {
+    ...result,
+    processorMs: processorMs(pid) - before.all,
+    mainThreadMs: mainThreadMs(pid) - before.main,
+  };
 }
 
 function residentBytes({ pid = 0 }: ChildProcess): number {

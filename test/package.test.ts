@@ -58,11 +58,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe("the package", () => {
   // Several nodes take 0.5 MB of it: the client of NATS with its licences, and the cluster. No single node loads them. HTTP/2
   // of our own takes 0.05 MB.
-  test("has at most 6.2 MB, and a page of at most 0.85 MB, and needs no other package", () => {
+  test("has at most 6.3 MB, and a page of at most 0.85 MB, and needs no other package", () => {
     const page = packed.files.filter(({ path }) => path.startsWith("dist/bundle/studio/"));
     const pageSize = page.reduce((sum, { size }) => sum + size, 0);
     expect(pageSize).toBeLessThan(850_000);
-    expect(packed.unpackedSize - pageSize).toBeLessThan(6_200_000);
+    expect(packed.unpackedSize - pageSize).toBeLessThan(6_300_000);
     const facts = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as object;
     expect(facts).not.toHaveProperty("dependencies");
     expect(facts).not.toHaveProperty("peerDependencies");

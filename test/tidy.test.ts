@@ -27,6 +27,7 @@ describe("every source file", () => {
   test("is imported by another, or is a command", () => {
     const commands = [
       "server/main.ts",
+      "server/http-threads/main.ts",
       "certs/generate.ts",
       "cli/main.ts",
       "engine/engine.ts",

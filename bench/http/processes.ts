@@ -71,6 +71,12 @@ export function processorMs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
 }
 
+/** User and system time of the main thread of a process; NaN without /proc. */
+export function mainThreadMs(pid: number): number {
+  const fields = statusFields(pid, `task/${pid}/stat`).split(") ")[1]?.split(" ") ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
 /** A file of a process in /proc; "" where there is none. */
 export function statusFields(pid: number, file: string): string {
   const path = `/proc/${pid}/${file}`;

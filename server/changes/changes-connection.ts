@@ -9,7 +9,7 @@
  * - At most `sendAheadBytesMax` and one frame wait in the socket, at most `waitingBytesMax` here: a slower reader is
  *   disconnected, because missed changes must not go unnoticed.
  */
-import type { WebSocket } from "ws";
+import type { MessageSocket } from "../http/message-socket.ts";
 import { RequestError, tooDeep } from "../http/request-error.ts";
 import { confirmation, greeting } from "./change-message.ts";
 import { ChangeTurns } from "./change-turns.ts";
@@ -51,7 +51,7 @@ export class ChangesConnection {
   onEnd: () => void = () => undefined;
   /** Called for internal errors: they close this connection only. */
   onMistake: (error: unknown) => void = () => undefined;
-  readonly #socket: WebSocket;
+  readonly #socket: MessageSocket;
   readonly #pace: Pace;
   #waiting: string[] = [];
   #waitingLength = 0;
@@ -63,7 +63,7 @@ export class ChangesConnection {
   #isEnding = false;
   readonly #heartbeat: NodeJS.Timeout;
 
-  constructor(id: number, socket: WebSocket, pace: Pace) {
+  constructor(id: number, socket: MessageSocket, pace: Pace) {
     this.id = id;
     this.#socket = socket;
     this.#pace = pace;

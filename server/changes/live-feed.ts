@@ -6,11 +6,12 @@
  *   what is then new, later.
  * - At most `liveFeedsMax` sockets are served at once.
  */
-import type { WebSocket } from "ws";
+
 import type { Database } from "../../engine/engine.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 
 /** What is used of a web socket. */
-export type FeedSocket = Pick<WebSocket, "send" | "close" | "bufferedAmount" | "once">;
+export type FeedSocket = Pick<MessageSocket, "send" | "close" | "bufferedAmount" | "once">;
 
 export interface LiveFeed {
   readonly everyMs: number;

@@ -2,10 +2,11 @@
  * Notifications for people, in the shapes of RavenDB 7.2.7: what its Studio learns over web sockets, of a database or of
  * the server. Progress is left out for a socket that does not keep up; every end of an operation is sent.
  */
-import type { WebSocket } from "ws";
+
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, OperationInfo } from "../../engine/engine.ts";
 import { operationReply, operationText } from "../databases/operation-reply.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 
 const everyMs = 1000;
 /** Bytes that wait in a socket, beyond which progress is not told. */
@@ -35,7 +36,7 @@ function headOf({ id, type, database, severity = "None", title = null, message =
 }
 
 /** The running operations, then each change of one, and the figures of the database when they have changed. */
-export function watchDatabase(socket: WebSocket, database: Database): void {
+export function watchDatabase(socket: MessageSocket, database: Database): void {
   const tell = (info: OperationInfo) => tellOperation(socket, info, database.name);
   for (const info of database.operations.list()) if (info.state.status === "running") tell(info);
   const changed = new Map<string, string>();
@@ -65,7 +66,7 @@ export interface WatchedServer {
 }
 
 /** The topology, the server's operations, and databases that come and go. */
-export function watchServer(socket: WebSocket, server: WatchedServer): void {
+export function watchServer(socket: MessageSocket, server: WatchedServer): void {
   const type = "ClusterTopologyChanged";
   const title = "Cluster topology was changed";
   const head = headOf({ id: type, type, database: null, severity: "Info", title });
@@ -85,7 +86,7 @@ export function watchServer(socket: WebSocket, server: WatchedServer): void {
   });
 }
 
-function tellDatabase(socket: WebSocket, name: string, change: "Put" | "Delete"): void {
+function tellDatabase(socket: MessageSocket, name: string, change: "Put" | "Delete"): void {
   const type = "DatabaseChanged";
   const head = headOf({ id: `${type}/${change}/${name}`, type, database: name });
   socket.send(JSON.stringify({ ...head, DatabaseName: name, ChangeType: change }));
@@ -98,7 +99,7 @@ const severities = {
   cancelled: "None",
 } as const;
 
-function tellOperation(socket: WebSocket, info: OperationInfo, database: string | null): void {
+function tellOperation(socket: MessageSocket, info: OperationInfo, database: string | null): void {
   const isRunning = info.state.status === "running";
   // RavenDB's Studio reads the progress of these without looking whether there is any yet.
   const isEarly = info.state.status === "running" && info.state.progress === null;

@@ -1,11 +1,12 @@
 /** Changes of a database as they happen, over web sockets; and the list of subscribed connections. */
-import type { WebSocket } from "ws";
+
 import type { Database } from "../../engine/engine.ts";
 import { ChangeHub } from "../changes/change-hub.ts";
 import type { ChangeWatches } from "../changes/change-watches.ts";
 import { ChangesConnection, waitingBytesMax } from "../changes/changes-connection.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import type { DatabaseContext, Route, WebSocketRoute } from "../routing/route.ts";
 import { requiredId } from "./operations.ts";
 
@@ -36,7 +37,7 @@ let lastConnectionId = 0;
 
 /** changes[?throttleConnection=true]: receives commands and sends frames of messages, until either side closes */
 function followChanges(
-  socket: WebSocket,
+  socket: MessageSocket,
   exchange: Exchange,
   { database }: Parameters<WebSocketRoute["connect"]>[2],
 ): void {

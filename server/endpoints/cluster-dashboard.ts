@@ -7,7 +7,6 @@
  * - What costs something, as counting changes, is done only while a widget shows it.
  */
 import { platform, release } from "node:os";
-import type { WebSocket } from "ws";
 import type { Database } from "../../engine/engine.ts";
 import { type LiveFeed, startFeed } from "../changes/live-feed.ts";
 import { recordOf } from "../databases/database-record.ts";
@@ -15,6 +14,7 @@ import { allDefinitions } from "../databases/etl-definitions.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import {
   DiskWatch,
   machineMemory,
@@ -68,7 +68,7 @@ interface Shown {
 }
 
 /** /cluster-dashboard/watch?node=A: takes `{"Command":"watch","Id":1,"Type":"CpuUsage"}` and `unwatch`, tells figures */
-function watchDashboard(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+function watchDashboard(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   if (!exchange.query.has("node")) {
     socket.close(1008, "Query string node is mandatory, but wasn't specified.");
     return;

@@ -2,12 +2,12 @@
 
 import { uptime } from "node:os";
 import { resolve } from "node:path";
-import type { WebSocket } from "ws";
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Database } from "../../engine/engine.ts";
 import { startFeed } from "../changes/live-feed.ts";
 import { dateText, timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import { ProcessorWatch } from "../monitoring/machine.ts";
 import { Rates } from "../monitoring/rates.ts";
 import { type ThreadFigures, threadsOfProcess } from "../monitoring/threads.ts";
@@ -72,7 +72,7 @@ function live(path: string, connect: WebSocketRoute["connect"]): Route {
 }
 
 /** indexes/performance/live[?name=…]: the last batches of the indexes, then those that have begun or changed */
-function watchIndexes(socket: WebSocket, exchange: Exchange, context: Watched): void {
+function watchIndexes(socket: MessageSocket, exchange: Exchange, context: Watched): void {
   const isWanted = wantedIndexes(exchange);
   let version = -1;
   watch(socket, context, (database) => {
@@ -92,7 +92,7 @@ export function wantedIndexes({ query }: Exchange): (name: string) => boolean {
 }
 
 /** debug/io-metrics/live: the last writes to the files of the database, then those that follow */
-function watchDisk(socket: WebSocket, _exchange: Exchange, context: Watched): void {
+function watchDisk(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   let after = 0;
   let isFirst = true;
   watch(socket, context, (database) => {
@@ -122,7 +122,7 @@ function getServerDisk(exchange: Exchange, { server }: Context): void {
 }
 
 /** /admin/debug/io-metrics/live: the last writes to the files with the server's own values, then those that follow */
-function watchServerDisk(socket: WebSocket, _exchange: Exchange, { server }: Context): void {
+function watchServerDisk(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   let after = 0;
   let isFirst = true;
   const next = () => {
@@ -136,12 +136,12 @@ function watchServerDisk(socket: WebSocket, _exchange: Exchange, { server }: Con
 }
 
 /** Performance of replication: there is none; the socket stays open */
-function watchNothing(socket: WebSocket, _exchange: Exchange, context: Watched): void {
+function watchNothing(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   watch(socket, context, () => []);
 }
 
 /** Performance of ETL and of queue sinks, which are definitions only: an empty list; the socket stays open */
-function watchNoTasks(socket: WebSocket, _exchange: Exchange, context: Watched): void {
+function watchNoTasks(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   let isTold = false;
   watch(socket, context, () => {
     if (isTold) return [];
@@ -150,7 +150,7 @@ function watchNoTasks(socket: WebSocket, _exchange: Exchange, context: Watched):
   });
 }
 
-function watch(socket: WebSocket, { server, database }: Watched, next: Next): void {
+function watch(socket: MessageSocket, { server, database }: Watched, next: Next): void {
   // It existed when the route was matched; the handshake took a moment.
   if (database === undefined || database.hasEnded || database.isDisabled) {
     socket.close(1001, "The database serves no longer.");
@@ -160,7 +160,7 @@ function watch(socket: WebSocket, { server, database }: Watched, next: Next): vo
 }
 
 /** /threads-info/watch: each second the threads of the process, those first that used the processor most */
-function watchThreads(socket: WebSocket, _exchange: Exchange, { server }: Context): void {
+function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   const processors = new ProcessorWatch();
   const rates = new Rates<"ms">();
   const next = () => {

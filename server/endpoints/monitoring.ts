@@ -1,11 +1,11 @@
 /** Health, which everybody may ask for, metrics, and the configuration of the log. */
 import { statfs } from "node:fs/promises";
-import type { WebSocket } from "ws";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import { levelNamed } from "../logging/log.ts";
 import { logWatchersMax } from "../logging/log-watch.ts";
 import type { Figures } from "../monitoring/figures.ts";
@@ -82,14 +82,14 @@ async function getReady(exchange: Exchange, { server }: Context): Promise<void> 
 }
 
 /** GET /admin/traffic-watch[?resourceName=database]: a message for each request that ends, until either side closes */
-function watchTraffic(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+function watchTraffic(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const name = exchange.query.get("resourceName");
   const isAdded = server.requests.traffic.add(socket, name === "" ? null : (name ?? null));
   if (!isAdded) socket.close(1013, `No more than ${watchersMax} may watch at the same time.`);
 }
 
 /** /admin/logs/watch: the lines of the log as they are written, and one for each request */
-function watchLog(socket: WebSocket, _exchange: Exchange, { server }: Context): void {
+function watchLog(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   const isAdded = server.log.watch.add(socket, server.config.nodeTag);
   if (!isAdded) socket.close(1013, `No more than ${logWatchersMax} may watch at the same time.`);
 }

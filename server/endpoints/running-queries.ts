@@ -1,10 +1,11 @@
 /** The queries of a database that run now, ending one, and the texts that are kept parsed: in the shapes of RavenDB 7.2.7. */
-import type { WebSocket } from "ws";
+
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, RunningQueryInfo } from "../../engine/engine.ts";
 import { startFeed } from "../changes/live-feed.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
 import { reportTo } from "./live-figures.ts";
@@ -41,7 +42,7 @@ function getRunning(exchange: Exchange, { database }: DatabaseContext): void {
 }
 
 /** /debug/queries/running/live: each second the queries that run in the open databases that the caller may read */
-function watchRunning(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+function watchRunning(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const next = () => {
     const rows = server.databases
       .opened()

@@ -1,8 +1,8 @@
 /** What RavenDB's Studio asks of the server before it shows anything: notifications, versions, limits, secrets. */
 import { randomBytes } from "node:crypto";
-import type { WebSocket } from "ws";
 import { watchDatabase, watchServer } from "../changes/notifications.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import { jsonContentType } from "../http/response.ts";
 import type { Context, DatabaseContext, Route, WebSocketRoute } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
@@ -102,7 +102,7 @@ export const studioServerRoutes: readonly Route[] = [
 ];
 
 /** /server/notification-center/watch: operations of the server, and databases that come and go */
-function followServer(socket: WebSocket, exchange: Exchange, { server }: Context): void {
+function followServer(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const { databases, operations } = server;
   watchServer(socket, {
     operations,
@@ -113,7 +113,7 @@ function followServer(socket: WebSocket, exchange: Exchange, { server }: Context
 
 /** notification-center/watch: operations and figures of a database */
 function followDatabase(
-  socket: WebSocket,
+  socket: MessageSocket,
   _exchange: Exchange,
   { database }: Parameters<WebSocketRoute["connect"]>[2],
 ): void {

@@ -191,8 +191,9 @@ class BodyCollector {
       });
       // A stream that closes without an end was cut off by the client. (Node's `finished` detects this at 3 times the
       // cost.)
-      const onCut = () => {
-        if (!this.#isDone) this.#fail(new Error("the client ended the request within its body"));
+      const onCut = (error?: unknown) => {
+        const cut = () => new Error("the client ended the request within its body");
+        if (!this.#isDone) this.#fail(error instanceof RequestError ? error : cut());
       };
       source.on("error", onCut);
       source.on("close", onCut);

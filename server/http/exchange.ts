@@ -331,10 +331,7 @@ export abstract class Exchange {
     else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
     this.status = status;
     this.replyBytes = bytes.length;
-    const accepted = this.header("accept-encoding");
-    const isWorthIt = bytes.length >= compressibleBytesMin || namesOneEncoding(accepted);
-    const encoding =
-      isWorthIt && this.limits.compressReplies ? chooseEncoding(accepted) : undefined;
+    const encoding = this.jsonEncoding(bytes.length);
     if (encoding === undefined) {
       this.send(status, headers, jsonContentType, bytes);
       return;
@@ -408,8 +405,15 @@ export abstract class Exchange {
     await stream.end(behind);
   }
 
+  /** The encoding of a JSON reply of `length` bytes; undefined: none. */
+  protected jsonEncoding(length: number): ReplyEncoding | undefined {
+    const accepted = this.header("accept-encoding");
+    const isWorthIt = length >= compressibleBytesMin || namesOneEncoding(accepted);
+    return isWorthIt && this.limits.compressReplies ? chooseEncoding(accepted) : undefined;
+  }
+
   /** Compression uses spare processor time: beyond `compressorsMax` streams, replies are sent uncompressed. */
-  private streamEncoding(): ReplyEncoding | undefined {
+  protected streamEncoding(): ReplyEncoding | undefined {
     if (compressorCount() >= compressorsMax) return undefined;
     return chooseEncoding(this.header("accept-encoding"));
   }

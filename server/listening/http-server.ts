@@ -21,6 +21,12 @@ import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HeldReplies, type HeldShare, type ReplyHolder } from "../http/held-replies.ts";
+import {
+  detachedResponse,
+  methodIn,
+  parseRejected,
+  rejectionReply,
+} from "../http-threads/http1-salvage.ts";
 import type { Dispatcher } from "../routing/dispatcher.ts";
 import type { CertificateUse, ServerServices } from "../routing/services.ts";
 import { isAllowed, unsecured } from "../security/access.ts";
@@ -28,7 +34,6 @@ import { tlsPolicy } from "../security/tls-policy.ts";
 import { ConnectionShares } from "./connection-shares.ts";
 import { Http1Connection, type Http1Host } from "./http1-connection.ts";
 import { Http1Exchange, originForm } from "./http1-exchange.ts";
-import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { errorCodes } from "./http2/frames.ts";
 import { type Http2Host, Http2Session, preface } from "./http2/http2-session.ts";
 import type { Http2Stream } from "./http2/http2-stream.ts";
@@ -144,6 +149,10 @@ export class HttpServer {
     const http1 = Math.max(0, this.sockets.size - http2 - upgradedCount);
     return { http1, http2, websocket: openCount };
   }
+
+  /** There are no HTTP threads. */
+  readonly threadFigures = [];
+  readonly restartCount = 0;
 
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {

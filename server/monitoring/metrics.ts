@@ -42,6 +42,7 @@ export interface MetricsHost {
   databaseCount(): number;
   opened(): readonly Database[];
   connections(): Readonly<Record<ConnectionKind, number>>;
+  http(): HttpFigures;
   /** Milliseconds since 1970 until which the server's certificate is valid; undefined: it has none. */
   certificateEndMs(): number | undefined;
   /** Thumbprints of registered certificates, and until when they are valid, in milliseconds since 1970. */
@@ -57,6 +58,21 @@ export interface MetricsHost {
 
 /** What is spoken on a connection. */
 export type ConnectionKind = "http1" | "http2" | "websocket" | "tcp";
+
+export interface HttpFigures {
+  /** None: HTTP runs on the engine thread. */
+  readonly threadFigures: readonly HttpThreadFigures[];
+  /** HTTP threads that died and were replaced. */
+  readonly restartCount: number;
+}
+
+export interface HttpThreadFigures {
+  /** The share of time in which the thread was not idle, between 0 and 1. */
+  readonly busyShare: number;
+  readonly connections: number;
+  /** Bytes of replies that the operating system has not accepted. */
+  readonly queuedBytes: number;
+}
 
 /** The state of one backup task. */
 export interface BackupState {
@@ -195,6 +211,7 @@ export class Metrics {
       "Open connections, by what is spoken on them",
       Object.entries(host.connections()).map(([kind, value]) => ({ labels: { kind }, value })),
     );
+    this.#addThreads(add);
     add(
       "jackdaw_limits_hit_total",
       "counter",
@@ -212,6 +229,37 @@ export class Metrics {
         { labels: { result: "hit" }, value: recordLookups.found },
         { labels: { result: "miss" }, value: recordLookups.missed },
       ],
+    );
+  }
+
+  #addThreads(add: Add): void {
+    const { threadFigures: threads, restartCount } = this.#host.http();
+    if (threads.length === 0) return;
+    const of = (value: (thread: HttpThreadFigures) => number) =>
+      threads.map((thread, at) => ({ labels: { thread: String(at) }, value: value(thread) }));
+    add(
+      "jackdaw_http_thread_busy_share",
+      "gauge",
+      "Share of time in which an HTTP thread was not idle",
+      of((thread) => thread.busyShare),
+    );
+    add(
+      "jackdaw_http_thread_connections",
+      "gauge",
+      "Open connections of an HTTP thread",
+      of((thread) => thread.connections),
+    );
+    add(
+      "jackdaw_http_thread_queued_bytes",
+      "gauge",
+      "Bytes of replies that the operating system has not accepted from an HTTP thread",
+      of((thread) => thread.queuedBytes),
+    );
+    add(
+      "jackdaw_http_thread_restarts_total",
+      "counter",
+      "HTTP threads that died and were replaced",
+      [{ labels: {}, value: restartCount }],
     );
   }
 

@@ -7,14 +7,14 @@
  * - A watcher that does not keep up misses messages: at most `waitingBytesMax` bytes wait for it.
  */
 
-import type { WebSocket } from "ws";
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { dateText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import { maskedQuery } from "./masked-query.ts";
 
 /** What is used of a web socket. */
-export type WatchSocket = Pick<WebSocket, "send" | "bufferedAmount" | "on">;
+export type WatchSocket = Pick<MessageSocket, "send" | "bufferedAmount" | "on">;
 
 /** Bytes that wait for one watcher. */
 const waitingBytesMax = 1024 * 1024;

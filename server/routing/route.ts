@@ -2,9 +2,10 @@
  * What a route is. Routes are data: method, path, access level and handler, one line each, at the top of an endpoints
  * file; `route-table.ts` joins them.
  */
-import type { WebSocket } from "ws";
+
 import type { Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { MessageSocket } from "../http/message-socket.ts";
 import type { Access } from "../security/access.ts";
 import type { ServerServices } from "./services.ts";
 
@@ -81,7 +82,7 @@ export interface WebSocketRoute extends RouteBase {
   readonly kind: "websocket";
   readonly method: "GET";
   readonly connect: (
-    socket: WebSocket,
+    socket: MessageSocket,
     exchange: Exchange,
     context: Context & { readonly database: Database | undefined },
   ) => Promise<void> | void;

@@ -65,11 +65,16 @@ export interface Config {
   readonly tombstoneCleanupIntervalMs: number;
   /** The folder that all backups must be in; undefined: any. */
   readonly backupRoot: string | undefined;
+  /** Threads for TLS and HTTP; 0: none of their own. */
+  readonly httpThreads: number;
   /** The process's memory budget (engine/base/memory-budget.ts); undefined: derived from the machine. */
   readonly memoryBytesMax: number | undefined;
   /** Every setting that was given, under its known or given name, including those without a meaning in server/. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
+
+/** Maximum number of HTTP threads. */
+const httpThreadsMax = 4;
 
 export interface HttpLimits {
   readonly bodyBytesMax: number;
@@ -198,6 +203,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     tombstoneCleanupIntervalMs: number("Tombstones.CleanupIntervalInMin") * 60_000,
     backupRoot: text("Backup.LocalRootPath") || undefined,
     memoryBytesMax: readMemoryLimit(text("Memory.LimitInMb")),
+    httpThreads: readHttpThreads(number),
     given,
   };
 }
@@ -232,6 +238,13 @@ function readMemoryLimit(text: string | undefined): number | undefined {
     "setting-invalid",
     `Memory.LimitInMb '${text}' must be a number >= ${memoryLimitMbMin}`,
   );
+}
+
+/** @throws StartError setting-invalid */
+function readHttpThreads(number: Reader<number>): number {
+  const count = number("Http.Threads");
+  if (count <= httpThreadsMax) return count;
+  throw new StartError("setting-invalid", `Http.Threads must be at most ${httpThreadsMax}`);
 }
 
 function readLimits(

@@ -371,6 +371,12 @@ export const settingTable = {
     fallback: "250",
     about: "requests under way on one HTTP/2 connection",
   },
+  "Http.Threads": {
+    group: "Requests",
+    kind: "count",
+    fallback: "0",
+    about: "threads for TLS and HTTP beside that of the engine, at most 4",
+  },
   "Http.MaxConnections": {
     group: "Requests",
     kind: "count",

@@ -11,11 +11,13 @@ import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
+import { HttpService } from "../listening/http-service.ts";
+import { SocketAcceptor } from "../listening/socket-acceptor.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
 import { AuditLog } from "../logging/audit-log.ts";
 import { type Log, silentLog } from "../logging/log.ts";
 import { Health } from "../monitoring/health.ts";
-import type { ConnectionKind } from "../monitoring/metrics.ts";
+import type { ConnectionKind, MetricsHost } from "../monitoring/metrics.ts";
 import { Monitoring } from "../monitoring/monitoring.ts";
 import { RequestObserver } from "../monitoring/request-observer.ts";
 import { Dispatcher } from "../routing/dispatcher.ts";
@@ -74,6 +76,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const { config } = options;
   checkScheme(config);
   setScriptLimits(config.scripts);
+  setWorkLimits(config.queries);
   const node = await prepareCluster(config, options.log ?? silentLog());
   // First, so that no certificates are made in a folder that another process owns.
   const storage = await options.openStorage(config, node?.replication);
@@ -117,7 +120,6 @@ async function serve(
   storage: Storage,
   clustered: ClusterServices | undefined,
 ): Promise<RunningServer> {
-  setWorkLimits(config.queries);
   const shared = clustered ?? singleNode(storage);
   const { values } = shared;
   const certificates = new CertificateStore(values, config.wellKnownAdmins);
@@ -131,6 +133,7 @@ async function serve(
   const monitoring = makeMonitoring({
     ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
+    http: () => server,
     view: () => services.cluster,
   });
   const services: ServerServices = {
@@ -163,7 +166,7 @@ async function serve(
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
-  const server = new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher));
+  const server = makeServer(services, dispatcher);
   const tcpServer = new TcpServer(services, logError);
   const close = closing({ backups, tcpServer, server, monitoring, audit });
   try {
@@ -200,10 +203,20 @@ async function serve(
   };
 }
 
+/** What listens for HTTP. */
+type HttpListener = HttpServer | HttpService;
+
+/** HTTP threads, or the engine thread's own HTTP where there are none. */
+function makeServer(services: ServerServices, dispatcher: Dispatcher): HttpListener {
+  return services.config.httpThreads === 0
+    ? new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher))
+    : new HttpService(services, dispatcher, new SocketAcceptor(services, dispatcher));
+}
+
 interface Ended {
   readonly backups: Backups;
   readonly tcpServer: TcpServer;
-  readonly server: HttpServer;
+  readonly server: HttpListener;
   readonly monitoring: Monitoring;
   readonly audit: AuditLog;
 }
@@ -222,7 +235,7 @@ function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
 /** Presents new certificates as they come. */
 function showNew(
   shown: ShownCertificate | undefined,
-  listeners: readonly (HttpServer | TcpServer)[],
+  listeners: readonly (HttpListener | TcpServer)[],
   certificates: CertificateStore,
 ): void {
   shown?.onChange((next) => {
@@ -279,7 +292,7 @@ function makeBackups(
   return backups;
 }
 
-function connectionsOf(server: HttpServer, tcp: TcpServer): Record<ConnectionKind, number> {
+function connectionsOf(server: HttpListener, tcp: TcpServer): Record<ConnectionKind, number> {
   return { ...server.connectionCounts(), tcp: tcp.connectionCount };
 }
 
@@ -290,6 +303,7 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly audit: AuditLog;
   readonly requests: RequestObserver;
   readonly connections: () => Readonly<Record<ConnectionKind, number>>;
+  readonly http: MetricsHost["http"];
   readonly shownCertificate: ShownCertificate | undefined;
   readonly certificates: CertificateStore;
   readonly backups: Backups;
@@ -312,6 +326,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     databaseCount: () => storage.databases.names().length,
     opened,
     connections,
+    http: monitored.http,
     certificateEndMs: () => {
       const own = shownCertificate?.current.certificate;
       return own === undefined ? undefined : Date.parse(own.validTo);
@@ -327,7 +342,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
 }
 
 async function listen(
-  server: HttpServer,
+  server: HttpListener,
   tcpServer: TcpServer,
   config: Config,
   certificate: ServerCertificate | undefined,
@@ -353,7 +368,7 @@ async function listen(
 
 /** @returns the port. @throws StartError port-in-use, address-unavailable */
 async function listenOn(
-  server: HttpServer | TcpServer,
+  server: HttpListener | TcpServer,
   url: URL,
   defaultPort: number,
   certificate: ServerCertificate | undefined,

@@ -98,7 +98,7 @@ const testRoutes: readonly Route[] = [
     path: "/test/socket",
     access: "valid-user",
     connect: (socket) => {
-      socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
+      socket.on("message", (data) => socket.send(String(data)));
     },
   },
 ];

@@ -85,6 +85,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       `--DataDir=${folder}`,
       `--RunInMemory=${!isCold}`,
       "--Server.ShutdownTimeoutInSec=2",
+      `--Http.Threads=${process.env["HTTP_THREADS"] ?? 0}`,
       ...(options.flags ?? []),
     ],
     environment: {},

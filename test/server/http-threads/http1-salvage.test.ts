@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import * as net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { methodIn } from "../../../server/listening/http1-salvage.ts";
+import { methodIn } from "../../../server/http-threads/http1-salvage.ts";
 import {
   startTestServer,
   stopTestServers,

@@ -1,0 +1,94 @@
+/**
+ * Detects abuse of an HTTP/2 session: frames that cost their sender nothing. Node's own limits stop floods of pings,
+ * settings, empty data and endless headers; these limits cover what it lets pass.
+ *
+ * Node reports only priorities, aborted streams, and the bytes read and written. So window updates and frames of
+ * unknown types appear here as bytes without a purpose.
+ *
+ * Invariants:
+ * - A session that only requests, replies and transfers is never ended here, however fast.
+ */
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+
+/** Streams that a client may abort in a burst, and how many more after each check. Node's limit is a little higher. */
+const resetsMax = 900;
+const resetsForgotten = 16;
+/** Priority frames allowed per session, plus those for each stream. */
+const prioritiesMax = 1_000;
+const prioritiesPerStream = 10;
+/**
+ * Bytes allowed between two checks without an upload: a fixed part, one per stream, and a share of the bytes sent
+ * (window updates).
+ */
+const idleBytesMax = 64 * 1024;
+const streamBytesMax = 64 * 1024;
+const bytesSentPerByte = 100;
+/** Bytes of a refused upload that may still be in transit: the flow-control window. */
+const lateBytesMax = 8 * 1024 * 1024;
+
+export class SessionWatch {
+  readonly #session: ServerHttp2Session;
+  #streams = 0;
+  #resets = 0;
+  #priorities = 0;
+  /** Was an upload open at the last check, or has one begun since? */
+  #mayUpload = false;
+  #lateBytes = 0;
+  #streamsSeen = 0;
+  #bytesReadSeen = 0;
+  #bytesWrittenSeen = 0;
+  readonly #onAborted: () => void;
+
+  constructor(session: ServerHttp2Session) {
+    this.#session = session;
+    this.#onAborted = () => {
+      if (++this.#resets > resetsMax) this.#end();
+    };
+    // The types have this event on streams only; for streams that do not exist yet, the session emits it.
+    (session as NodeJS.EventEmitter).on("priority", () => {
+      if (++this.#priorities > prioritiesMax + prioritiesPerStream * this.#streams) this.#end();
+    });
+  }
+
+  /** Tracks a new stream. Hot. */
+  add(stream: ServerHttp2Stream): void {
+    this.#streams++;
+    if (!stream.endAfterHeaders) this.#mayUpload = true;
+    // Streams that were aborted in the packet that opened them were aborted before a listener could be added.
+    if (stream.aborted) this.#onAborted();
+    else stream.on("aborted", this.#onAborted);
+  }
+
+  /** To be called twice a second. `exchanges`: those that are open. */
+  check(exchanges: Iterable<{ readonly hasBody: boolean }>): void {
+    this.#resets = Math.max(0, this.#resets - resetsForgotten);
+    const { socket } = this.#session;
+    if (socket === undefined || this.#session.destroyed) return;
+    const { bytesRead, bytesWritten } = socket;
+    const allowed =
+      idleBytesMax +
+      streamBytesMax * (this.#streams - this.#streamsSeen) +
+      (bytesWritten - this.#bytesWrittenSeen) / bytesSentPerByte;
+    const surplus = bytesRead - this.#bytesReadSeen - allowed;
+    this.#streamsSeen = this.#streams;
+    this.#bytesReadSeen = bytesRead;
+    this.#bytesWrittenSeen = bytesWritten;
+    const mightUpload = this.#mayUpload;
+    this.#mayUpload = isUploadOpen(exchanges);
+    if (mightUpload || this.#mayUpload) this.#lateBytes = lateBytesMax;
+    else if (surplus > 0) {
+      this.#lateBytes -= surplus;
+      if (this.#lateBytes < 0) this.#end();
+    }
+  }
+
+  #end(): void {
+    if (!this.#session.destroyed)
+      this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+}
+
+function isUploadOpen(exchanges: Iterable<{ readonly hasBody: boolean }>): boolean {
+  for (const exchange of exchanges) if (exchange.hasBody) return true;
+  return false;
+}

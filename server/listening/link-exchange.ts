@@ -1,0 +1,344 @@
+/**
+ * An exchange with a client of an HTTP thread, over the link (`link/link.ts`).
+ *
+ * Invariants:
+ * - After the reply, or when the client has gone, the exchange is closed, and nothing more is sent to the HTTP thread.
+ */
+import { Readable, Writable } from "node:stream";
+import type { BodyLimits } from "../http/body.ts";
+import type { Connection } from "../http/connection.ts";
+import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
+import { bodyBroken, encodingUnknown } from "../http/request-error.ts";
+import {
+  interfaceVersion,
+  jsonContentType,
+  type ReplyEncoding,
+  type ReplyHeaders,
+} from "../http/response.ts";
+import {
+  type BodyFailure,
+  fieldOf,
+  fieldsIn,
+  type HttpCommands,
+  type RequestHead,
+} from "../link/link.ts";
+import { LinkSocket } from "./link-socket.ts";
+
+/** Bytes of a body, or of a streamed reply, on their way at the same time. */
+const windowBytes = 256 * 1024;
+
+/** The HTTP thread of an exchange. */
+export interface LinkThread {
+  readonly commands: HttpCommands;
+  /** Are the bytes of a reply copied when it is sent? */
+  readonly copiesReplies: boolean;
+  /** The exchange is closed. */
+  forget(exchange: LinkExchange): void;
+}
+
+export class LinkExchange extends Exchange {
+  readonly id: number;
+  private readonly thread: LinkThread;
+  private readonly head: RequestHead;
+  private whole: Buffer | undefined;
+  private source: LinkBody | undefined;
+  private sink: LinkSink | undefined;
+  private socket: LinkSocket | undefined;
+  private closers: (() => void)[] | undefined;
+  private hasEnded: boolean;
+  private isSent: boolean;
+
+  constructor(
+    thread: LinkThread,
+    connection: Connection,
+    id: number,
+    head: RequestHead,
+    body: Buffer | undefined,
+    limits: BodyLimits,
+  ) {
+    super(connection, head.method, head.target, limits);
+    this.id = id;
+    this.thread = thread;
+    this.head = head;
+    this.whole = body;
+    this.source = undefined;
+    this.sink = undefined;
+    this.socket = undefined;
+    this.closers = undefined;
+    this.hasEnded = false;
+    this.isSent = false;
+  }
+
+  override header(name: string): string | undefined {
+    return fieldOf(this.head.fields, name);
+  }
+
+  override headers(): Iterable<readonly [string, string]> {
+    return fieldsIn(this.head.fields);
+  }
+
+  override get authority(): string {
+    return this.head.authority;
+  }
+
+  override get hasBody(): boolean {
+    return this.head.body !== "none";
+  }
+
+  override get isClosed(): boolean {
+    return this.hasEnded;
+  }
+
+  override whenClosed(onClose: () => void): void {
+    if (this.hasEnded) onClose();
+    else if (this.closers === undefined) this.closers = [onClose];
+    else this.closers.push(onClose);
+  }
+
+  override get isReplyTaken(): boolean {
+    return this.isSent && this.thread.copiesReplies;
+  }
+
+  protected override arrivedBody(bytesMax: number): Buffer | undefined {
+    const { whole } = this;
+    return whole !== undefined && whole.length <= bytesMax ? whole : undefined;
+  }
+
+  protected override rawBody(): Readable {
+    if (this.head.body !== "pending") {
+      return Readable.from(this.whole === undefined || this.whole.length === 0 ? [] : [this.whole]);
+    }
+    this.source ??= new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
+    return this.source;
+  }
+
+  protected override destroy(): void {
+    if (this.hasEnded) return;
+    this.thread.commands.abort(this.id);
+    this.end();
+  }
+
+  /** The HTTP thread compresses. */
+  protected override jsonEncoding(): ReplyEncoding | undefined {
+    return undefined;
+  }
+
+  protected override streamEncoding(): ReplyEncoding | undefined {
+    return undefined;
+  }
+
+  protected override send(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    body: Buffer | undefined,
+  ): void {
+    if (this.hasEnded) return;
+    const isCompressible = this.limits.compressReplies && contentType === jsonContentType;
+    const length = isBodyless(status) ? undefined : (body?.length ?? 0);
+    const fields = this.fields(headers, contentType, length);
+    if (body !== undefined && body.length > unwatchedBytesMax && this.method !== "HEAD") {
+      void this.sendSlowly(body, this.openSink(status, fields, isCompressible));
+      return;
+    }
+    const shown = this.method === "HEAD" ? undefined : body;
+    this.isSent = true;
+    this.thread.commands.reply(this.id, status, fields, shown, isCompressible);
+    this.end();
+  }
+
+  protected override open(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+  ): Writable {
+    const isCompressible = this.limits.compressReplies && contentType === jsonContentType;
+    return this.openSink(status, this.fields(headers, contentType, undefined), isCompressible);
+  }
+
+  /** Accepts the request for a web socket. */
+  acceptSocket(): LinkSocket {
+    const { commands } = this.thread;
+    commands.acceptSocket(this.id, versionFields);
+    this.socket = new LinkSocket(this.id, commands, () => this.end());
+    return this.socket;
+  }
+
+  /** Accepts the request for a web socket that another node answers. @returns the client's side */
+  acceptTunnel(): { readonly readable: Readable; readonly writable: Writable } {
+    this.thread.commands.acceptTunnel(this.id, versionFields);
+    this.source = new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
+    this.sink = new LinkSink(this.id, this.thread.commands, () => this.end());
+    return { readable: this.source, writable: this.sink };
+  }
+
+  // --- Events of the HTTP thread.
+
+  bodyData(chunk: Buffer, isLast: boolean): void {
+    this.source?.arrived(chunk, isLast);
+  }
+
+  bodyFailed(failure: BodyFailure, encoding: string): void {
+    const error =
+      failure === "unknown-encoding"
+        ? encodingUnknown(encoding)
+        : failure === "wrong-encoding"
+          ? bodyBroken(encoding, undefined)
+          : new Error("the client ended the request within its body");
+    this.source?.destroy(error);
+  }
+
+  sent(bytes: number): void {
+    if (this.socket !== undefined) this.socket.sent(bytes);
+    else this.sink?.sent(bytes);
+  }
+
+  message(data: Buffer): void {
+    this.socket?.emit("message", data);
+  }
+
+  private openSink(status: number, fields: string, isCompressible: boolean): Writable {
+    const { commands } = this.thread;
+    this.sink = new LinkSink(this.id, commands, () => this.end());
+    if (this.hasEnded) this.sink.destroy();
+    else commands.open(this.id, status, fields, isCompressible);
+    return this.sink;
+  }
+
+  /** Closes the exchange, of which the HTTP thread knows nothing any longer. */
+  end(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.thread.forget(this);
+    this.sink?.destroy();
+    this.socket?.ended();
+    const { closers, source } = this;
+    if (source !== undefined && !source.readableEnded) source.destroy();
+    this.closers = undefined;
+    if (closers !== undefined) for (const close of closers) close();
+  }
+
+  /** The header fields of a reply. `length`: of its body; undefined: unknown, or there can be none. */
+  private fields(
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    length: number | undefined,
+  ): string {
+    let text = versionStart;
+    if (contentType !== undefined) text += `\ncontent-type:${contentType}`;
+    let hasLength = length === undefined;
+    for (const name in headers) {
+      const value = headers[name] as string | number | readonly string[];
+      if (name === "content-length") hasLength = true;
+      if (typeof value === "string") text += `\n${name}:${checked(name, value)}`;
+      else if (typeof value === "number") text += `\n${name}:${value}`;
+      else for (const one of value) text += `\n${name}:${checked(name, one)}`;
+    }
+    const { requestTime } = this;
+    if (requestTime !== undefined) text += `\nrequest-time:${requestTime}`;
+    if (!hasLength) text += `\ncontent-length:${length}`;
+    return `${text}\n`;
+  }
+}
+
+const versionStart =
+  `\nraven-server-version:${interfaceVersion}` + `\nservice-server-version:${interfaceVersion}`;
+const versionFields = `${versionStart}\n`;
+
+const wrongInValue = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** @throws TypeError for a value that no header can have */
+function checked(name: string, value: string): string {
+  if (wrongInValue.test(value)) {
+    throw new TypeError(`Invalid character in the value of the header '${name}'.`);
+  }
+  return value;
+}
+
+/** The body of a request as it arrives. */
+class LinkBody extends Readable {
+  readonly #pull: (bytes: number) => void;
+  /** Bytes that were pulled and have not arrived. */
+  #pulledBytes = 0;
+
+  constructor(pull: (bytes: number) => void) {
+    super({ highWaterMark: windowBytes });
+    this.#pull = pull;
+    this.on("error", ignore); // those who read learn of it, too
+  }
+
+  override _read(): void {
+    // Node calls this again after the next chunk only, so that one must be on its way.
+    const missing = windowBytes - this.readableLength - this.#pulledBytes;
+    if (this.#pulledBytes > 0 && missing < windowBytes / 2) return;
+    const bytes = Math.max(missing, windowBytes / 4);
+    this.#pulledBytes += bytes;
+    this.#pull(bytes);
+  }
+
+  arrived(chunk: Buffer, isLast: boolean): void {
+    if (this.destroyed) return;
+    this.#pulledBytes -= chunk.length;
+    if (chunk.length > 0) this.push(chunk);
+    if (isLast) this.push(null);
+  }
+}
+
+/** The body of a streamed reply. It finishes once the operating system has accepted all of it. */
+class LinkSink extends Writable {
+  readonly #id: number;
+  readonly #commands: HttpCommands;
+  readonly #onEnd: () => void;
+  #unsentBytes = 0;
+  #resume: (() => void) | undefined = undefined;
+  #isLastSent = false;
+
+  /** `onEnd`: called once all of it was sent. */
+  constructor(id: number, commands: HttpCommands, onEnd: () => void) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#id = id;
+    this.#commands = commands;
+    this.#onEnd = onEnd;
+    this.on("error", ignore); // the client has gone
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#unsentBytes += chunk.length;
+    this.#commands.data(this.#id, chunk, false);
+    if (this.#unsentBytes <= windowBytes) done();
+    else this.#resume = done;
+  }
+
+  override _final(done: () => void): void {
+    this.#isLastSent = true;
+    this.#resume = () => {
+      done();
+      this.#onEnd();
+    };
+    this.#commands.data(this.#id, noBytes, true);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    const resume = this.#isLastSent ? undefined : this.#resume;
+    this.#resume = undefined;
+    resume?.();
+    done(error);
+  }
+
+  sent(bytes: number): void {
+    this.#unsentBytes -= bytes;
+    const mayResume = this.#isLastSent
+      ? bytes === 0 && this.#unsentBytes === 0
+      : this.#unsentBytes <= windowBytes;
+    if (!mayResume) return;
+    const resume = this.#resume;
+    this.#resume = undefined;
+    resume?.();
+  }
+}
+
+const noBytes = Buffer.alloc(0);
+
+function ignore(): void {
+  // Nothing to do.
+}

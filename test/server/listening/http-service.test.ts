@@ -1,0 +1,111 @@
+/** HTTP threads: worker threads that share a descriptor, and what clients see of them. Their code must be built. */
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { afterAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import {
+  requestHttp2,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+  tlsOptions,
+} from "../../support/start-test-server.ts";
+
+afterAll(stopTestServers);
+
+const databases = [{ name: "db" }];
+
+function start(threads: number): Promise<TestServer> {
+  return startTestServer({ databases, flags: [`--Http.Threads=${threads}`] });
+}
+
+/** A document of about `bytes`. */
+function documentOf(bytes: number): string {
+  return JSON.stringify({ Text: "0123456789".repeat(bytes / 10) });
+}
+
+describe.each([1, 3])("%i HTTP threads", (threads) => {
+  test("serve both protocols, and requests of any size", async () => {
+    const server = await start(threads);
+    const session = server.session(server.admin);
+    for (const bytes of [10, 15_000, 300_000, 3_000_000]) {
+      const body = documentOf(bytes);
+      const path = `/databases/db/docs?id=a${bytes}`;
+      expect((await server.request(path, { method: "PUT", body })).status).toBe(201);
+      expect((await requestHttp2(session, path, { method: "PUT", body })).status).toBe(201);
+      const read = [await server.request(path), await requestHttp2(session, path)];
+      for (const { text } of read) {
+        expect((JSON.parse(text) as { Results: unknown[] }).Results).toMatchObject([
+          JSON.parse(body),
+        ]);
+      }
+    }
+    session.close();
+    await server.stop();
+    await expect(server.request("/build/version")).rejects.toThrow(/ECONNREFUSED|ECONNRESET/);
+  });
+
+  test("answer web sockets", async () => {
+    const server = await start(threads);
+    const socket = new WebSocket(
+      `${server.url.replace("http", "ws")}/databases/db/changes`,
+      tlsOptions(server.authority, server.admin),
+    );
+    const messages: string[] = [];
+    socket.on("message", (data: Buffer) => messages.push(String(data)));
+    await once(socket, "open");
+    socket.send(JSON.stringify({ CommandId: 1, Command: "watch-docs" }));
+    await expect.poll(() => messages.join()).toContain('"CommandId":1');
+    await server.request("/databases/db/docs?id=a", { method: "PUT", body: "{}" });
+    await expect.poll(() => messages.join()).toContain('"Id":"a"');
+    const closed = once(socket, "close");
+    await server.stop();
+    expect((await closed)[0]).toBe(1001);
+  });
+
+  test("refuse a web socket like any other request", async () => {
+    const server = await start(threads);
+    const socket = new WebSocket(
+      `${server.url.replace("http", "ws")}/databases/none/changes`,
+      tlsOptions(server.authority, server.admin),
+    );
+    const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
+    expect(response.statusCode).toBe(400);
+    await server.stop();
+  });
+
+  test("lose the rights of a certificate that is deleted, on open connections", async () => {
+    const server = await start(threads);
+    const pair = await server.client({ clearance: "Operator" });
+    const sessions = Array.from({ length: 2 * threads }, () => server.session(pair));
+    const statuses = () =>
+      Promise.all(
+        sessions.map(async (session) => (await requestHttp2(session, "/databases")).status),
+      );
+    expect(new Set(await statuses())).toEqual(new Set([200]));
+    const thumbprint = server.running.services.certificates
+      .list()
+      .find(({ Name }) => Name === "test client")?.Thumbprint;
+    const path = `/admin/certificates?thumbprint=${thumbprint}`;
+    expect((await server.request(path, { method: "DELETE" })).status).toBe(204);
+    expect(new Set(await statuses())).toEqual(new Set([403]));
+    for (const session of sessions) session.close();
+    await server.stop();
+  });
+});
+
+test("decode and encode bodies on their thread", async () => {
+  const server = await start(1);
+  const { gzipSync } = await import("node:zlib");
+  const body = gzipSync(documentOf(100_000));
+  const headers = { "content-encoding": "gzip" };
+  const path = "/databases/db/docs?id=a";
+  expect((await server.request(path, { method: "PUT", body, headers })).status).toBe(201);
+  const packed = await server.request(path, { headers: { "accept-encoding": "gzip" } });
+  expect(packed.headers["content-encoding"]).toBe("gzip");
+  const broken = { method: "PUT", body: Buffer.from("not gzip"), headers };
+  expect((await server.request(path, broken)).status).toBe(400);
+  const unknown = { method: "PUT", body, headers: { "content-encoding": "snappy" } };
+  expect((await server.request(path, unknown)).status).toBe(415);
+  await server.stop();
+});
