@@ -1,7 +1,8 @@
 /** HTTP threads: worker threads that share a descriptor, and what clients see of them. Their code must be built. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
-import { afterAll, describe, expect, test } from "vitest";
+import { Worker } from "node:worker_threads";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import {
   requestHttp2,
@@ -13,6 +14,7 @@ import {
 
 afterAll(stopTestServers);
 
+const post = Worker.prototype.postMessage;
 const databases = [{ name: "db" }];
 
 function start(threads: number): Promise<TestServer> {
@@ -107,5 +109,37 @@ test("decode and encode bodies on their thread", async () => {
   expect((await server.request(path, broken)).status).toBe(400);
   const unknown = { method: "PUT", body, headers: { "content-encoding": "snappy" } };
   expect((await server.request(path, unknown)).status).toBe(415);
+  await server.stop();
+});
+
+test.each([1, 2])("a thread of %i that dies is replaced", async (threads) => {
+  const workers = new Set<Worker>();
+  const spy = vi.spyOn(Worker.prototype, "postMessage").mockImplementation(function (
+    this: Worker,
+    ...args: Parameters<Worker["postMessage"]>
+  ) {
+    if (this.threadId > 0) workers.add(this);
+    return post.apply(this, args);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const server = await start(threads);
+  expect((await server.request("/build/version")).status).toBe(200);
+  const http = [...workers].slice(-threads);
+  await http[0]?.terminate();
+  await expect
+    .poll(
+      () =>
+        server.request("/build/version").then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      {
+        timeout: 8_000,
+      },
+    )
+    .toBe(200);
+  const metrics = await server.request("/admin/monitoring/v1/prometheus");
+  expect(metrics.text).toMatch(/^jackdaw_http_thread_restarts_total 1$/m);
+  expect(server.errors).toEqual([]);
   await server.stop();
 });
