@@ -1,6 +1,6 @@
 /**
  * Numbers of each entry of a store, equally many, each with its kind: nine bytes a number. Two bytes more, for all, hold
- * what the doubles of 64-bit integers leave out, once there are such integers.
+ * the difference between a 64-bit integer and its double, once such integers exist.
  *
  * Hot: bench/reduce.bench.ts.
  */
