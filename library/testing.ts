@@ -84,6 +84,7 @@ function start(
       `--ServerUrl=${folder === null ? "http" : "https"}://127.0.0.1:0`,
       `--DataDir=${folder ?? "."}`,
       "--RunInMemory=true",
+      "--Http.Threads=0",
       `--Server.ShutdownTimeoutInSec=${shutdownSeconds}`,
       ...Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
     ],

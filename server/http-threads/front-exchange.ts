@@ -24,8 +24,8 @@ import { FrontSocket } from "./front-socket.ts";
 
 /** Bodies of up to this many bytes that arrive soon are passed with the head of their request. */
 export const inlineBodyBytesMax = 16 * 1024;
-/** Milliseconds within which they must arrive. */
-const inlineBodyMs = 500;
+/** Milliseconds within which they must arrive, plus the interval between two checks. */
+const inlineBodyMs = 250;
 /** Streamed replies that may be compressed at the same time: beyond that, they are sent uncompressed. */
 const compressorsMax = 2;
 
@@ -62,6 +62,8 @@ export abstract class FrontExchange {
   #pulledBytes = 0;
   #isPumping = false;
   #resumePump: (() => void) | undefined = undefined;
+  /** Reports the request without its body, which arrives slowly. */
+  #endCollecting: (() => void) | undefined = undefined;
   /** Bytes of the reply that are held here. */
   heldBytes = 0;
   /** Bytes held when progress was last seen, and that moment. */
@@ -208,6 +210,7 @@ export abstract class FrontExchange {
     this.isOver = true;
     this.connection.exchanges.delete(this.id);
     this.#release(this.heldBytes);
+    this.#endCollecting = undefined;
     this.#resumePump?.();
     this.onOver(this);
   }
@@ -226,28 +229,31 @@ export abstract class FrontExchange {
    * nothing when it has not arrived soon; what has arrived is then passed once it is pulled.
    */
   collect(source: Readable, report: (whole: Buffer | undefined) => void): void {
-    let chunks: Buffer[] = [];
+    const chunks: Buffer[] = [];
+    const onData = (chunk: Buffer) => chunks.push(chunk);
+    const onEnd = () => end(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)); // one chunk: it is there
     const end = (whole: Buffer | undefined) => {
-      clearTimeout(timer);
+      this.#endCollecting = undefined;
       source.off("data", onData);
       source.off("end", onEnd);
       if (whole === undefined) {
         source.pause();
         for (const chunk of chunks.reverse()) source.unshift(chunk);
       }
-      chunks = [];
       report(whole);
     };
-    const onData = (chunk: Buffer) => chunks.push(chunk);
-    const onEnd = () => end(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)); // one chunk: it is there
-    const timer = setTimeout(() => end(undefined), inlineBodyMs);
+    this.#endCollecting = () => end(undefined);
+    this.#seenMs = performance.now();
     source.on("data", onData);
     source.on("end", onEnd);
-    source.once("close", () => clearTimeout(timer));
   }
 
   /** Ends the exchange if its client has accepted nothing of a reply for `stallMs`. To be called twice a second. */
   check(nowMs: number, stallMs: number): void {
+    if (this.#endCollecting !== undefined) {
+      if (nowMs - this.#seenMs > inlineBodyMs) this.#endCollecting();
+      return;
+    }
     const { waitingBytes } = this;
     if (waitingBytes === 0 || waitingBytes !== this.#seenBytes) {
       this.#seenBytes = waitingBytes;

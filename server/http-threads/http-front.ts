@@ -5,7 +5,7 @@
  *
  * Invariants:
  * - Every accepted socket is in `#connections` until it is closed, which is reported after the end of its exchanges.
- * - Bytes of replies that clients do not read are bounded: over the limit, the connection that holds most is closed.
+ * - Bytes of replies that clients do not read are bounded (held-replies.ts), and connections are shared (connection-shares.ts).
  */
 import type { Server, Socket } from "node:net";
 import * as net from "node:net";
@@ -14,15 +14,17 @@ import * as tls from "node:tls";
 
 import type { HttpCommands, HttpEvents, RequestHead } from "../link/link.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
+import { ConnectionShares } from "./connection-shares.ts";
 import { FrontConnection } from "./front-connection.ts";
 import type { FrontExchange } from "./front-exchange.ts";
 import type { FrontHost, FrontLimits } from "./front-host.ts";
+import { HeldReplies } from "./held-replies.ts";
 import { Http1Front } from "./http1-front.ts";
 import { rejectionReply } from "./http1-salvage.ts";
 import { Http2Front } from "./http2-front.ts";
+import { prepareSocket, setCertificate, unrefAll } from "./listening.ts";
 
 const checkMs = 500;
-const tcpKeepAliveMs = 60_000;
 /** The first bytes of every connection of HTTP/2. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
@@ -45,17 +47,20 @@ export class HttpFront implements HttpCommands, FrontHost {
   readonly #http1: Http1Front;
   readonly #http2: Http2Front;
   readonly #listeners: Server[] = [];
+  /** All addresses on which it listens share the connections. */
+  #shares: ConnectionShares | undefined = undefined;
   readonly #connections = new Map<number, FrontConnection>();
   readonly #exchanges = new Map<number, FrontExchange>();
   readonly #timer: NodeJS.Timeout;
   #lastConnection = 0;
   #lastExchange = 0;
-  #heldBytes = 0;
+  readonly #held: HeldReplies;
   #whenIdle: (() => void) | undefined = undefined;
 
   /** `eventsFor`: returns what is notified by this object, which executes the commands. */
   constructor(limits: FrontLimits, eventsFor: (commands: HttpCommands) => HttpEvents) {
     this.limits = limits;
+    this.#held = new HeldReplies(limits.heldReplyBytesMax);
     this.events = eventsFor(this);
     this.#http1 = new Http1Front(this);
     this.#http2 = new Http2Front(this);
@@ -68,7 +73,7 @@ export class HttpFront implements HttpCommands, FrontHost {
     secure: tls.SecureContextOptions | undefined,
   ): Promise<Server> {
     const server = secure === undefined ? this.#makePlain() : this.#makeSecure(secure);
-    server.maxConnections = this.limits.connectionCountMax;
+    this.#shares ??= new ConnectionShares(this.limits.connectionCountMax, secure !== undefined);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen(target, () => {
@@ -82,25 +87,20 @@ export class HttpFront implements HttpCommands, FrontHost {
 
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
-    for (const listener of this.#listeners) {
-      if (listener instanceof tls.Server) listener.setSecureContext({ ...secure, ...tlsPolicy });
-    }
+    setCertificate(this.#listeners, secure);
   }
 
   get counts(): FrontCounts {
     return {
       connections: this.#connections.size,
       http2: this.#http2.sessionCount,
-      heldBytes: this.#heldBytes,
+      heldBytes: this.#held.bytes,
     };
   }
 
   /** From now on it does not keep the process alive. */
   unref(): void {
-    for (const listener of this.#listeners) {
-      listener.unref();
-      listener.on("connection", (socket: Socket) => socket.unref());
-    }
+    unrefAll(this.#listeners);
   }
 
   /**
@@ -172,6 +172,13 @@ export class HttpFront implements HttpCommands, FrontHost {
     this.#exchanges.get(exchange)?.abort();
   }
 
+  identify(connection: number, client: string): void {
+    const known = this.#connections.get(connection);
+    if (known === undefined) return;
+    known.client = client;
+    this.#shares?.identify(known.socket, known);
+  }
+
   disconnect(connection: number): void {
     this.#connections.get(connection)?.socket.destroy();
   }
@@ -201,11 +208,11 @@ export class HttpFront implements HttpCommands, FrontHost {
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: this.limits.handshakeMs,
     });
-    server.on("connection", (socket) => this.#prepare(socket));
+    server.on("connection", (socket) => this.#enter(socket));
     server.on("secureConnection", (socket) => {
       const isHttp2 = socket.alpnProtocol === "h2";
       const certificate = socket.getPeerX509Certificate();
-      const connection = this.#opened(socket, true, isHttp2, certificate?.raw);
+      const connection = this.#opened(socket, true, certificate?.raw);
       (isHttp2 ? this.#http2 : this.#http1).enter(connection);
     });
     // A failed handshake is the client's problem; one that spoke plain HTTP gets an explanation.
@@ -218,17 +225,16 @@ export class HttpFront implements HttpCommands, FrontHost {
 
   #makePlain(): Server {
     return net.createServer({ noDelay: true }, (socket) => {
-      this.#prepare(socket);
-      this.#dispatchPlain(socket);
+      if (this.#enter(socket)) this.#dispatchPlain(socket);
     });
   }
 
-  /** Small writes are sent immediately, dead peers are detected, and errors close the socket. */
-  #prepare(socket: Socket): void {
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, tcpKeepAliveMs);
-    socket.on("error", () => socket.destroy());
+  /** @returns false if it was closed, since there is no room for it */
+  #enter(socket: Socket): boolean {
     if (this.isStopping) socket.destroy();
+    if (socket.destroyed || this.#shares?.enter(socket) !== true) return false;
+    prepareSocket(socket);
+    return true;
   }
 
   /** Reads the first bytes, puts them back, and passes the socket to the protocol they belong to. */
@@ -245,57 +251,39 @@ export class HttpFront implements HttpCommands, FrontHost {
       clearTimeout(timer);
       socket.off("readable", onReadable);
       socket.unshift(seen);
-      const connection = this.#opened(socket, false, isHttp2, undefined);
+      const connection = this.#opened(socket, false, undefined);
       (isHttp2 ? this.#http2 : this.#http1).enter(connection);
     };
     socket.on("readable", onReadable);
     socket.once("close", () => clearTimeout(timer));
   }
 
-  #opened(
-    socket: Socket,
-    isSecure: boolean,
-    isHttp2: boolean,
-    certificate: Buffer | undefined,
-  ): FrontConnection {
+  #opened(socket: Socket, isSecure: boolean, certificate: Buffer | undefined): FrontConnection {
     do {
       this.#lastConnection = (this.#lastConnection + 1) >>> 0;
     } while (this.#connections.has(this.#lastConnection));
     const id = this.#lastConnection;
-    const connection = new FrontConnection(id, socket, this.#onHold);
+    const connection = new FrontConnection(id, socket, this.#held);
     this.#connections.set(id, connection);
+    this.#shares?.identify(socket, connection);
     const address = socket.remoteAddress ?? "";
-    this.events.opened(id, { address, isSecure, isOrdered: !isHttp2, certificate });
+    this.events.opened(id, { address, isSecure, certificate });
     socket.once("close", () => this.#closed(connection));
     return connection;
   }
 
   #closed(connection: FrontConnection): void {
     for (const exchange of [...connection.exchanges.values()]) exchange.closed();
-    this.#heldBytes -= connection.heldBytes;
-    connection.heldBytes = 0;
+    connection.share.close();
     this.#connections.delete(connection.id);
     this.events.closed(connection.id);
     if (this.#connections.size === 0) this.#whenIdle?.();
   }
 
-  /** Bytes are held for a connection, or released (negative). */
-  readonly #onHold = (bytes: number) => {
-    this.#heldBytes += bytes;
-    if (bytes > 0 && this.#heldBytes > this.limits.heldReplyBytesMax) this.#closeLargest();
-  };
-
-  #closeLargest(): void {
-    let largest: FrontConnection | undefined;
-    for (const connection of this.#connections.values()) {
-      if (connection.heldBytes > (largest?.heldBytes ?? 0)) largest = connection;
-    }
-    largest?.socket.destroy();
-  }
-
   #check(): void {
     const nowMs = performance.now();
     this.#http2.check(nowMs);
+    this.#held.sweep();
     for (const { exchanges } of this.#connections.values()) {
       for (const exchange of exchanges.values()) exchange.check(nowMs, this.limits.stallMs);
     }

@@ -6,14 +6,21 @@
  * - A body that is left unread ends the connection after the reply, so that the client can read why.
  */
 import { createHash } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { fieldsIn, type RequestHead } from "../link/link.ts";
+import type { RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
 import { FrontExchange, inlineBodyBytesMax } from "./front-exchange.ts";
 import type { FrontHost } from "./front-host.ts";
 import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import { headersOf } from "./reply-head.ts";
 import { encodingOf, requestFields } from "./request-fields.ts";
 
 /** Milliseconds that a client has to read why its request was refused. */
@@ -141,8 +148,8 @@ export class Http1Front {
     }
     exchange.collect(message, (whole) => {
       if (exchange.isOver) return;
-      const known: RequestHead = whole === undefined ? head : { ...head, body: "whole" };
-      this.#host.accept(exchange, known, whole);
+      if (whole !== undefined) head.body = "whole";
+      this.#host.accept(exchange, head, whole);
     });
   }
 
@@ -225,7 +232,9 @@ class Http1Exchange extends FrontExchange {
     const key = this.#message.headers["sec-websocket-key"];
     let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
     if (key !== undefined) head += `Sec-WebSocket-Accept: ${acceptance(key)}\r\n`;
-    for (const [name, value] of fieldsIn(fields)) head += `${titleCase(name)}: ${value}\r\n`;
+    for (const [name, value] of Object.entries(headersOf(fields))) {
+      head += `${titleCase(name)}: ${value}\r\n`;
+    }
     socket.write(`${head}\r\n`, "latin1");
     if (this.#upgradeHead !== undefined && this.#upgradeHead.length > 0) {
       socket.unshift(this.#upgradeHead);
@@ -264,8 +273,9 @@ class Http1Exchange extends FrontExchange {
   #writeHead(status: number, fields: string): void {
     const response = this.#response;
     if (this.#host.isStopping) response.shouldKeepAlive = false;
-    const out: string[] = [];
-    for (const [name, value] of fieldsIn(fields)) out.push(titleCase(name), value);
+    const headers = headersOf(fields);
+    const out: OutgoingHttpHeader[] = [];
+    for (const name in headers) out.push(titleCase(name), headers[name] as OutgoingHttpHeader);
     response.writeHead(status, out);
   }
 

@@ -4,15 +4,15 @@ import {
   createServer,
   type Http2Server,
   type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { fieldsIn, type RequestHead } from "../link/link.ts";
+import type { RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
 import { FrontExchange, inlineBodyBytesMax } from "./front-exchange.ts";
 import type { FrontHost } from "./front-host.ts";
+import { headersOf } from "./reply-head.ts";
 import { encodingOf, requestFields } from "./request-fields.ts";
 import { SessionWatch } from "./session-watch.ts";
 
@@ -79,8 +79,8 @@ export class Http2Front {
     const { keepAliveMs } = this.#host.limits;
     for (const [session, { connection, watch }] of this.#sessions) {
       watch.check(connection.exchanges.values());
-      if (connection.exchanges.size > 0) connection.activeMs = nowMs;
-      const idleMs = nowMs - connection.activeMs;
+      if (connection.exchanges.size > 0) connection.usedMs = nowMs;
+      const idleMs = nowMs - connection.usedMs;
       if (idleMs > keepAliveMs) session.close();
       // A session with unfinished headers does not close by itself.
       if (idleMs > keepAliveMs + farewellMs) session.destroy();
@@ -99,30 +99,39 @@ export class Http2Front {
     session.setLocalWindowSize(connectionWindowBytes);
     if (this.#host.isStopping) session.close();
     session.on("stream", (stream, headers) => {
-      watch.add(stream);
-      this.#accept(connection, stream, headers);
+      watch.began(stream);
+      stream.on("error", ignore); // resets by the client arrive here
+      if (!connection.isFull) this.#accept(connection, watch, stream, headers);
+      else connection.whenRead(() => this.#accept(connection, watch, stream, headers));
     });
   }
 
   /** Hot. */
   #accept(
     connection: FrontConnection,
+    watch: SessionWatch,
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
   ): void {
-    stream.on("error", ignore); // resets by the client arrive here
+    if (stream.closed) {
+      watch.ended(stream);
+      return;
+    }
     const head = requestHead(headers, stream);
     const exchange = new Http2Exchange(this.#host, connection, stream, head, headers);
     connection.exchanges.set(exchange.id, exchange);
-    stream.on("close", exchange.onClose);
+    stream.on("close", () => {
+      watch.ended(stream);
+      exchange.closed();
+    });
     if (head.body !== "pending" || exchange.isBodyEncoded || !isShort(headers)) {
       this.#host.accept(exchange, head, undefined);
       return;
     }
     exchange.collect(stream, (whole) => {
       if (exchange.isOver) return;
-      const known: RequestHead = whole === undefined ? head : { ...head, body: "whole" };
-      this.#host.accept(exchange, known, whole);
+      if (whole !== undefined) head.body = "whole";
+      this.#host.accept(exchange, head, whole);
     });
   }
 }
@@ -130,7 +139,6 @@ export class Http2Front {
 /** A stream as an exchange. */
 class Http2Exchange extends FrontExchange {
   readonly #stream: ServerHttp2Stream;
-  readonly onClose = () => this.closed();
 
   constructor(
     host: FrontHost,
@@ -220,17 +228,6 @@ function requestHead(headers: IncomingHttpHeaders, stream: ServerHttp2Stream): R
 
 function isShort(headers: IncomingHttpHeaders): boolean {
   return Number(headers["content-length"] ?? Number.NaN) <= inlineBodyBytesMax;
-}
-
-/** Composed fields as node:http2 takes them. */
-function headersOf(fields: string): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {};
-  for (const [name, value] of fieldsIn(fields)) {
-    const known = headers[name];
-    if (known === undefined) headers[name] = value;
-    else headers[name] = [...(Array.isArray(known) ? known : [String(known)]), value];
-  }
-  return headers;
 }
 
 function ignore(): void {

@@ -37,26 +37,24 @@ export class SessionWatch {
   #streamsSeen = 0;
   #bytesReadSeen = 0;
   #bytesWrittenSeen = 0;
-  readonly #onAborted: () => void;
 
   constructor(session: ServerHttp2Session) {
     this.#session = session;
-    this.#onAborted = () => {
-      if (++this.#resets > resetsMax) this.#end();
-    };
     // The types have this event on streams only; for streams that do not exist yet, the session emits it.
     (session as NodeJS.EventEmitter).on("priority", () => {
       if (++this.#priorities > prioritiesMax + prioritiesPerStream * this.#streams) this.#end();
     });
   }
 
-  /** Tracks a new stream. Hot. */
-  add(stream: ServerHttp2Stream): void {
+  /** A stream has opened. Hot. */
+  began(stream: ServerHttp2Stream): void {
     this.#streams++;
     if (!stream.endAfterHeaders) this.#mayUpload = true;
-    // Streams that were aborted in the packet that opened them were aborted before a listener could be added.
-    if (stream.aborted) this.#onAborted();
-    else stream.on("aborted", this.#onAborted);
+  }
+
+  /** A stream has closed. Hot. */
+  ended(stream: ServerHttp2Stream): void {
+    if (stream.aborted && ++this.#resets > resetsMax) this.#end();
   }
 
   /** To be called twice a second. `exchanges`: those that are open. */

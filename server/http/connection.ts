@@ -8,7 +8,6 @@
 import type { X509Certificate } from "node:crypto";
 import type { Identity } from "../security/access.ts";
 import type { Exchange } from "./exchange.ts";
-import type { HeldShare } from "./held-replies.ts";
 
 /** The requests in progress of a client: of a certificate, or of an address without one. */
 export interface ClientLoad {
@@ -25,22 +24,10 @@ export class Connection {
   readonly open = new Set<Exchange>();
   /** Counts the requests in progress of its client, over all connections of that; set by the first request. */
   load: ClientLoad | undefined = undefined;
-  /** Counts the replies that the kernel has not accepted; undefined where there is no socket. */
-  held: HeldShare | undefined = undefined;
   /** Requests that have not begun, in order of arrival. */
   readonly waiting: Exchange[] = [];
   /** When its last request began, as `performance.now()`; before the first: when it was made. */
   usedMs = performance.now();
-  /** Are replies sent in the order of the requests (HTTP/1.1)? */
-  isOrdered = false;
-  /**
-   * Must requests wait? On an ordered connection: one has begun, and the client has not read its reply yet. On others: the
-   * replies that the client has not read are too large.
-   */
-  isAwaitingReader = false;
-  /** Pause and resume reading from it; undefined where the protocol has its own flow control. */
-  pause: (() => void) | undefined = undefined;
-  resume: (() => void) | undefined = undefined;
 
   constructor(
     identity: Identity,

@@ -1,6 +1,6 @@
 /**
- * One request and its reply: all that a handler sees of HTTP. Implemented by `Http2Exchange`, `Http1Exchange` and
- * `InternalExchange` (a request made by the server itself).
+ * One request and its reply: all that a handler sees of HTTP. Implemented by `LinkExchange` (a request from an HTTP
+ * thread) and `InternalExchange` (a request made by the server itself).
  *
  * Invariants:
  * - Exactly one reply: `reply`, `replyJson` or `stream`, once. They do nothing after the client has disconnected.
@@ -19,18 +19,7 @@ import { forceRoom } from "./reply-room.ts";
 import { ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import { QueryString } from "./request.ts";
 import { jsonTooLarge } from "./request-error.ts";
-import {
-  chooseEncoding,
-  compress,
-  compressibleBytesMin,
-  compressor,
-  compressorCount,
-  jsonContentType,
-  namesOneEncoding,
-  noContentType,
-  type ReplyEncoding,
-  type ReplyHeaders,
-} from "./response.ts";
+import { jsonContentType, noContentType, type ReplyHeaders } from "./response.ts";
 
 /** What another node of the cluster tells of a request that it has passed on. */
 export interface Origin {
@@ -320,8 +309,7 @@ export abstract class Exchange {
   }
 
   /**
-   * Replies with JSON, compressed when the client accepts it and the size is worth it, or it asks for one encoding. Strings and Buffers are JSON
-   * text already; any other value is stringified.
+   * Replies with JSON. Strings and Buffers are JSON text already; any other value is stringified.
    */
   replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
     if (!this.mayReply()) return;
@@ -331,59 +319,32 @@ export abstract class Exchange {
     else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
     this.status = status;
     this.replyBytes = bytes.length;
-    const encoding = this.jsonEncoding(bytes.length);
-    if (encoding === undefined) {
-      this.send(status, headers, jsonContentType, bytes);
-      return;
-    }
-    const marked = { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
-    const compressed = compress(bytes, encoding);
-    if (Buffer.isBuffer(compressed)) {
-      this.send(status, marked, jsonContentType, compressed);
-      return;
-    }
-    compressed.then(
-      (small) => this.send(status, marked, jsonContentType, small),
-      () => this.send(status, headers, jsonContentType, bytes),
-    );
+    this.send(status, headers, jsonContentType, bytes);
   }
 
   /**
-   * Streams a reply: sends the head now, the body through the result. JSON bodies (no `content-type` set by the
-   * caller) are compressed when the client accepts it. `giveRoom` releases room already taken for `streamHeldBytes`.
+   * Streams a reply: sends the head now, the body through the result. `giveRoom` releases room already taken for
+   * `streamHeldBytes`.
    */
   stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
     assert(!this.hasReplied || this.wasAborted, "a request is answered once");
     this.hasReplied = true;
     const headers = this.withNotices(given);
     const ownType = headers?.["content-type"] !== undefined;
-    const encoding =
-      ownType || this.method === "HEAD" || !this.limits.compressReplies
-        ? undefined
-        : this.streamEncoding();
-    const marked =
-      encoding === undefined
-        ? headers
-        : { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
     this.status = status;
-    const sink = this.open(status, marked, ownType ? undefined : jsonContentType);
+    const sink = this.open(status, headers, ownType ? undefined : jsonContentType);
     const give = giveRoom ?? forceRoom("replies", streamHeldBytes);
     if (sink.destroyed) give();
     else sink.once("close", give);
-    return new ReplyStream(
-      sink,
-      encoding === undefined ? undefined : compressor(encoding),
-      this.limits.stallMs,
-      () => this.abort(),
-      (bytes) => {
-        this.replyBytes += bytes;
-      },
-    );
+    const count = (bytes: number) => {
+      this.replyBytes += bytes;
+    };
+    return new ReplyStream(sink, this.limits.stallMs, () => this.abort(), count);
   }
 
   /**
-   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure;
-   * compressed as by `stream`. Resolves when all of it was handed to the system, or the client has disconnected.
+   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure.
+   * Resolves when all of it was handed to the system, or the client has disconnected.
    */
   async replyPieces(
     status: number,
@@ -398,38 +359,19 @@ export abstract class Exchange {
       this.reply(status, { ...given, "content-type": jsonContentType, "content-length": length });
       return;
     }
-    const isFolded = this.limits.compressReplies && this.streamEncoding() !== undefined;
-    const stream = this.stream(status, isFolded ? given : { ...given, "content-length": length });
+    const stream = this.stream(status, { ...given, "content-length": length });
     await stream.write(before);
     await writePieces(stream, pieces);
     await stream.end(behind);
   }
 
-  /** The encoding of a JSON reply of `length` bytes; undefined: none. */
-  protected jsonEncoding(length: number): ReplyEncoding | undefined {
-    const accepted = this.header("accept-encoding");
-    const isWorthIt = length >= compressibleBytesMin || namesOneEncoding(accepted);
-    return isWorthIt && this.limits.compressReplies ? chooseEncoding(accepted) : undefined;
-  }
-
-  /** Compression uses spare processor time: beyond `compressorsMax` streams, replies are sent uncompressed. */
-  protected streamEncoding(): ReplyEncoding | undefined {
-    if (compressorCount() >= compressorsMax) return undefined;
-    return chooseEncoding(this.header("accept-encoding"));
-  }
-
-  /** Has the body not been requested yet? */
-  protected get isBodyUntouched(): boolean {
-    return !this.isBodyTaken;
-  }
-
   /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is cut off. */
   protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
     const { open } = this.connection;
-    const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
+    const stream = new ReplyStream(sink, this.limits.stallMs, () => this.abort());
     // The handler ends before this does: `open` keeps the exchange abortable when rights change.
     open.add(this);
-    const give = this.connection.held?.addBody(body.length) ?? forceRoom("replies", body.length);
+    const give = forceRoom("replies", body.length);
     for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
       await stream.write(body.subarray(start, start + unwatchedBytesMax));
       open.add(this);
@@ -472,9 +414,6 @@ const endedReason = new DOMException("The exchange has ended.", "AbortError");
 
 /** Bodies up to this size are sent in one write, without watching whether the client reads them. */
 export const unwatchedBytesMax = 64 * 1024;
-
-/** Replies that may be compressed while they are streamed, at the same time. */
-const compressorsMax = 2;
 
 /** Statuses whose replies have no body by definition. */
 export function isBodyless(status: number): boolean {

@@ -1,12 +1,11 @@
 /**
- * A streamed reply under the client's back-pressure, optionally compressed. A client that reads nothing for too long is
+ * A streamed reply under the client's back-pressure. A client that reads nothing for too long is
  * cut off; sooner when other replies wait for memory.
  *
  * Invariants:
  * - After the client has disconnected, `write` and `end` do nothing and resolve.
  */
 import type { Writable } from "node:stream";
-import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
@@ -18,8 +17,6 @@ const pieceBytes = 64 * 1024;
 
 export class ReplyStream {
   private readonly sink: Writable;
-  private readonly target: Writable;
-  private readonly compressor: Gzip | BrotliCompress | Deflate | undefined;
   private readonly stallMs: number;
   private readonly giveUp: () => void;
   private readonly counted: ((bytes: number) => void) | undefined;
@@ -27,22 +24,14 @@ export class ReplyStream {
   /** `counted`: told the length of each chunk. */
   constructor(
     sink: Writable,
-    compressor: Gzip | BrotliCompress | Deflate | undefined,
     stallMs: number,
     giveUp: () => void,
     counted?: (bytes: number) => void,
   ) {
     this.counted = counted;
     this.sink = sink;
-    this.compressor = compressor;
-    this.target = compressor ?? sink;
     this.stallMs = stallMs;
     this.giveUp = giveUp;
-    if (compressor !== undefined) {
-      compressor.pipe(sink);
-      compressor.on("error", giveUp);
-      sink.once("close", () => compressor.destroy());
-    }
   }
 
   /** Has the client disconnected, or is everything sent? Further writes are then useless. */
@@ -57,12 +46,7 @@ export class ReplyStream {
   write(chunk: Uint8Array | string): Promise<void> | undefined {
     if (this.isClosed) return undefined;
     this.counted?.(chunk.length);
-    return this.target.write(chunk) ? undefined : this.room("drain", this.target);
-  }
-
-  /** Flushes the compressor, at some cost in compression, so that everything written so far is sent now. */
-  flush(): void {
-    this.compressor?.flush();
+    return this.sink.write(chunk) ? undefined : this.room("drain");
   }
 
   /** Ends the reply; resolves when all of it was handed to the system, or the client has disconnected. */
@@ -70,13 +54,13 @@ export class ReplyStream {
     if (this.isClosed) return;
     if (chunk !== undefined) {
       this.counted?.(chunk.length);
-      this.target.write(chunk);
+      this.sink.write(chunk);
     }
-    this.target.end();
-    await this.room("finish", this.sink);
+    this.sink.end();
+    await this.room("finish");
   }
 
-  private room(event: "drain" | "finish", stream: Writable): Promise<void> {
+  private room(event: "drain" | "finish"): Promise<void> {
     return new Promise((resolve) => {
       let lastBuffered = this.sink.writableLength;
       let stalledMs = 0;
@@ -91,11 +75,11 @@ export class ReplyStream {
       }, lookMs);
       const done = () => {
         clearInterval(timer);
-        stream.off(event, done);
+        this.sink.off(event, done);
         this.sink.off("close", done);
         resolve();
       };
-      stream.on(event, done);
+      this.sink.on(event, done);
       this.sink.on("close", done);
       if (this.sink.destroyed) done();
     });

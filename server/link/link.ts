@@ -17,8 +17,6 @@ export interface ConnectionInfo {
   /** IP address of the client. */
   readonly address: string;
   readonly isSecure: boolean;
-  /** Are replies sent in the order of the requests, as in HTTP/1.1? */
-  readonly isOrdered: boolean;
   /** The certificate that the client presented, in DER; undefined: none. */
   readonly certificate: Buffer | undefined;
 }
@@ -35,7 +33,7 @@ export interface RequestHead {
    * pseudo-headers and without the encoding of a body, which the HTTP thread decodes.
    */
   readonly fields: string;
-  readonly body: BodyState;
+  body: BodyState;
   /** Does the client request a web socket? */
   readonly isWebSocket: boolean;
 }
@@ -87,6 +85,8 @@ export interface HttpCommands {
   pull(exchange: number, bytes: number): void;
   /** Ends an exchange without a complete reply. */
   abort(exchange: number): void;
+  /** Names the registered client of a connection, for its share of the connections; "": it has none. */
+  identify(connection: number, client: string): void;
   /** Ends a connection and its exchanges. */
   disconnect(connection: number): void;
   /** Accepts the request for a web socket, whose messages are events from then on. */
@@ -104,7 +104,7 @@ export interface HttpCommands {
 
 /**
  * Composes header fields: "\n", the name, ":", the value, for each, and a final "\n". Names and values contain no line
- * breaks: node:http and nghttp2 refuse them in requests, and `ReplyFields` in replies.
+ * breaks: node:http and nghttp2 refuse them in requests, and `LinkExchange` in replies.
  */
 export function fieldsText(fields: Iterable<readonly [name: string, value: string]>): string {
   let text = "";

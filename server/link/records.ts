@@ -5,7 +5,7 @@
  * From an HTTP thread to the engine thread:
  *
  *     kind  call          flags                    number  payload
- *     1     opened        1 secure, 2 ordered      bytes of the address   address, certificate
+ *     1     opened        1 secure                 bytes of the address   address, certificate
  *     2     closed
  *     3     request       1 whole, 2 pending, 4 web socket    bytes of the method
  *                                                          u32 bytes of the target, u32 bytes of the authority,
@@ -29,6 +29,7 @@
  *     24    send          1 last                           text in UTF-8
  *     25    closeSocket                            code    reason in UTF-8
  *     26    acceptTunnel                                   fields
+ *     27    identify                                       client in UTF-8
  *
  * Texts of HTTP are Latin-1, as node:http and node:http2 decode them. Numbers are little-endian.
  */
@@ -56,6 +57,7 @@ const kinds = {
   send: 24,
   closeSocket: 25,
   acceptTunnel: 26,
+  identify: 27,
 } as const;
 
 const failures: readonly BodyFailure[] = ["cut-off", "unknown-encoding", "wrong-encoding"];
@@ -112,9 +114,10 @@ function writeText(
   number: number,
   exchange: number,
   text: string,
+  connection = 0,
 ): void {
   const { sender } = output;
-  const at = sender.begin(kind, 0, number, 0, exchange, Buffer.byteLength(text));
+  const at = sender.begin(kind, 0, number, connection, exchange, Buffer.byteLength(text));
   sender.target.utf8Write(text, at);
   output.sendSoon();
 }
@@ -131,7 +134,7 @@ export class EventWriter implements HttpEvents {
     const { address, certificate } = info;
     const { sender } = this.#output;
     const length = address.length + (certificate?.length ?? 0);
-    const flags = (info.isSecure ? 1 : 0) | (info.isOrdered ? 2 : 0);
+    const flags = info.isSecure ? 1 : 0;
     const at = sender.begin(kinds.opened, flags, address.length, connection, 0, length);
     sender.target.latin1Write(address, at);
     certificate?.copy(sender.target, at + address.length);
@@ -196,7 +199,6 @@ export function eventReader(events: HttpEvents): RecordHandler {
         events.opened(connection, {
           address: bytes.latin1Slice(start, start + number),
           isSecure: (flags & 1) !== 0,
-          isOrdered: (flags & 2) !== 0,
           certificate: start + number === end ? undefined : copyOf(bytes, start + number, end),
         });
         return;
@@ -293,6 +295,10 @@ export class CommandWriter implements HttpCommands {
     writeEmpty(this.#output, kinds.abort, 0, 0, exchange);
   }
 
+  identify(connection: number, client: string): void {
+    writeText(this.#output, kinds.identify, 0, 0, client, connection);
+  }
+
   disconnect(connection: number): void {
     writeEmpty(this.#output, kinds.disconnect, 0, connection, 0);
   }
@@ -336,6 +342,9 @@ export function commandReader(commands: HttpCommands): RecordHandler {
         return;
       case kinds.abort:
         commands.abort(exchange);
+        return;
+      case kinds.identify:
+        commands.identify(connection, bytes.utf8Slice(start, end));
         return;
       case kinds.disconnect:
         commands.disconnect(connection);

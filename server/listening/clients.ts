@@ -23,8 +23,15 @@ export class Clients {
   readonly #usedMs = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
   readonly #stopListening: () => void;
+  readonly #onIdentity: (connection: Connection) => void;
 
-  constructor(certificates: CertificateStore, arrivals: Arrivals) {
+  /** `onIdentity`: called when the rights of a connection's client have changed. */
+  constructor(
+    certificates: CertificateStore,
+    arrivals: Arrivals,
+    onIdentity: (connection: Connection) => void,
+  ) {
+    this.#onIdentity = onIdentity;
     this.#certificates = certificates;
     this.#arrivals = arrivals;
     this.#stopListening = certificates.onChange((thumbprint) => this.#reconsider(thumbprint));
@@ -78,6 +85,7 @@ export class Clients {
         : (this.#byThumbprint.get(thumbprint) ?? []);
     for (const connection of known) {
       connection.identity = this.#certificates.identityOf(connection.certificate);
+      this.#onIdentity(connection);
       for (const exchange of connection.open) abortUnlessAllowed(exchange);
     }
     for (const exchange of this.#arrivals.open) {

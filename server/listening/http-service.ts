@@ -29,6 +29,8 @@ import type { RequestHost } from "./thread-requests.ts";
 
 /** Header fields of one request. */
 const headerCountMax = 128;
+/** The share of `Http.MaxHeldRepliesInMb` for replies that are sent to HTTP threads whole; larger ones have the rest. */
+const sentShare = 1 / 2;
 
 /** An address on which the threads listen. */
 interface Place {
@@ -67,7 +69,9 @@ export class HttpService implements RequestHost {
     };
     processMemory.limitUse("replies", limits.heldReplyBytesMax);
     processMemory.limitUse("bodies", limits.heldBodyBytesMax);
-    this.#clients = new Clients(services.certificates, dispatcher.arrivals);
+    this.#clients = new Clients(services.certificates, dispatcher.arrivals, (connection) => {
+      for (const { requests } of this.#threads) requests.identify(connection);
+    });
     const count = Math.max(1, httpThreads);
     this.#limits = {
       headerBytesMax: limits.headerBytesMax,
@@ -79,7 +83,7 @@ export class HttpService implements RequestHost {
       headersMs: limits.headersMs,
       keepAliveMs: limits.keepAliveMs,
       stallMs: limits.stallMs,
-      heldReplyBytesMax: Math.ceil(limits.heldReplyBytesMax / count),
+      heldReplyBytesMax: Math.ceil((limits.heldReplyBytesMax * sentShare) / count),
       compressReplies: limits.compressReplies,
     };
     if (httpThreads === 0) this.#threads.push(new OwnThread(this.#limits, this));

@@ -9,12 +9,7 @@ import type { BodyLimits } from "../http/body.ts";
 import type { Connection } from "../http/connection.ts";
 import { Exchange, isBodyless, unwatchedBytesMax } from "../http/exchange.ts";
 import { bodyBroken, encodingUnknown } from "../http/request-error.ts";
-import {
-  interfaceVersion,
-  jsonContentType,
-  type ReplyEncoding,
-  type ReplyHeaders,
-} from "../http/response.ts";
+import { jsonContentType, type ReplyHeaders } from "../http/response.ts";
 import {
   type BodyFailure,
   fieldOf,
@@ -118,15 +113,6 @@ export class LinkExchange extends Exchange {
     this.end();
   }
 
-  /** The HTTP thread compresses. */
-  protected override jsonEncoding(): ReplyEncoding | undefined {
-    return undefined;
-  }
-
-  protected override streamEncoding(): ReplyEncoding | undefined {
-    return undefined;
-  }
-
   protected override send(
     status: number,
     headers: ReplyHeaders | undefined,
@@ -159,14 +145,14 @@ export class LinkExchange extends Exchange {
   /** Accepts the request for a web socket. */
   acceptSocket(): LinkSocket {
     const { commands } = this.thread;
-    commands.acceptSocket(this.id, versionFields);
+    commands.acceptSocket(this.id, noFields);
     this.socket = new LinkSocket(this.id, commands, () => this.end());
     return this.socket;
   }
 
   /** Accepts the request for a web socket that another node answers. @returns the client's side */
   acceptTunnel(): { readonly readable: Readable; readonly writable: Writable } {
-    this.thread.commands.acceptTunnel(this.id, versionFields);
+    this.thread.commands.acceptTunnel(this.id, noFields);
     this.source = new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
     this.sink = new LinkSink(this.id, this.thread.commands, () => this.end());
     return { readable: this.source, writable: this.sink };
@@ -224,7 +210,7 @@ export class LinkExchange extends Exchange {
     contentType: string | undefined,
     length: number | undefined,
   ): string {
-    let text = versionStart;
+    let text = "";
     if (contentType !== undefined) text += `\ncontent-type:${contentType}`;
     let hasLength = length === undefined;
     for (const name in headers) {
@@ -241,9 +227,7 @@ export class LinkExchange extends Exchange {
   }
 }
 
-const versionStart =
-  `\nraven-server-version:${interfaceVersion}` + `\nservice-server-version:${interfaceVersion}`;
-const versionFields = `${versionStart}\n`;
+const noFields = "\n";
 
 const wrongInValue = /[^\t\x20-\x7e\x80-\xff]/;
 

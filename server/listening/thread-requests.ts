@@ -14,6 +14,7 @@ import type {
   HttpEvents,
   RequestHead,
 } from "../link/link.ts";
+import { registeredClient } from "../security/access.ts";
 import { LinkExchange, type LinkThread } from "./link-exchange.ts";
 
 /** What it needs of the server. */
@@ -31,6 +32,7 @@ export class ThreadRequests implements HttpEvents, LinkThread {
   readonly copiesReplies: boolean;
   readonly #host: RequestHost;
   readonly #connections = new Map<number, Connection>();
+  readonly #ids = new Map<Connection, number>();
   readonly #exchanges = new Map<number, LinkExchange>();
 
   constructor(host: RequestHost, commands: HttpCommands, copiesReplies: boolean) {
@@ -52,18 +54,29 @@ export class ThreadRequests implements HttpEvents, LinkThread {
     for (const exchange of [...this.#exchanges.values()]) exchange.end();
     for (const connection of this.#connections.values()) this.#host.disconnected(connection);
     this.#connections.clear();
+    this.#ids.clear();
   }
 
   opened(connection: number, info: ConnectionInfo): void {
     const certificate =
       info.certificate === undefined ? undefined : new X509Certificate(info.certificate);
-    this.#connections.set(connection, this.#host.connect(certificate, info));
+    const opened = this.#host.connect(certificate, info);
+    this.#connections.set(connection, opened);
+    this.#ids.set(opened, connection);
+    if (registeredClient(opened.identity) !== "") this.identify(opened);
+  }
+
+  /** Reports the client of a connection to the HTTP thread, if the connection is one of that. */
+  identify(connection: Connection): void {
+    const id = this.#ids.get(connection);
+    if (id !== undefined) this.commands.identify(id, registeredClient(connection.identity));
   }
 
   closed(connection: number): void {
     const known = this.#connections.get(connection);
     if (known === undefined) return;
     this.#connections.delete(connection);
+    this.#ids.delete(known);
     this.#host.disconnected(known);
   }
 

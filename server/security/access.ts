@@ -98,6 +98,11 @@ export function namedAdmin(thumbprint: string): Identity {
   return { ...nobody("known", 3), isNode: false, thumbprint, label: `(Thumbprint: ${thumbprint})` };
 }
 
+/** Returns the registered certificate of a caller; "": it has none. */
+export function registeredClient({ standing, thumbprint }: Identity): string {
+  return standing === "known" ? thumbprint : "";
+}
+
 /** A caller of whom another node tells a thumbprint that is not registered here. */
 export function namedStranger(thumbprint: string): Identity {
   return { ...nobody("unknown", 0), thumbprint, label: `(Thumbprint: ${thumbprint})` };

@@ -6,6 +6,7 @@
  * - A value that cannot be parsed, and a name that nobody knows, stop the start. A setting of RavenDB's that has no
  *   effect here is reported on a line.
  */
+import { availableParallelism } from "node:os";
 import { folderSilenceMsMin } from "../../engine/base/limits.ts";
 import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
 import type { WorkLimits } from "../../engine/base/work-budget.ts";
@@ -203,7 +204,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     tombstoneCleanupIntervalMs: number("Tombstones.CleanupIntervalInMin") * 60_000,
     backupRoot: text("Backup.LocalRootPath") || undefined,
     memoryBytesMax: readMemoryLimit(text("Memory.LimitInMb")),
-    httpThreads: readHttpThreads(number),
+    httpThreads: readHttpThreads(text("Http.Threads")),
     given,
   };
 }
@@ -240,11 +241,18 @@ function readMemoryLimit(text: string | undefined): number | undefined {
   );
 }
 
-/** @throws StartError setting-invalid */
-function readHttpThreads(number: Reader<number>): number {
-  const count = number("Http.Threads");
-  if (count <= httpThreadsMax) return count;
-  throw new StartError("setting-invalid", `Http.Threads must be at most ${httpThreadsMax}`);
+/**
+ * The number of HTTP threads; 0: HTTP runs on the engine's thread. Windows cannot share a listening socket, so that one
+ * thread is the maximum there. @throws StartError setting-invalid
+ */
+function readHttpThreads(text: string | undefined): number {
+  const shareableMax = process.platform === "win32" ? 1 : httpThreadsMax;
+  if (text === undefined) return Math.min(availableParallelism() - 1, shareableMax);
+  const count = readNumber("Http.Threads", text);
+  if (count > httpThreadsMax) {
+    throw new StartError("setting-invalid", `Http.Threads must be at most ${httpThreadsMax}`);
+  }
+  return Math.min(count, shareableMax);
 }
 
 function readLimits(

@@ -374,8 +374,9 @@ export const settingTable = {
   "Http.Threads": {
     group: "Requests",
     kind: "count",
-    fallback: "0",
-    about: "threads for TLS and HTTP beside that of the engine, at most 4",
+    fallback: undefined,
+    about:
+      "threads for TLS and HTTP beside the engine's, at most 4; 0 runs them on the engine's thread; by default one less than there are processors",
   },
   "Http.MaxConnections": {
     group: "Requests",

@@ -10,10 +10,8 @@ import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { CommandIndex } from "../databases/command-index.ts";
-import { HttpServer } from "../listening/http-server.ts";
 import { HttpService } from "../listening/http-service.ts";
 import { SocketAcceptor } from "../listening/socket-acceptor.ts";
-import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
 import { AuditLog } from "../logging/audit-log.ts";
 import { type Log, silentLog } from "../logging/log.ts";
 import { Health } from "../monitoring/health.ts";
@@ -166,7 +164,8 @@ async function serve(
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
-  const server = makeServer(services, dispatcher);
+  const acceptor = new SocketAcceptor(services, dispatcher);
+  const server = new HttpService(services, dispatcher, acceptor);
   const tcpServer = new TcpServer(services, logError);
   const close = closing({ backups, tcpServer, server, monitoring, audit });
   try {
@@ -203,20 +202,10 @@ async function serve(
   };
 }
 
-/** What listens for HTTP. */
-type HttpListener = HttpServer | HttpService;
-
-/** HTTP threads, or the engine thread's own HTTP where there are none. */
-function makeServer(services: ServerServices, dispatcher: Dispatcher): HttpListener {
-  return services.config.httpThreads === 0
-    ? new HttpServer(services, dispatcher, new WebSocketAcceptor(services, dispatcher))
-    : new HttpService(services, dispatcher, new SocketAcceptor(services, dispatcher));
-}
-
 interface Ended {
   readonly backups: Backups;
   readonly tcpServer: TcpServer;
-  readonly server: HttpListener;
+  readonly server: HttpService;
   readonly monitoring: Monitoring;
   readonly audit: AuditLog;
 }
@@ -235,7 +224,7 @@ function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
 /** Presents new certificates as they come. */
 function showNew(
   shown: ShownCertificate | undefined,
-  listeners: readonly (HttpListener | TcpServer)[],
+  listeners: readonly (HttpService | TcpServer)[],
   certificates: CertificateStore,
 ): void {
   shown?.onChange((next) => {
@@ -292,7 +281,7 @@ function makeBackups(
   return backups;
 }
 
-function connectionsOf(server: HttpListener, tcp: TcpServer): Record<ConnectionKind, number> {
+function connectionsOf(server: HttpService, tcp: TcpServer): Record<ConnectionKind, number> {
   return { ...server.connectionCounts(), tcp: tcp.connectionCount };
 }
 
@@ -342,7 +331,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
 }
 
 async function listen(
-  server: HttpListener,
+  server: HttpService,
   tcpServer: TcpServer,
   config: Config,
   certificate: ServerCertificate | undefined,
@@ -368,7 +357,7 @@ async function listen(
 
 /** @returns the port. @throws StartError port-in-use, address-unavailable */
 async function listenOn(
-  server: HttpListener | TcpServer,
+  server: HttpService | TcpServer,
   url: URL,
   defaultPort: number,
   certificate: ServerCertificate | undefined,

@@ -9,10 +9,10 @@
 import * as net from "node:net";
 import * as tls from "node:tls";
 import { Connection } from "../http/connection.ts";
-import { ConnectionShares } from "../listening/connection-shares.ts";
-import { listenOn, prepareSocket, setCertificate, unrefAll } from "../listening/listening.ts";
+import { ConnectionShares } from "../http-threads/connection-shares.ts";
+import { listenOn, prepareSocket, setCertificate, unrefAll } from "../http-threads/listening.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { unsecured } from "../security/access.ts";
+import { registeredClient, unsecured } from "../security/access.ts";
 import { tlsPolicy } from "../security/tls-policy.ts";
 import { TcpConnection } from "./tcp-connection.ts";
 
@@ -41,10 +41,8 @@ export class TcpServer {
     port: number,
     secure: tls.SecureContextOptions | undefined,
   ): Promise<number> {
-    const shares = new ConnectionShares(this.#services.config.limits.connectionCountMax, {
-      isSecure: secure !== undefined,
-      isIdle: () => false, // a subscription waits for documents
-    });
+    const { connectionCountMax } = this.#services.config.limits;
+    const shares = new ConnectionShares(connectionCountMax, secure !== undefined);
     const listening = await listenOn(hosts, port, () => {
       if (secure !== undefined) {
         const listener = this.#makeSecure(secure, shares);
@@ -109,7 +107,11 @@ export class TcpServer {
   }
 
   #serve(connection: Connection, socket: net.Socket, shares: ConnectionShares): void {
-    shares.identify(socket, connection);
+    shares.identify(socket, {
+      client: registeredClient(connection.identity),
+      usedMs: connection.usedMs,
+      isIdle: false, // a subscription waits for documents
+    });
     const served = new TcpConnection(this.#services, connection, socket, this.#logError);
     this.#connections.add(served);
     socket.once("close", () => this.#connections.delete(served));

@@ -8,7 +8,6 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { flags, frameTypes, settings } from "../../server/listening/http2/frames.ts";
 import type { AbuseCase } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 import {
@@ -22,6 +21,7 @@ import {
   pour,
   setting,
 } from "./http2-attacker.ts";
+import { flags, frameTypes, settings } from "./http2-frames.ts";
 
 const area = "wire";
 /** Milliseconds that a flood lasts. */

@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { flags, frameHeadBytes, frameTypes } from "../../server/listening/http2/frames.ts";
 import type { AbuseServer } from "./abuse-server.ts";
+import { flags, frameHeadBytes, frameTypes } from "./http2-frames.ts";
 
 /** Who attacks: with the administrator's certificate, without one, or without TLS. */
 export type Caller = "with a certificate" | "without a certificate" | "without TLS";

@@ -67,12 +67,8 @@ const head: RequestHead = {
 
 describe("events", () => {
   const calls: Call[] = [
-    [
-      "opened",
-      1,
-      { address: "::1", isSecure: true, isOrdered: false, certificate: Buffer.from([1, 0, 255]) },
-    ],
-    ["opened", id, { address: "", isSecure: false, isOrdered: true, certificate: undefined }],
+    ["opened", 1, { address: "::1", isSecure: true, certificate: Buffer.from([1, 0, 255]) }],
+    ["opened", id, { address: "", isSecure: false, certificate: undefined }],
     ["request", 1, 7, head, Buffer.from("{}")],
     ["request", 1, 8, { ...head, body: "whole" }, Buffer.alloc(0)],
     ["request", 1, 9, { ...head, body: "pending", fields: "\n" }, undefined],

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { Connection } from "../../../server/http/connection.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import { RequestTurns } from "../../../server/routing/request-turns.ts";
@@ -12,10 +12,8 @@ interface FakeExchange {
   isClosed: boolean;
 }
 
-function connection(isOrdered = false): Connection {
-  const made = new Connection(unsecured, undefined, false, "");
-  made.isOrdered = isOrdered;
-  return made;
+function connection(): Connection {
+  return new Connection(unsecured, undefined, false, "");
 }
 
 /** Turns whose requests take `busyMs`, and the names of those that have begun. */
@@ -69,48 +67,13 @@ test("a request that was given up before its turn never begins", async () => {
   expect(turns.waitingCount).toBe(0);
 });
 
-test("on an ordered connection the next begins when the reply before it was taken", () => {
-  const { turns, begun, add } = turnsOf(0);
-  const one = connection(true);
-  add("a", one);
-  add("b", one);
-  add("c", one);
-  expect(begun).toEqual(["a"]);
-  turns.taken(one);
-  expect(begun).toEqual(["a", "b"]);
-  turns.taken(one);
-  expect(begun).toEqual(["a", "b", "c"]);
-  turns.taken(one);
-  add("d", one);
-  expect(begun).toEqual(["a", "b", "c", "d"]);
-});
-
-test("what waits on a connection that ended is forgotten, and reading pauses while much waits", async () => {
-  const { turns, begun, add } = turnsOf(0);
-  const one = connection(true);
-  const reading: string[] = [];
-  one.pause = () => reading.push("pause");
-  one.resume = () => reading.push("resume");
-  for (let n = 0; n < 40; n++) add(`${n}`, one);
-  expect(reading).toEqual(["pause"]);
-  for (let n = 0; n < 30; n++) turns.taken(one);
-  // A slow machine uses up the time of a turn on the way.
-  await vi.waitFor(() => expect(reading).toEqual(["pause", "resume"]));
-  expect(begun.length).toBe(31);
+test("requests that wait on a closed connection are dropped", async () => {
+  const { turns, begun, add } = turnsOf(5);
+  const one = connection();
+  for (const name of ["a", "b", "c"]) add(name, one);
   turns.forget(one);
   expect(turns.waitingCount).toBe(0);
-  turns.taken(one);
-  expect(begun.length).toBe(31);
-});
-
-test("of several connections with much to say one is read in a turn", async () => {
-  const { turns } = turnsOf(0);
-  const read: string[] = [];
-  for (const name of ["a", "b", "c"]) turns.read(() => read.push(name));
-  expect(read).toEqual([]);
-  await turn();
-  expect(read).toEqual(["a"]);
   await turn();
   await turn();
-  expect(read).toEqual(["a", "b", "c"]);
+  expect(begun).toEqual(["a"]);
 });

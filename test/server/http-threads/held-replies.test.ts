@@ -1,7 +1,6 @@
 import { setImmediate as tick } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { MemoryBudget } from "../../../engine/base/memory-budget.ts";
-import { HeldReplies, type HeldShare } from "../../../server/http/held-replies.ts";
+import { HeldReplies, type HeldShare } from "../../../server/http-threads/held-replies.ts";
 
 const megabyte = 1024 * 1024;
 
@@ -36,17 +35,11 @@ class FakeConnection {
   }
 }
 
-/** Replies with a limit of 32 MB, of which these may hold 16. */
-function open(count: number): {
-  replies: HeldReplies;
-  memory: MemoryBudget;
-  connections: FakeConnection[];
-} {
-  const memory = new MemoryBudget(1024 * megabyte);
-  memory.limitUse("replies", 32 * megabyte);
-  const replies = new HeldReplies(memory);
+/** Connections whose replies may hold 16 MB. */
+function open(count: number): { replies: HeldReplies; connections: FakeConnection[] } {
+  const replies = new HeldReplies(16 * megabyte);
   const connections = Array.from({ length: count }, () => new FakeConnection(replies));
-  return { replies, memory, connections };
+  return { replies, connections };
 }
 
 function closed(connections: readonly FakeConnection[]): number[] {
@@ -55,30 +48,21 @@ function closed(connections: readonly FakeConnection[]): number[] {
 
 describe("replies that the kernel has not accepted", () => {
   test("are counted until it has", () => {
-    const { memory, connections } = open(2);
+    const { replies, connections } = open(2);
     connections[0]?.hold(100_000);
     connections[1]?.hold(200_000);
-    expect(memory.workBytesOf("replies")).toBe(300_000);
+    expect(replies.bytes).toBe(300_000);
     connections[0]?.take(100_000);
-    expect(memory.workBytesOf("replies")).toBe(200_000);
+    expect(replies.bytes).toBe(200_000);
     connections[1]?.share.close();
-    expect(memory.workBytesOf("replies")).toBe(0);
+    expect(replies.bytes).toBe(0);
   });
 
   test("are counted by the sweep where nobody reports them", () => {
-    const { replies, memory, connections } = open(100);
+    const { replies, connections } = open(100);
     for (const connection of connections) connection.heldBytes = 1000;
     replies.sweep();
-    expect(memory.workBytesOf("replies")).toBe(100_000);
-  });
-
-  test("are counted with the bodies that are sent in slices", () => {
-    const { memory, connections } = open(1);
-    const give = connections[0]?.share.addBody(500_000);
-    expect(memory.workBytesOf("replies")).toBe(500_000);
-    give?.();
-    give?.();
-    expect(memory.workBytesOf("replies")).toBe(0);
+    expect(replies.bytes).toBe(100_000);
   });
 
   test("of 256 KB make further requests of the connection wait, until half of that was read", () => {

@@ -13,15 +13,12 @@
  *   twice the limit, since the last one. Connections that read are never closed, nor is the only one that holds something.
  */
 import { countDropped } from "../../engine/base/garbage.ts";
-import { type MemoryBudget, processMemory } from "../../engine/base/memory-budget.ts";
 
 /** Bytes from which on a connection reports what it holds by itself. */
 export const reportedBytesMin = 64 * 1024;
 /** Bytes that a connection may hold before its requests wait; less while the limit is exceeded. */
 const connectionBytesMax = 256 * 1024;
 const contendedBytesMax = 64 * 1024;
-/** The limit as a share of that of all replies: large replies have the rest. */
-const heldShare = 1 / 2;
 /** A client reads if it took at least this share of what its connection held since the last sweep, or this many bytes. */
 const readShare = 1 / 16;
 const readBytesMin = 64 * 1024;
@@ -39,23 +36,19 @@ export interface ReplyHolder {
 }
 
 export class HeldReplies {
-  readonly #memory: MemoryBudget;
+  /** Bytes over which connections that do not read are closed. */
+  readonly bytesMax: number;
   readonly #shares = new Set<HeldShare>();
   #bytes = 0;
   #isScheduled = false;
 
-  constructor(memory: MemoryBudget = processMemory) {
-    this.#memory = memory;
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax;
   }
 
   /** Bytes counted. */
   get bytes(): number {
     return this.#bytes;
-  }
-
-  /** Bytes over which connections that do not read are closed. */
-  get bytesMax(): number {
-    return this.#memory.useBytesMax("replies") * heldShare;
   }
 
   /** Bytes at which a connection is full. */
@@ -79,8 +72,6 @@ export class HeldReplies {
   /** For `HeldShare`. */
   add(bytes: number): void {
     this.#bytes += bytes;
-    if (bytes > 0) this.#memory.force("replies", bytes);
-    else this.#memory.give("replies", -bytes);
     if (this.#bytes <= 2 * this.bytesMax || this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
@@ -112,15 +103,12 @@ export class HeldReplies {
 
 /** The replies that one connection holds. */
 export class HeldShare {
-  /** Reports what the connection holds. Replaced once its protocol is known. */
-  holder: ReplyHolder;
+  readonly holder: ReplyHolder;
   readonly #all: HeldReplies;
   /** Bytes counted. */
   bytes = 0;
   /** Did the client read between the last two sweeps, as far as there was something to read? */
   isReading = true;
-  /** Bytes of bodies that are sent in slices. */
-  #bodyBytes = 0;
   /** Bytes taken, and bytes counted, at the last sweep. */
   #takenBytes = 0;
   #sweptBytes = 0;
@@ -135,7 +123,7 @@ export class HeldShare {
   /** Counts what the connection holds now. */
   report(): void {
     if (this.#isClosed) return;
-    const bytes = this.holder.heldBytes + this.#bodyBytes;
+    const bytes = this.holder.heldBytes;
     const more = bytes - this.bytes;
     this.bytes = bytes;
     if (more !== 0) this.#all.add(more);
@@ -161,19 +149,6 @@ export class HeldShare {
     this.isReading = this.#hasRead(this.#sweptBytes);
     this.#takenBytes = this.holder.takenBytes;
     this.#sweptBytes = this.bytes;
-  }
-
-  /** Counts a body of `bytes` bytes that is sent in slices. @returns a function that ends that; it may be called again */
-  addBody(bytes: number): () => void {
-    let isAdded = true;
-    this.#bodyBytes += bytes;
-    this.report();
-    return () => {
-      if (!isAdded) return;
-      isAdded = false;
-      this.#bodyBytes -= bytes;
-      this.report();
-    };
   }
 
   /** For `HeldReplies`: closes the connection. */

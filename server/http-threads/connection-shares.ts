@@ -15,7 +15,6 @@
  *   progress, or else the new one.
  */
 import { isIPv6, type Socket } from "node:net";
-import type { Connection } from "../http/connection.ts";
 
 /** Shares of all connections: of one registered certificate, or of one address where there is no TLS. */
 const clientShare = 3 / 4;
@@ -28,6 +27,16 @@ const handshakeShare = 1 / 16;
 /** A busy connection of an unregistered client counts as used so much later than an idle one. */
 const busyBonusMs = 60_000;
 
+/** A connection whose client is known. */
+export interface SharedConnection {
+  /** The registered certificate; "": the client has none. */
+  readonly client: string;
+  /** When a request was last in progress, as `performance.now()`. */
+  readonly usedMs: number;
+  /** Has it no request in progress? */
+  readonly isIdle: boolean;
+}
+
 /** Where a connection is counted. */
 interface Place {
   readonly socket: Socket;
@@ -38,33 +47,27 @@ interface Place {
   isKnown: boolean;
   readonly enteredMs: number;
   /** Undefined during the handshake. */
-  connection: Connection | undefined;
-}
-
-export interface ShareOptions {
-  /** Do unregistered clients get nothing but refusals? */
-  readonly isSecure: boolean;
-  /** Has the connection no request in progress? */
-  readonly isIdle: (connection: Connection) => boolean;
+  connection: SharedConnection | undefined;
 }
 
 export class ConnectionShares {
   readonly #countMax: number;
-  readonly #options: ShareOptions;
+  readonly #isSecure: boolean;
   readonly #places = new Map<string, Place>();
   /** Those of unregistered clients: all, and by address. */
   readonly #unknown = new Set<Place>();
   readonly #byAddress = new Map<string, Set<Place>>();
   readonly #byCertificate = new Map<string, Set<Place>>();
 
-  constructor(countMax: number, options: ShareOptions) {
+  /** `isSecure`: unregistered clients get nothing but refusals. */
+  constructor(countMax: number, isSecure: boolean) {
     this.#countMax = countMax;
-    this.#options = options;
+    this.#isSecure = isSecure;
   }
 
   /** Counts an accepted connection until it is closed. @returns false if it was closed, since there is no room */
   enter(socket: Socket): boolean {
-    const { isSecure } = this.#options;
+    const isSecure = this.#isSecure;
     const client = networkOf(socket.remoteAddress ?? "");
     const own = this.#byAddress.get(client);
     const addressMax = this.#share(isSecure ? unknownShare : clientShare);
@@ -87,25 +90,13 @@ export class ConnectionShares {
     return true;
   }
 
-  /** The client of a connection is known. May close the connection. */
-  identify(socket: Socket, connection: Connection): void {
+  /** Classifies a connection by its client. To be called again when that changes. May close the connection. */
+  identify(socket: Socket, connection: SharedConnection): void {
     const place = this.#places.get(keyOf(socket));
     if (place === undefined) return;
     place.connection = connection;
-    this.#classify(place, connection);
-  }
-
-  /** Certificates were registered or removed. */
-  reconsider(): void {
-    for (const place of [...this.#places.values()]) {
-      if (place.connection !== undefined) this.#classify(place, place.connection);
-    }
-  }
-
-  #classify(place: Place, connection: Connection): void {
-    const { standing, thumbprint } = connection.identity;
-    const isKnown = standing === "known";
-    const client = isKnown ? thumbprint : networkOf(connection.remoteAddress);
+    const isKnown = connection.client !== "";
+    const client = isKnown ? connection.client : networkOf(socket.remoteAddress ?? "");
     if (place.isKnown === isKnown && place.client === client) return;
     this.#remove(place);
     place.isKnown = isKnown;
@@ -134,8 +125,8 @@ export class ConnectionShares {
     let chosenMs = Number.POSITIVE_INFINITY;
     for (const place of places ?? []) {
       const { connection, enteredMs } = place;
-      const isIdle = connection === undefined || this.#options.isIdle(connection);
-      if (!isIdle && (place.isKnown || !this.#options.isSecure)) continue;
+      const isIdle = connection === undefined || connection.isIdle;
+      if (!isIdle && (place.isKnown || !this.#isSecure)) continue;
       const usedMs = (connection?.usedMs ?? enteredMs) + (isIdle ? 0 : busyBonusMs);
       if (usedMs >= chosenMs) continue;
       chosen = place;

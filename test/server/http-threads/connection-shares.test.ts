@@ -1,16 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { Connection } from "../../../server/http/connection.ts";
-import type { Exchange } from "../../../server/http/exchange.ts";
-import { ConnectionShares, networkOf } from "../../../server/listening/connection-shares.ts";
-import {
-  anonymous,
-  type Identity,
-  namedAdmin,
-  namedStranger,
-  unsecured,
-} from "../../../server/security/access.ts";
+import { ConnectionShares, networkOf } from "../../../server/http-threads/connection-shares.ts";
 
 let port = 1000;
 
@@ -34,7 +25,7 @@ class FakeSocket extends EventEmitter {
 
 interface Opened {
   readonly socket: FakeSocket;
-  readonly connection: Connection;
+  readonly connection: { client: string; usedMs: number; isIdle: boolean };
 }
 
 class Port {
@@ -42,14 +33,13 @@ class Port {
   readonly opened: Opened[] = [];
 
   constructor(countMax: number, isSecure = true) {
-    const isIdle = ({ open }: Connection) => open.size === 0;
-    this.shares = new ConnectionShares(countMax, { isSecure, isIdle });
+    this.shares = new ConnectionShares(countMax, isSecure);
   }
 
-  /** Connects, and shows a certificate. */
-  open(address: string, identity: Identity): Opened {
+  /** Connects, and presents a certificate. `client`: the registered one; "": none. */
+  open(address: string, client: string): Opened {
     const socket = new FakeSocket(address);
-    const connection = new Connection(identity, undefined, identity !== unsecured, address);
+    const connection = { client, usedMs: performance.now(), isIdle: true };
     if (this.shares.enter(socket as unknown as Socket)) {
       this.shares.identify(socket as unknown as Socket, connection);
     }
@@ -58,8 +48,8 @@ class Port {
     return opened;
   }
 
-  openMany(count: number, address: string, identity: Identity): Opened[] {
-    return Array.from({ length: count }, () => this.open(address, identity));
+  openMany(count: number, address: string, client: string): Opened[] {
+    return Array.from({ length: count }, () => this.open(address, client));
   }
 
   /** Open connections. */
@@ -72,15 +62,15 @@ function countOf(opened: readonly Opened[]): number {
   return opened.filter(({ socket }) => !socket.destroyed).length;
 }
 
-const busy = {} as Exchange;
-const admin = namedAdmin("A");
+const none = "";
+const admin = "A";
 
 describe("with TLS", () => {
   test("an address without a certificate gets a quarter of the connections", () => {
     const port = new Port(100);
-    const first = port.openMany(25, "10.1.1.1", anonymous);
+    const first = port.openMany(25, "10.1.1.1", none);
     expect(countOf(first)).toBe(25);
-    const more = port.openMany(30, "10.1.1.1", anonymous);
+    const more = port.openMany(30, "10.1.1.1", none);
     expect(countOf([...first, ...more])).toBe(25);
     // The newest stay.
     expect(more.slice(-25).every(({ socket }) => !socket.destroyed)).toBe(true);
@@ -88,13 +78,13 @@ describe("with TLS", () => {
 
   test("a certificate that is not registered counts as none", () => {
     const port = new Port(100);
-    port.openMany(60, "10.1.1.1", namedStranger("S"));
+    port.openMany(60, "10.1.1.1", none);
     expect(port.count).toBe(25);
   });
 
   test("an administrator gets in while clients without a certificate hold all that they may", () => {
     const port = new Port(100);
-    for (let n = 0; n < 20; n++) port.openMany(20, `10.1.1.${n}`, anonymous);
+    for (let n = 0; n < 20; n++) port.openMany(20, `10.1.1.${n}`, none);
     expect(port.count).toBe(75);
     const admins = port.openMany(30, "10.1.1.1", admin);
     expect(countOf(admins)).toBe(30);
@@ -113,22 +103,22 @@ describe("with TLS", () => {
     const port = new Port(100);
     const first = port.openMany(90, "10.1.1.1", admin);
     expect(countOf(first)).toBe(75);
-    const others = port.openMany(18, "10.1.1.1", namedAdmin("B"));
+    const others = port.openMany(18, "10.1.1.1", "B");
     expect(countOf(others)).toBe(18);
     expect(port.count).toBe(93);
   });
 
   test("one address with several certificates may use all but the room for handshakes", () => {
     const port = new Port(160);
-    for (const name of ["A", "B", "C", "D"]) port.openMany(38, "10.1.1.1", namedAdmin(name));
+    for (const name of ["A", "B", "C", "D"]) port.openMany(38, "10.1.1.1", name);
     expect(port.count).toBe(150);
   });
 
   test("when registered clients hold everything, one of the largest that is idle gives way", () => {
     const port = new Port(160);
     const large = port.openMany(110, "10.1.1.1", admin);
-    port.openMany(40, "10.1.1.2", namedAdmin("B"));
-    const third = port.open("10.1.1.3", namedAdmin("C"));
+    port.openMany(40, "10.1.1.2", "B");
+    const third = port.open("10.1.1.3", "C");
     expect(third.socket.destroyed).toBe(false);
     expect(countOf(large)).toBe(109);
   });
@@ -136,10 +126,10 @@ describe("with TLS", () => {
   test("connections with requests in progress stay; the new one is refused instead", () => {
     const port = new Port(100);
     const own = port.openMany(75, "10.1.1.1", admin);
-    for (const { connection } of own) connection.open.add(busy);
+    for (const { connection } of own) connection.isIdle = false;
     expect(port.open("10.1.1.1", admin).socket.destroyed).toBe(true);
     expect(countOf(own)).toBe(75);
-    own[3]?.connection.open.clear();
+    (own[3] as Opened).connection.isIdle = true;
     expect(port.open("10.1.1.1", admin).socket.destroyed).toBe(false);
     expect(own[3]?.socket.destroyed).toBe(true);
   });
@@ -154,10 +144,10 @@ describe("with TLS", () => {
 
   test("a certificate that is registered later counts from then on", () => {
     const port = new Port(100);
-    const { socket, connection } = port.open("10.1.1.1", namedStranger("A"));
-    connection.identity = admin;
-    port.shares.reconsider();
-    port.openMany(30, "10.1.1.1", anonymous);
+    const { socket, connection } = port.open("10.1.1.1", none);
+    connection.client = admin;
+    port.shares.identify(socket as unknown as Socket, connection);
+    port.openMany(30, "10.1.1.1", none);
     expect(socket.destroyed).toBe(false);
   });
 
@@ -171,7 +161,7 @@ describe("with TLS", () => {
     "with %i connections in all, one of an administrator is served",
     (countMax) => {
       const port = new Port(countMax);
-      port.openMany(20, "10.1.1.1", anonymous);
+      port.openMany(20, "10.1.1.1", none);
       expect(port.open("10.1.1.1", admin).socket.destroyed).toBe(false);
       expect(port.count).toBeLessThanOrEqual(countMax);
     },
@@ -181,21 +171,21 @@ describe("with TLS", () => {
 describe("without TLS", () => {
   test("an address gets three quarters of the connections, and others the rest", () => {
     const port = new Port(100, false);
-    const first = port.openMany(90, "10.1.1.1", unsecured);
+    const first = port.openMany(90, "10.1.1.1", none);
     expect(countOf(first)).toBe(75);
-    expect(countOf(port.openMany(25, "10.1.1.2", unsecured))).toBe(25);
+    expect(countOf(port.openMany(25, "10.1.1.2", none))).toBe(25);
     // When all are used, one that is idle gives way.
-    expect(port.open("10.1.1.3", unsecured).socket.destroyed).toBe(false);
+    expect(port.open("10.1.1.3", none).socket.destroyed).toBe(false);
     expect(port.count).toBe(100);
   });
 
   test("connections with requests in progress stay", () => {
     const port = new Port(100, false);
-    for (const { connection } of port.openMany(75, "10.1.1.1", unsecured)) {
-      connection.open.add(busy);
+    for (const { connection } of port.openMany(75, "10.1.1.1", none)) {
+      connection.isIdle = false;
     }
-    expect(port.open("10.1.1.1", unsecured).socket.destroyed).toBe(true);
-    expect(port.open("10.1.1.2", unsecured).socket.destroyed).toBe(false);
+    expect(port.open("10.1.1.1", none).socket.destroyed).toBe(true);
+    expect(port.open("10.1.1.2", none).socket.destroyed).toBe(false);
   });
 });
 
