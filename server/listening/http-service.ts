@@ -24,7 +24,7 @@ import { unsecured } from "../security/access.ts";
 import { Clients } from "./clients.ts";
 import { type HttpThread, OwnThread, WorkerThread } from "./http-thread.ts";
 import type { LinkExchange } from "./link-exchange.ts";
-import type { SocketAcceptor } from "./socket-acceptor.ts";
+import { SocketAcceptor } from "./socket-acceptor.ts";
 import type { RequestHost } from "./thread-requests.ts";
 
 /** Header fields of one request. */
@@ -53,10 +53,10 @@ export class HttpService implements RequestHost {
   #restartCount = 0;
   #isUnreferenced = false;
 
-  constructor(services: ServerServices, dispatcher: Dispatcher, sockets: SocketAcceptor) {
+  constructor(services: ServerServices, dispatcher: Dispatcher) {
     this.#services = services;
     this.#dispatcher = dispatcher;
-    this.#sockets = sockets;
+    this.#sockets = new SocketAcceptor(services, dispatcher);
     const { limits, httpThreads } = services.config;
     this.bodyLimits = {
       bodyBytesMax: limits.bodyBytesMax,

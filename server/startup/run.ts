@@ -11,7 +11,6 @@ import { Backups } from "../backups/backups.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpService } from "../listening/http-service.ts";
-import { SocketAcceptor } from "../listening/socket-acceptor.ts";
 import { AuditLog } from "../logging/audit-log.ts";
 import { type Log, silentLog } from "../logging/log.ts";
 import { Health } from "../monitoring/health.ts";
@@ -164,8 +163,7 @@ async function serve(
     dispatch: (exchange) => dispatcher.dispatch(exchange),
   };
   const dispatcher = new Dispatcher(services, logError);
-  const acceptor = new SocketAcceptor(services, dispatcher);
-  const server = new HttpService(services, dispatcher, acceptor);
+  const server = new HttpService(services, dispatcher);
   const tcpServer = new TcpServer(services, logError);
   const close = closing({ backups, tcpServer, server, monitoring, audit });
   try {
