@@ -2,7 +2,7 @@
  * Queries of one database: wires rql/, indexing/ and scripting/ to its documents.
  *
  * Invariants:
- * - A reply's etag is taken before the first document is read: it may be older than the rows, never newer.
+ * - A reply's etag is computed before the first document is read: it may be older than the rows, never newer.
  */
 
 import { assert } from "../base/assert.ts";
@@ -52,10 +52,10 @@ import {
 } from "./running-queries.ts";
 import { searchEngineOf } from "./search-engine-setting.ts";
 
-/** The index that an answer comes from, as the answer tells of it. */
+/** The index that answers a query, as described in the reply. */
 export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
 
-/** A query with its values, whose answer somebody keeps. */
+/** A query with its parameter values, whose reply a caller caches. */
 export interface KeptQuery {
   readonly query: AnalyzedQuery;
 }
@@ -74,14 +74,14 @@ export interface QueryOptions {
   readonly skipDuplicateChecking?: boolean | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
-  /** The rows are streamed: `start` is added to the offset in the text, and a total may be that of the page. */
+  /** The rows are streamed: `start` is added to the offset in the text, and a total may be the size of the page. */
   readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   readonly taker?: QueryTaker | undefined;
-  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  /** Filled in while the query runs; omitted if the query is not traced. */
   readonly trace?: QueryTrace | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
@@ -93,7 +93,10 @@ export interface IndexExplanation {
   readonly reasons: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** Thrown to stop a query whose answer the caller already has. One for all: it is no failure, and its stack tells nothing. */
+/**
+ * Thrown to stop a query whose reply the caller has cached. A single instance: it is not a failure, and its stack is
+ * meaningless.
+ */
 const notModified = new Error("not modified");
 
 const defaultTimeoutMs = 15_000;
@@ -104,7 +107,7 @@ export class DatabaseQueries {
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
-  /** What plain queries read, which end before another begins. */
+  /** Rows of queries on the fast path, each of which completes before another begins. */
   readonly #plainRows: QueryRows;
   /** Makes the etags of stale answers unique. */
   #staleCount = 0;
@@ -148,7 +151,7 @@ export class DatabaseQueries {
     return this.#prepared(text, kind, options);
   }
 
-  /** As `prepare`, at once where nothing pauses. */
+  /** As `prepare`, but completes synchronously if nothing waits. */
   #prepared(
     text: string,
     kind: QueryKind,
@@ -178,8 +181,9 @@ export class DatabaseQueries {
   }
 
   /**
-   * Runs a query at once, if it is plain (execute-plain.ts). It is not entered among the running ones: nobody could see it
-   * there. @returns null: it is not plain, and nothing was done
+   * Runs a query synchronously if the fast path supports it (execute-plain.ts). The query is not listed as running,
+   * because no caller could observe it. @returns null if the fast path does not support the query; nothing was done
+   * then
    */
   #plainly(
     text: string,
@@ -331,8 +335,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * A query that was answered, for `isUnchanged`; null: its answer is not the same the next time, although nothing changes.
-   * @param options short: its parameters are read at once. @throws as `prepare`
+   * Returns a query for `isUnchanged`; null if its reply may differ the next time although nothing changed.
+   * @param options must be short: parameters are parsed synchronously. @throws as `prepare`
    */
   kept(text: string, options: QueryOptions): KeptQuery | null {
     const { parametersText } = options;
@@ -342,8 +346,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one: as far as
-   * that is known without running it. It counts as asked. Hot.
+   * Returns whether a query would be answered with this etag now, and by the same index as before if it uses an index,
+   * as far as this is known without running the query. Counts as a use of the query. Hot.
    */
   isUnchanged(
     { query }: KeptQuery,
@@ -359,7 +363,7 @@ export class DatabaseQueries {
     return true;
   }
 
-  /** The index that answers a query now; null: it needs none; undefined: there is none that is up to date. */
+  /** Returns the index that answers a query now; null if it needs no index; undefined if no index is up to date. */
   answeringIndex(query: AnalyzedQuery): OpenIndex | null | undefined {
     const { access } = query;
     if (access.kind === "collection") return null;
@@ -443,7 +447,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * Runs a query without its rows, and tells how it ran, and with which index it would read clearly less.
+   * Runs a query, discards its rows, and returns how it was executed and which index would let it read clearly fewer
+   * entries.
    * @throws as `prepare` and `execute`
    */
   async plan(text: string, options: QueryOptions): Promise<QueryPlan> {
@@ -542,7 +547,7 @@ export class DatabaseQueries {
   }
 }
 
-/** Whether the options of a query ask for nothing but a page of its rows. */
+/** Returns whether the options of a query request only a page of its rows. */
 function isPlainRequest(options: QueryOptions): boolean {
   return (
     options.unlessEtag === undefined &&
@@ -556,7 +561,7 @@ function isPlainRequest(options: QueryOptions): boolean {
 
 /**
  * Provides indexes, and computes the reply's etag each time: the last time is right before the entry lookup, in the
- * same turn.
+ * same tick of the event loop.
  */
 class EtagMarker implements IndexProvider {
   etag = 0;
@@ -607,8 +612,8 @@ class EtagMarker implements IndexProvider {
   }
 
   /**
-   * Whether the caller has the answer, as far as is known before the query begins. Nearly all such answers are told here:
-   * to throw and catch what stops a query costs ten microseconds.
+   * Returns whether the caller has the reply, as far as is known before the query begins. Detects nearly all such
+   * replies: throwing and catching the error that stops a query costs ten microseconds.
    */
   isAnswered(): boolean {
     if (this.#options.unlessEtag === undefined || isRandomOrder(this.#query.orderBy)) return false;
@@ -630,7 +635,7 @@ class EtagMarker implements IndexProvider {
     this.#options.onEtag?.(fingerprint);
   }
 
-  /** Whether the caller has the answer to this state of what the query reads. */
+  /** Returns whether the caller has the reply for this state of the data that the query reads. */
   #has(fingerprint: number, index: OpenIndex | null): boolean {
     const isHad = this.#options.unlessEtag === fingerprint;
     if (isHad) index?.wasQueried();

@@ -1,6 +1,6 @@
 /**
- * Compiles the JavaScript and the C# of deployed indexes and runs it for the stages of indexing/: input comes from
- * stored documents, output goes out as JSON texts.
+ * Compiles the JavaScript and C# code of deployed indexes and runs it for the stages of indexing/: input comes from
+ * stored documents, output is JSON text.
  *
  * Invariants:
  * - Every document that a map loads is in the result's references, whether or not it exists.
@@ -87,7 +87,7 @@ import { RecordNotResident } from "../../store/transaction.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
 import { csharpForm, type SeriesForm, scriptForm, segmentObject } from "./series-input.ts";
 
-/** Runs after which the functions are declared anew. */
+/** Number of runs after which the script's functions are declared again, which resets their variables. */
 const runsPerDeclaration = 1_024;
 /** C# maps have no statement limit; this bounds their work instead. */
 const csharpStepsMax = 1_000_000;
@@ -96,7 +96,10 @@ const lateRunsMax = 4;
 /** Cost of an index entry, and of each of its fields: terms are extracted, looked up and counted. */
 const entryUnits = 60;
 const fieldUnits = 60;
-/** Share of a script's memory that the values of one reduce may take: they are JSON texts still to be parsed. */
+/**
+ * Maximum share of a script's memory that the input values of one reduce may use, as JSON texts that are not parsed
+ * yet.
+ */
 const reducedShare = 1 / 8;
 /** Steps allowed for each further value of a reduce. */
 const stepsPerValue = 200;
@@ -113,7 +116,7 @@ export function compileIndex(
   return new ScriptProgram(definition, database, clock);
 }
 
-/** Which version of which input is mapped. */
+/** The version of the input that is being mapped. */
 type InputVersion = Pick<StoredRow, "docNum" | "etag">;
 
 /** A compiled script with its declarations, which are renewed periodically. */
@@ -229,7 +232,7 @@ class ScriptProgram implements IndexProgram {
     const owner = ownerOfSegment(key);
     const { documentId, name } = owner;
     const collection = this.#collectionOf(owner);
-    // Its number stands for the version, as that of a document does.
+    // The segment's etag identifies its version, as a document's etag does.
     return this.#mapped({ docNum: -1, etag: segment?.etag ?? 0 }, (entries, values) => {
       if (segment === undefined || collection === null) return undefined;
       const named = timeSeries.get(seriesKey(documentId, name))?.name ?? name;
@@ -245,7 +248,7 @@ class ScriptProgram implements IndexProgram {
     });
   }
 
-  /** The collection of the document that a segment belongs to; null when there is no such document. */
+  /** The collection of the document that owns a segment; null if the document does not exist. */
   #collectionOf({ documentId }: SegmentOwner): string | null {
     const { documents, keyspaces } = this.#database.state;
     const docNum = documents.lookup(documentId);
@@ -298,7 +301,7 @@ class ScriptProgram implements IndexProgram {
     return items === undefined ? result : { ...result, items };
   }
 
-  /** Whether a timed-out map may be retried in a later turn of the event loop. */
+  /** Returns whether a timed-out map may be retried in a later tick of the event loop. */
   #mayTryAgain({ docNum, etag }: InputVersion): boolean {
     const late = this.#late;
     if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
@@ -448,7 +451,7 @@ class ScriptProgram implements IndexProgram {
   }
 }
 
-/** The host of index functions; records what they read. */
+/** The host of index functions; records the documents that they read. */
 class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, AttachmentScriptHost {
   isTracking = true;
   references = new Set<string>();
@@ -510,7 +513,7 @@ function scriptSumText(sum: number | bigint): string {
   return numberText(Number(sum));
 }
 
-/** Null when the reduce is not recognized as one that only adds up. */
+/** Returns null if the reduce is not recognized as a sum. */
 function summedReduceOf(
   script: CompiledScript | null,
   language: ReduceLanguage,
@@ -619,7 +622,7 @@ function explained<Result>(
   }
 }
 
-/** What is wrong with a text and where, in the wording of RavenDB 7.2.7's script engine. */
+/** Describes an error in a script and its position, in the wording of RavenDB 7.2.7's script engine. */
 function faultText(text: string, { message, details }: EngineError): string {
   const { line, column, reason } = details ?? {};
   if (typeof reason !== "string" || typeof line !== "number" || typeof column !== "number") {

@@ -2,7 +2,7 @@
  * The documents and deletions of a database as its indexes follow them: committed ones, in etag order. Knows nothing of
  * index contents.
  *
- * Cursors read the table in its current state, so each is valid for a single turn of the event loop.
+ * Cursors read the current state of the table, so each is valid only within one tick of the event loop.
  */
 
 import { foldedName, lowerCased } from "../../base/case-folding.ts";

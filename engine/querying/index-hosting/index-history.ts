@@ -6,7 +6,7 @@
  * Knows neither which indexes exist nor how they are built.
  *
  * Invariants:
- * - The revisions of an index take at most `indexHistoryLengthMax`, but the newest one is always kept.
+ * - The revisions of an index use at most `indexHistoryLengthMax`; the newest revision is always retained.
  */
 
 import { indexHistoryLengthMax, indexRevisionsDefault } from "../../base/limits.ts";

@@ -140,7 +140,7 @@ export class IndexSnapshots {
       done();
     });
     this.#restored = restoring.catch((error: unknown) =>
-      this.#report(`Indexes of database '${this.#database.name}' are built anew`, error),
+      this.#report(`Indexes of database '${this.#database.name}' are rebuilt`, error),
     );
   }
 
@@ -297,7 +297,7 @@ export class IndexSnapshots {
     if (this.#hadFiles) {
       for (const index of known.values()) {
         this.#report(
-          `Index '${index.name}' of database '${this.#database.name}' has no snapshot that fits and is built anew`,
+          `Index '${index.name}' of database '${this.#database.name}' has no usable snapshot and is rebuilt`,
         );
       }
     }

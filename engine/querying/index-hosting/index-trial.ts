@@ -1,6 +1,7 @@
 /**
- * Tries a definition on a few documents: the entries that its maps make of each, and what its reduce makes of those. No index
- * is made, and nothing is stored, so C# is tried for everybody who may write. Its functions run under the limits that those of a deployed index have.
+ * Tries an index definition on a few documents: returns the entries that its maps produce and the results that its
+ * reduce produces from them. Creates no index and stores nothing, so C# definitions can be tried by every user with
+ * write access. Functions run under the same limits as those of a deployed index.
  */
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
@@ -28,7 +29,7 @@ export interface TrialRequest {
 
 export interface TriedDocument {
   readonly id: string;
-  /** JSON texts of objects: the fields of each entry; of a map-reduce index what goes into the reduce. */
+  /** JSON texts of objects: the fields of each entry; for a map-reduce index, the input of the reduce. */
   readonly entries: readonly string[];
   /** Why its map failed; null: it did not. */
   readonly failure: EngineError | null;
