@@ -6,8 +6,8 @@
  * processes the due ones, a few documents per transaction. After opening, the first run scans all documents.
  *
  * Invariants:
- * - `#due` has every document up to `#scannedEtag` with such a time, and perhaps some that no longer have one: the
- *   transaction checks again.
+ * - `#due` contains every document up to `#scannedEtag` with a due time, and perhaps some whose due time was removed:
+ *   the transaction checks again.
  */
 
 import { parseDueTime } from "../base/due-time.ts";

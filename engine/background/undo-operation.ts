@@ -1,11 +1,11 @@
 /**
- * Undoes a patch or a deletion by query: puts back each document that is as the operation left it, from the revision
- * that was kept of it. Those that somebody has changed since are left alone, and listed.
+ * Undoes a patch or a deletion by query: restores each document that is unchanged since the operation, from the
+ * revision that the operation stored. Documents that were changed since then are skipped and listed.
  *
  * Invariants:
- * - A document is put back only where its etag is one that the operation wrote, so that doing it again does nothing
- *   twice, and no change of others is lost.
- * - What the operation made anew has no revision from before: it stays, and is listed.
+ * - A document is restored only if its etag was assigned by the operation, so that a second run changes nothing, and no
+ *   later change is lost.
+ * - Documents that the operation created have no earlier revision: they remain, and are listed.
  */
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask } from "../base/limits.ts";
@@ -27,9 +27,9 @@ import { restoreAttachments } from "./revision-tasks.ts";
 const { DeleteRevision, ForceCreated, FromOldDocumentRevision, HasCounters, Reverted } =
   documentFlags;
 
-/** Documents that were left alone, of which the ids are told. */
+/** Maximum number of skipped documents whose ids are listed. */
 const listedMax = 1000;
-/** Rows of revisions looked at in one turn. */
+/** Number of revision rows examined in one tick of the event loop. */
 const rowsPerTurn = 4096;
 
 type UndoneStore = Store & { readonly operations: Operations };
@@ -59,7 +59,7 @@ export async function startUndo(
     throw new EngineError(
       "invalid-operation",
       undoneBy === undefined
-        ? `Operation ${operation} cannot be undone: nothing is kept of what was there before it. Patches and deletions that are started with undo=true keep it, for some days.`
+        ? `Operation ${operation} cannot be undone: no earlier versions of its documents were stored. Patches and deletions that are started with undo=true store them for some days.`
         : `Operation ${operation} was undone already, by operation ${undoneBy}.`,
     );
   }
@@ -81,7 +81,7 @@ export async function startUndo(
     { id, startedBy, control, facts: { undoes: operation } },
   );
   const ended = started.ended.then(async (end) => {
-    // An operation that was forgotten meanwhile has no facts.
+    // An operation that was forgotten in the meantime has no facts.
     const facts = end.error === undefined ? operations.get(operation)?.facts : undefined;
     // When that cannot be written it may be undone again, which finds nothing to do.
     if (facts !== undefined)
@@ -152,7 +152,7 @@ class Undo {
     }
   }
 
-  /** The documents that the operation deleted. Counts those that are not as it left them. */
+  /** Restores the documents that the operation deleted. Counts documents that were changed since then. */
   async #putBackDeleted(): Promise<void> {
     const { keyspaces, documents } = this.#store.state;
     const { revisions } = keyspaces;
@@ -177,7 +177,7 @@ class Undo {
     }
   }
 
-  /** Somebody has changed or deleted it since; unless it was put back before. */
+  /** Skips a document that was changed or deleted since then, unless an earlier run restored it. */
   #leave(document: number): void {
     const { documents } = this.#store.state;
     if ((documents.flagsOf(document) & Reverted) !== 0) return;
@@ -243,8 +243,8 @@ function putBackOne(
 }
 
 /**
- * The state before the operation: what it kept itself, or else the newest revision from before it. `all`: of a document,
- * in the order of etags.
+ * Returns the state before the operation: the revision that it stored, or otherwise the newest revision older than the
+ * operation. `all`: the revisions of a document, in etag order.
  */
 function stateBefore(
   all: readonly RevisionFacts[],
@@ -258,7 +258,7 @@ function stateBefore(
   return found === undefined || (found.flags & DeleteRevision) !== 0 ? undefined : found;
 }
 
-/** Gives a document that was deleted the counters that its revision remembers. */
+/** Restores the counters of a deleted document from its revision. */
 function restoreCounters(transaction: Transaction, id: string, record: Buffer): void {
   const text = metadataTextOf(record, 0);
   const key = '"@counters-snapshot":{';

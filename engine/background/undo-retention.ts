@@ -1,10 +1,12 @@
 /**
- * What is kept for undoing operations goes after some days, and when it is that of many operations: the newest stay.
+ * Removes the stored undo data of operations after some days, or earlier if many operations have undo data: the newest
+ * are retained.
  *
  * Invariants:
- * - Only revisions that an operation kept or made are removed, and only in collections that have no rule for revisions:
- *   in the others the rule decides.
- * - The ranges of an operation are forgotten after its revisions: a crash in between leaves the rest to the next run.
+ * - Only revisions that an operation stored or created are removed, and only in collections without a rule for
+ *   revisions: otherwise the rule applies.
+ * - The ranges of an operation are forgotten after its revisions: after a crash in between, the next run removes the
+ *   rest.
  */
 import type { Clock } from "../base/environment.ts";
 import { documentsPerTask, undoDaysMax, undoOperationsMax } from "../base/limits.ts";
@@ -45,12 +47,12 @@ export class UndoRetention {
     });
   }
 
-  /** Schedules the next run, if there is anything to forget one day. */
+  /** Schedules the next run, if an operation has undo data. */
   configure(): void {
     this.#task.configure();
   }
 
-  /** Forgets what is due now; one run at a time. @returns the number of operations. */
+  /** Removes the data that is due; runs do not overlap. @returns the number of operations. */
   run(): Promise<number> {
     this.#running ??= this.#forgetDue().finally(() => {
       this.#running = null;
@@ -80,7 +82,7 @@ export class UndoRetention {
   async #forget(operation: number): Promise<void> {
     const { operations, state } = this.#store;
     const facts = operations.get(operation)?.facts;
-    // First of all, so that nobody undoes it while half of it is there.
+    // First, so that the operation cannot be undone while its revisions are partially removed.
     if (facts?.["canUndo"] === true) await operations.setFacts(operation, {});
     const written = new WrittenEtags(state, operation);
     const { revisions, revisionRules } = state.keyspaces;

@@ -1,4 +1,4 @@
-/** `include` -> what is returned along with the results. */
+/** `include` -> the documents, counters, series and explanations that are returned along with the results. */
 import type { EngineError } from "../base/errors.ts";
 import { parseIncludePath } from "../documents/include-path.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";

@@ -84,7 +84,7 @@ export function automaticIndexDefinition(
   return { collection, fields: [], groupBy: { keys, aggregates: own } };
 }
 
-/** RavenDB 7.2.7 takes the name as it is: an alias is part of the path. */
+/** RavenDB 7.2.7 uses the name verbatim: an alias is part of the path. */
 function fieldNamed(name: string): FieldReference {
   return { name, path: pathOf(name), isQuoted: false, alias: null };
 }
@@ -92,8 +92,8 @@ function fieldNamed(name: string): FieldReference {
 function tooManyFields(): EngineError {
   return new EngineError(
     "work-limit",
-    `The query wants an automatic index of more than ${automaticIndexFieldsMax} fields, which is the limit. Ask for fewer ` +
-      "fields at once, or deploy an index.",
+    `The query wants an automatic index of more than ${automaticIndexFieldsMax} fields, which is the limit. Query fewer ` +
+      "fields in one query, or deploy an index.",
   );
 }
 

@@ -96,7 +96,7 @@ function analyzeLogical(
   return { kind, operands: conditions };
 }
 
-/** `f >= a` and `f <= b`, in either order, as one condition; null for anything else. */
+/** Merges `f >= a` and `f <= b`, in either order, into one condition; null for any other pair. */
 function mergeBounds(first: Condition, second: Condition): Condition | null {
   if (first.kind !== "comparison" || second.kind !== "comparison") return null;
   if (first.field.name !== second.field.name) return null;
@@ -114,7 +114,10 @@ function boundOf(operator: ComparisonOperator, value: ComparisonValue): Bound | 
   return { value, isInclusive: operator.endsWith("=") };
 }
 
-/** Whether two bounds are compared in different ways; null, which is none, goes with any other. */
+/**
+ * Returns whether two bounds are compared by different orders (as numbers and as texts); a null bound is compatible
+ * with both.
+ */
 function areMixed(low: Bound, high: Bound): boolean {
   const types = [low.value.type, high.value.type];
   if (types.includes("null")) return false;
@@ -167,7 +170,10 @@ function analyzeBound(
   return { kind: "comparison", field, operator, value, isExact };
 }
 
-/** Deployed indexes find objects by their JSON text; null: not an object, or not such an index. */
+/**
+ * Deployed indexes find objects by their JSON text; null if the value is not an object or the index is not a deployed
+ * one.
+ */
 function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | null {
   if (scope.isDynamic || right.kind !== "parameter") return null;
   const given = resolveValue(scope, right);

@@ -1,10 +1,10 @@
 /**
- * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: case-sensitive, `=`
- * without conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
- * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a list
- * equals nothing.
+ * `filter`: an expression -> a test of one document's bytes. Comparisons follow scripts: case-sensitive, `=` without
+ * conversion, `<` with conversion, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
+ * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a
+ * list equals nothing.
  *
- * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
+ * Filters that call functions other than the few supported here are run by scripting (`isPlainFilter`).
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -39,7 +39,7 @@ import type { RowSource, StoredRow } from "./row-source.ts";
 
 export type { RowTest };
 
-/** What the compiler needs besides the expression. */
+/** Context of the compiler, besides the expression. */
 export interface FilterContext {
   readonly source: Pick<RowSource, "shapeOf" | "metadataOf">;
   readonly alias: string | null;

@@ -107,9 +107,9 @@ function isAscii(bytes: Buffer, from: number, to: number): boolean {
 }
 
 /**
- * The distance of bytes from a text of up to 31 characters, a column of the table at a time (Myers 1999, Hyyrö 2003): bits
- * say where a number is one more or one less than that above it. -1: some byte is not ASCII.
- * @param most a larger distance need not be found
+ * Returns the edit distance of bytes from a text of up to 31 characters, computed column by column (Myers 1999, Hyyrö
+ * 2003): bits mark where a cell is one more or one less than the cell above. -1 if a byte is not ASCII.
+ * @param most distances above this bound need not be exact
  */
 function editsOf(
   bytes: Buffer,
@@ -133,7 +133,7 @@ function editsOf(
     let fall = more & same;
     if ((rise & last) !== 0) edits++;
     else if ((fall & last) !== 0) edits--;
-    // Each byte that is left makes it one less at best.
+    // Each remaining byte reduces the distance by at most one.
     if (edits - (to - i - 1) > most) return isAscii(bytes, i + 1, to) ? length + to - from : -1;
     rise = (rise << 1) | 1;
     fall <<= 1;

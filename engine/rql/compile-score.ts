@@ -51,7 +51,7 @@ function hasBoost(condition: Condition, isLucene: boolean): boolean {
   }
 }
 
-/** What `Scoring` needs besides the condition. */
+/** Inputs of `Scoring` besides the condition. */
 interface ScoredEntries {
   readonly entries: Uint32Array;
   readonly context: WhereContext;
@@ -194,7 +194,8 @@ class EntryScoring implements Scoring {
       const weightOf = weigher.termWeight(weighed, column, term);
       const counts = column.hasSeveral && !column.isPacked;
       const occurrences = counts ? occurrencesOf(column, term, context) : () => 1;
-      // What is found otherwise than by the term, such as a number by its whole part, is found once.
+      // Values that are matched by other means than a term, such as a number by its whole part, count as one
+      // occurrence.
       yield* this.#fill(scores, found, (entry) => weightOf(Math.max(1, occurrences(entry))));
     }
     const { kind, field } = condition;
@@ -392,7 +393,7 @@ function* wordScores(
 /** The terms that a condition looks for. */
 interface SoughtTerms {
   readonly column: FieldColumn;
-  /** -1: one that nobody has. Null: several, of which an entry has one. */
+  /** Term number; -1 if no entry has the term. Null if the condition has several terms, of which an entry has one. */
   readonly term: number | null;
 }
 
@@ -427,13 +428,15 @@ function soughtTerms(condition: Condition, reader: IndexReader): SoughtTerms | n
   return reader.isLucene || column.hasSeveral || column.isPacked ? null : { column, term: null };
 }
 
-/** What a condition weighs in Corax however many entries it finds; null: that depends on them. */
+/**
+ * Returns the weight of a condition in Corax that does not depend on the number of matching entries; null if it does.
+ */
 function fixedWeight(condition: Condition): number | null {
   if (condition.kind === "exists") return 1;
   return condition.kind === "comparison" && condition.operator === "!=" ? 0 : null;
 }
 
-/** The number of entries that have a term. Cost: where some entries are dead, a visit of each that had it. */
+/** The number of entries that have a term. Cost: if some entries are dead, a visit of each entry that had the term. */
 function* liveCountOf(
   column: FieldColumn,
   term: number,

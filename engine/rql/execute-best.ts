@@ -20,7 +20,7 @@ export function isByScore({ orderBy }: AnalyzedQuery): boolean {
   return key === undefined || (key.kind === "score" && !key.isDescending && others.length === 0);
 }
 
-/** The `count` best entries of a query that is in the order of scores; null: its entries are to be scored. */
+/** Returns the `count` best entries of a query that is ordered by score; null if all entries must be scored. */
 export function* bestEntries(
   { where }: AnalyzedQuery,
   count: number,

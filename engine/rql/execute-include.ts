@@ -13,7 +13,7 @@ import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./re
 import { wholeDocument } from "./results-projection.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
-/** Bytes that an included item takes besides its name. */
+/** Memory overhead of an included item besides its name, in bytes. */
 const wantedBytes = 128;
 
 /** Whether a query includes something of its rows. */

@@ -1,9 +1,9 @@
 /**
- * The page of a query in the order of distances from a place, without ordering all that it finds: when there is much, and
- * the page is short, the nearest entries are taken from the index one after the other.
+ * Returns the page of a query in the order of distances from a location, without ordering all matches: if there are
+ * many matches and the page is short, the nearest entries are read from the index one by one.
  *
- * The order is that of the sort keys (functions/spatial-functions.ts); ties are in the order of places. Descending on the globe is ascending from the
- * opposite place.
+ * The order equals that of the sort keys (functions/spatial-functions.ts); ties are in place order. Descending on the
+ * globe is ascending from the opposite place.
  *
  * Hot: bench/spatial.bench.ts.
  */
@@ -124,8 +124,8 @@ function* withoutShape(
 }
 
 /**
- * `@spatial` of the rows that an index made for Lucene finds in the order of distances, as the member that follows
- * `@index-score`; null: there is none.
+ * Returns the `@spatial` member of rows that an index made for Lucene finds in the order of distances, which follows
+ * `@index-score`; null if the rows have no such member.
  */
 export function* distanceTexts(
   { orderBy }: AnalyzedQuery,

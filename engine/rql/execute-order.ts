@@ -27,8 +27,8 @@ export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number
 }
 
 /**
- * The entries of a set that come first in the order, at least `count` of them, without looking at all of them; null: they
- * are better ordered as a list. Entries without an order are in the order of their places.
+ * Returns the first entries of a set in the order, at least `count` of them, without visiting all; null if sorting the
+ * list of entries is faster. Entries without an order are in the order of their places.
  */
 export function* firstEntries(
   set: EntrySet,
@@ -51,8 +51,8 @@ export function* firstEntries(
 }
 
 /**
- * Sorts entries, which are in the order of their numbers; those that tie are in the order of their places. `isAll`: these are
- * all entries of the index. `count`: as many of the first ones are enough.
+ * Sorts entries, which are in the order of their numbers; ties are in place order. `isAll`: these are all entries of
+ * the index. `count`: only the first `count` entries need to be sorted.
  * @throws EngineError sorter-missing
  */
 export function* orderEntries(
@@ -113,7 +113,7 @@ function sortKeysOf(
   return fieldSortKeys(column, entries, { form, isDescending, nulls, isOnly }, reader.budget);
 }
 
-/** Whether the same query may give another order the next time. */
+/** Returns whether the same query may return a different order the next time. */
 export function isRandomOrder(orderBy: readonly OrderKey[]): boolean {
   return orderBy.some((key) => key.kind !== "field" && orderUseOf(key).isRandom);
 }

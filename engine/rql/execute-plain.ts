@@ -1,12 +1,13 @@
 /**
- * Runs a query whose work is small, and known to be, in one go: a few documents by id, or by equality on a field of an index,
- * with further conditions on what that finds. Most queries of programs are of this kind, and to most of them what `execute.ts`
- * prepares for all others (pauses, waiting, filters, scores, includes) costs several times as much as their work.
+ * Fast path: runs a query that is known to do little work synchronously. It supports a few documents by id, or by
+ * equality on a field of an index, with further conditions on the matches. Most queries of programs are of this type.
+ * For most of these, the preparation in `execute.ts` for other queries (pauses, waits, filters, scores, includes) costs
+ * several times as much as the work itself.
  *
  * Invariants:
- * - Rows and outcome are what `executeQuery` makes of the same query. Where that is in doubt nothing was done yet, and the
- *   result is null.
- * - Nothing waits: only a sink may, and its rows are then copies.
+ * - Rows and outcome equal the result of `executeQuery` for the same query. If the fast path cannot guarantee this, it
+ *   does nothing and returns null.
+ * - Nothing waits except a sink, which then receives copies of rows.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -28,10 +29,10 @@ import type { QueryOutcome, RowSink } from "./results.ts";
 import { FieldProjector, projectionMetadata, withMetadata } from "./results-projection.ts";
 import type { QueryIndex, RowSource, StoredRow } from "./row-source.ts";
 
-/** Rows of a page, and bytes of their records, up to which it is made at once. */
+/** Maximum number of rows of a page, and bytes of their records, for the fast path. */
 const rowsMax = 128;
 const recordBytesMax = 128 * 1024;
-/** Entries that are sorted at once. */
+/** Maximum number of entries that are sorted synchronously. */
 const sortedMax = 512;
 
 /** The documents as a plain query reads them. */
@@ -42,7 +43,7 @@ export interface PlainSource extends RowSource {
   lengthOf(docNum: number): number;
 }
 
-/** What a plain query runs on. */
+/** The host of a query on the fast path. */
 export interface PlainHost {
   readonly source: PlainSource;
   /** Up to date; null: none is needed. */
@@ -51,7 +52,7 @@ export interface PlainHost {
   readonly startMs: number;
 }
 
-/** Whether a query may be plain, whatever its values: this is asked once for a text. */
+/** Returns whether the fast path may support a query, for some parameter values: computed once per text. */
 export function mayBePlain(query: AnalyzedQuery): boolean {
   const { access, source, projection, include, orderBy, load, functions, series } = query;
   const isFound = access.kind === "collection" ? access.ids?.kind === "ids" : query.where !== null;
@@ -110,7 +111,10 @@ export function executePlain(
 const page = new Uint32Array(rowsMax);
 let pageCount = 0;
 
-/** Sets `page` to the document with the id that is asked for. @returns how many there are in all; null: not plain */
+/**
+ * Sets `page` to the document with the requested id. @returns the total number of results; null if the fast path does
+ * not support the query
+ */
 function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
   const { access, paging } = query;
   if (access.kind !== "collection" || access.ids?.kind !== "ids") return null;
@@ -124,7 +128,7 @@ function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
   return 1;
 }
 
-/** As `placeById`, of those that an index finds. */
+/** As `placeById`, for the entries that an index finds. */
 function placeByIndex(
   query: AnalyzedQuery,
   index: QueryIndex,
@@ -184,7 +188,7 @@ function contextOf(reader: IndexReader): WhereContext {
 }
 
 function unused(): never {
-  throw new Error("a plain condition asks for nothing but terms");
+  throw new Error("a condition on the fast path reads only terms");
 }
 
 /** The rows of a page; used again, since a page has ended before the next one begins. */
@@ -205,7 +209,9 @@ function placeRows(count: number, source: PlainSource): boolean {
   return true;
 }
 
-/** The images of segments that rows point into are not kept by them: they may be given up, or their database closed. */
+/**
+ * Rows must not retain the images of segments that they point into: segments may be released, or their database closed.
+ */
 function leaveRows(count: number): void {
   const end = Math.min(count, rows.length);
   for (let i = 0; i < end; i++) (rows[i] as StoredRow).bytes = noBytes; // i < length

@@ -1,6 +1,6 @@
 /**
- * Suggestions: terms of the index that are spelled almost like those asked for, as RavenDB's engine Corax finds them
- * (close-terms.ts), or Lucene where the index asks for that (spelled-terms.ts).
+ * Suggestions: terms of the index whose spelling is close to the requested terms, as RavenDB's engine Corax finds them
+ * (close-terms.ts), or Lucene if the index requests Lucene (spelled-terms.ts).
  */
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";

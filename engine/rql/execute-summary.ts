@@ -83,7 +83,7 @@ export async function summaryOf(
 }
 
 /**
- * The rows, each a JSON text. `include` is told the ids that are the values of included facets.
+ * The rows, each a JSON text. `include` receives the ids that are the values of included facets.
  * @throws query-invalid, invalid-operation, invalid-argument, work-limit
  */
 export function* summaryRows(

@@ -3,8 +3,8 @@
  * slices of a few milliseconds (work-budget.ts).
  *
  * The entries of an index are found and sorted as of one moment and become a list of documents, which are then read one
- * by one. A document deleted in the meantime is left out. When the index is compacted before all entries are found, the
- * search is restarted.
+ * by one. A document that is deleted before it is read is left out. When the index is compacted before all entries are
+ * found, the search is restarted.
  *
  * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts
  * candidates and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
@@ -83,7 +83,7 @@ export interface QueryHost {
   readonly source: RowSource;
   readonly indexes: IndexProvider;
   readonly scripts: ScriptProvider;
-  /** The etag of the reply; omitted: that of the index, or of the collection. */
+  /** The etag of the reply; omitted: the etag of the index, or of the collection. */
   readonly resultEtag?: () => number;
 }
 
@@ -96,7 +96,7 @@ export interface QueryRequest {
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
-  /** The rows are streamed: a total may be that of the page. */
+  /** The rows are streamed: a total may be the size of the page. */
   readonly isStream?: boolean | undefined;
   /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
@@ -104,7 +104,7 @@ export interface QueryRequest {
   readonly tellsScores?: (index: QueryIndex) => boolean;
   /** Aborted when the caller no longer wants the rows. */
   readonly signal?: Abortable | undefined;
-  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  /** Filled in while the query runs; omitted if the query is not traced. */
   readonly trace?: QueryTrace | undefined;
 }
 
@@ -114,16 +114,19 @@ const rowUnits = 16;
 const fieldUnits = 16;
 /** Units of rows between two checks of the budget. */
 const lookTicks = 1024;
-/** Conditions of a filter, and declared functions, from which on their compilation gets a turn of its own. */
+/**
+ * Number of conditions of a filter, and of declared functions, from which their compilation uses a time slice of its
+ * own.
+ */
 const longFilterUnits = 256;
 const manyDeclarations = 16;
-/** Operands of a condition whose entries are counted for who asks how a query ran. */
+/** Maximum number of operands counted in a query trace. */
 const tracedConditionsMax = 24;
 /** Entries processed between two checks of the budget. */
 const entryStride = 16_384;
 /** Bytes per entry of a list of entries and of their documents. */
 const candidateBytes = 12;
-/** Bytes that a distinct row takes besides its text. */
+/** Memory overhead of a distinct row besides its text, in bytes. */
 const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
 const noNumbers = new Uint32Array(0);
@@ -182,7 +185,7 @@ class Execution {
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
-  /** The distance of the current row, behind its score. */
+  /** Distance of the current row, written after its score. */
   #distanceOfRow: (() => string) | null = null;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
@@ -291,7 +294,7 @@ class Execution {
     };
   }
 
-  /** What makes the rows: scripts, or fields. */
+  /** Prepares the projection of rows, by scripts or by fields. */
   #prepareRows(): void {
     const query = this.#query;
     const { source } = this.#host;
@@ -357,7 +360,7 @@ class Execution {
     return new IncludeCollector(this.#query, this.#host.source, this.#budget);
   }
 
-  /** The collector of what rows and scripts include. */
+  /** Returns the collector of documents that rows and scripts include. */
   #included(): IncludeCollector {
     this.#includes ??= this.#newIncludes();
     return this.#includes;
@@ -367,7 +370,7 @@ class Execution {
     return { source: this.#host.source, wait: () => this.#waitForRecord() };
   }
 
-  /** Releases what its budget holds. */
+  /** Releases the memory that its budget holds. */
   close(): void {
     if (this.#rowText !== null) giveText(this.#rowText);
     this.#budget.close();
@@ -404,8 +407,8 @@ class Execution {
   }
 
   /**
-   * Runs work on an index; restarts it when the index was compacted meanwhile. `fields`: those that the work reads; null: it
-   * may be any.
+   * Runs work on an index; restarts it if the index is compacted in the meantime. `fields`: the fields that the work
+   * reads; null if it may read any field.
    */
   #onIndex<Result>(
     index: QueryIndex,
@@ -433,7 +436,7 @@ class Execution {
       : this.#goOnWithIndex(index, fields, begin, { reader, work, heldBefore });
   }
 
-  /** Goes on with work on an index that has paused. */
+  /** Continues work on an index that has paused. */
   async #goOnWithIndex<Result>(
     index: QueryIndex,
     fields: ReadonlySet<string> | null,
@@ -460,7 +463,7 @@ class Execution {
   #readyIndex(): QueryIndex | Promise<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
-    assert(access.kind !== "collection", "only index queries ask for an index");
+    assert(access.kind !== "collection", "only index queries use an index");
     const index =
       access.kind === "automatic-index"
         ? indexes.automatic(access.definition)
@@ -515,7 +518,7 @@ class Execution {
     return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
-  /** What each operand of the condition finds by itself. */
+  /** Returns the number of matches of each operand of the condition, evaluated separately. */
   *#tracedConditions(reader: IndexReader): Work<TracedCondition[]> {
     const { where } = this.#query;
     const traced: TracedCondition[] = [];
@@ -612,7 +615,10 @@ class Execution {
     };
   }
 
-  /** The entries that match the condition, in the order of the query: all, or at least those up to the end of the page. */
+  /**
+   * Returns the entries that match the condition, in the order of the query: all, or at least those up to the end of
+   * the page.
+   */
   *#foundEntries(reader: IndexReader, index: QueryIndex): Work<FoundEntries> {
     const query = this.#query;
     refuseUnfit(query, index);
@@ -649,7 +655,7 @@ class Execution {
     return { entries: yield* this.#ordered(entries, scores, null, reader), total };
   }
 
-  /** @returns when the reading of the candidates begins; 0 where nobody asks */
+  /** @returns the time at which reading of the candidates begins; 0 if the query is not traced */
   #traceFinding(candidates: Candidates, startMs: number, waitMs: number): number {
     const { trace } = this.#request;
     if (trace === undefined) return 0;
@@ -683,7 +689,7 @@ class Execution {
     trace.orderedCount = count;
   }
 
-  /** Whether all documents of a page exist. Where not, the page goes on with those behind it. */
+  /** Whether all documents of a page exist. If not, the page is filled with later candidates. */
   #areThere(page: Uint32Array, { view }: IndexReader, { outputs }: QueryIndex): boolean {
     const { source } = this.#host;
     return (
@@ -766,7 +772,7 @@ class Execution {
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     const budget = this.#budget;
-    // Compiling a long filter or many functions takes a turn of its own; the first rows after it are slow.
+    // Compiling a long filter or many functions uses a time slice of its own; the first rows after it are slow.
     const isLong = this.#filterUnits >= longFilterUnits;
     if (isLong || this.#query.functions.length >= manyDeclarations) yield budget.pause();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
@@ -947,7 +953,8 @@ class Execution {
     let hasSkipped = false;
     for (const one of projected) {
       const { text } = one;
-      // Of a collection, duplicates behind the page are not seen; of an index, a document's count once.
+      // For a collection, duplicates after the page are not detected; for an index, a document's duplicates are counted
+      // once.
       if (isDistinct && !isOfIndex && paging.take > 0 && this.#isPageFull()) break;
       if (isDistinct) {
         if (this.#seen.has(text)) {
@@ -1016,7 +1023,7 @@ class Execution {
     this.#budget.release(bytesOf(results));
   }
 
-  /** Whether a distinct row is none that was seen, and on the page. */
+  /** Returns whether a distinct row is new and on the page. */
   #isNew(row: PieceList, rowSkip: number): boolean {
     this.#budget.hold(2 * row.length + distinctBytes);
     const text = row.copy(0, row.length).toString();
@@ -1161,7 +1168,7 @@ class Execution {
     return candidates.total + this.#extraRowCount;
   }
 
-  /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page when it streams. */
+  /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page if it streams. */
   #streamedTotal(total: number): number {
     const { orderBy, where, isDistinct, paging, access } = this.#query;
     const [key] = orderBy;
@@ -1241,7 +1248,7 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
-/** The texts of a field's value: of an array, those of its elements. */
+/** Returns the texts of a field's value; for an array, the texts of its elements. */
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsOf);
   return typeof value === "string" ? [value] : [];
@@ -1270,7 +1277,7 @@ function rowLengthOf({ bytes, start }: StoredRow): number {
   return start < 0 ? bytes.length : bodyLengthOf(bytes, start);
 }
 
-/** Reduced objects as rows of bare text. Those gone in the meantime are left out. */
+/** Reduced objects as rows of bare text. Objects that were removed in the meantime are left out. */
 class GroupCursor implements RowCursor {
   readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
   readonly pending = null;

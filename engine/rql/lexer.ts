@@ -2,7 +2,7 @@
  * Query text -> tokens, one at a time, on request of the parser.
  *
  * Some text is a token only in context: `0b` after a point is a part of a path, and `{ … }` may be a script. The parser
- * reads those with `pathPart` and `script`; the lexer knows no grammar.
+ * reads these with `pathPart` and `script`; the lexer has no grammar.
  *
  * Invariants:
  * - White space and comments are between tokens, never part of one.
@@ -92,8 +92,8 @@ export class Lexer {
   }
 
   /**
-   * After a point of a path: a word that may begin with a digit, or a string. For anything else, null; nothing is
-   * consumed.
+   * Reads the name after a point of a path: a word that may begin with a digit, or a string. Returns null for any other
+   * token; nothing is consumed then.
    */
   pathPart(): Token | null {
     this.peeked = null;

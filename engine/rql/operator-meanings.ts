@@ -256,9 +256,9 @@ function isOrdered(left: string, right: string, isInclusive: boolean): boolean {
 }
 
 /**
- * Values between two bounds. A lower bound of null, or `*` as clients send it, and an upper one of null, or `NULL` as
- * they send that, are no bounds; without an upper one, null is in the range, as it is sorted last (measured on RavenDB
- * 7.2.7). In indexes made for Lucene, `*` is none on either side, and the text of null is `NULL_VALUE`.
+ * Finds values between two bounds. Null as a lower bound (or `*`, sent by clients) and null as an upper bound (or
+ * `NULL`, sent by clients) are no bounds; without an upper bound, null is in the range, as it is sorted last (measured
+ * on RavenDB 7.2.7). In indexes made for Lucene, `*` is no bound on either side, and the text of null is `NULL_VALUE`.
  */
 function* findBetween(
   field: FieldSearch,

@@ -7,8 +7,8 @@
  * Invariants:
  * - Parentheses, and calls inside calls, nest at most `nestingMax` deep.
  * - The size limit of texts keeps parsing within some milliseconds (query-size.ts).
- * - A method that returns null has found no start of its rule; the caller reports what it expected. Every other failure
- *   throws.
+ * - A method that returns null has not found the start of its rule; the caller reports what it expected. Every other
+ *   failure throws.
  */
 import { EngineError } from "../base/errors.ts";
 import { queryDeclarationsMax, queryItemsMax } from "../base/limits.ts";
@@ -406,7 +406,7 @@ export class Parser {
     return value;
   }
 
-  /** andExpression ( 'or' 'not'? andExpression )* where `not` belongs to the first term alone */
+  /** andExpression ( 'or' 'not'? andExpression )* where `not` applies only to the first term */
   protected expression(): Expression | null {
     return this.chain("or", (isNegated) => this.andExpression(isNegated), false);
   }
@@ -626,7 +626,7 @@ export class Parser {
     throw invalidQuery(`${complaint} 'Binary'`, this.text);
   }
 
-  /** The condition at the beginning of the text; null when there is none. */
+  /** Parses the condition at the beginning of the text; null if the text does not begin with a condition. */
   leadingCondition(): Expression | null {
     return this.expression();
   }
@@ -676,7 +676,7 @@ export class Parser {
     return true;
   }
 
-  /** A keyword of two words. @throws query-syntax when only the first is present and `clause` is given */
+  /** Consumes a keyword of two words. @throws query-syntax if only the first is present and `clause` is given */
   protected tryTwoWords(first: string, second: string, clause: string | null): boolean {
     const mark = this.lexer.mark();
     if (!this.tryWord(first)) return false;

@@ -1,5 +1,6 @@
 /**
- * How a query is answered, in one line for the log: what it uses, what each condition costs, and how its rows come into order.
+ * Describes how a query is answered, in one line for the log: the index, the cost of each condition, and how the rows
+ * are ordered.
  *
  *   index Auto/Users/ByAge: Age >= ?; filter on each document; order: sort by Age desc; rows by script
  *

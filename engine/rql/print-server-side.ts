@@ -145,7 +145,7 @@ function seriesDeclaration({ text }: Script): string {
   return `DECLARE ${text}\n\n`;
 }
 
-/** Columns with calls in place of their series queries, and those. */
+/** Replaces the series queries in columns by calls. @returns the columns and the series queries */
 function withSeriesNamed(items: readonly SelectItem[]): [SelectItem[], Script[]] {
   const series: Script[] = [];
   const named = items.map((item): SelectItem => {

@@ -4,7 +4,7 @@
  * Scripts are copied as written: this file does not parse JavaScript.
  *
  * Invariants:
- * - Parsing the printed text gives the same tree, except for positions.
+ * - Parsing the printed text returns the same tree, except for positions.
  * - Printing is a fixed point: print(parse(print(tree))) is print(tree).
  */
 import { unreachable } from "../base/assert.ts";
@@ -32,7 +32,7 @@ import { reservedWords } from "./token.ts";
 const wordPattern = /^(?:[\p{L}_][\p{L}\p{N}_-]*|@[\p{L}\p{N}_-]+)$/u;
 const pathPartPattern = /^[\p{L}\p{N}@][\p{L}\p{N}_-]*$/u;
 
-/** The canonical spelling. Another one (print-server-side.ts) overrides what it spells differently. */
+/** The canonical spelling. A subclass (print-server-side.ts) overrides the constructs that it spells differently. */
 export class QueryPrinter {
   /** A whole query as one line of text, except for line breaks in scripts and strings. */
   query(query: Query): string {
@@ -57,7 +57,7 @@ export class QueryPrinter {
     return word;
   }
 
-  /** A clause of items; empty when there are none. */
+  /** Prints a clause of items; empty if the clause has no items. */
   protected list<Item>(
     keyword: string,
     items: readonly Item[],

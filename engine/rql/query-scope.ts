@@ -18,15 +18,15 @@ import { invalidQuery } from "./syntax-error.ts";
 export interface QueryScope {
   readonly text: string;
   readonly parameters: QueryParameters | null;
-  /** The alias of `from` first, then those of `load`, in order. */
+  /** The alias of `from` first, then the aliases of `load`, in order. */
   readonly aliases: readonly string[];
   /** Names of declared functions, case-sensitive. */
   readonly functions: ReadonlySet<string>;
-  /** Those of them that are series queries. */
+  /** The declared functions that are series queries. */
   readonly series: ReadonlySet<string>;
   /** The source is a collection, not an index. */
   readonly isDynamic: boolean;
-  /** Aliases that `select` gives to aggregates of groups; conditions and order may use them. */
+  /** Aliases that `select` assigns to aggregates of groups; conditions and order may use them. */
   readonly computed: ReadonlyMap<string, FieldReference>;
   /** The time of the query, microseconds since 1970. */
   readonly nowMicros: number;
@@ -90,7 +90,7 @@ function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
     .join(".");
 }
 
-/** The value of a literal or parameter. @throws query-invalid when the parameter was not given */
+/** Returns the value of a literal or parameter. @throws query-invalid if the request lacks the parameter */
 export function resolveValue(scope: QueryScope, value: Value): ParameterValue {
   if (value.kind === "literal") return scalarOf(value);
   if (scope.parameters === null) {

@@ -1,6 +1,7 @@
 /**
  * From text to a checked query: parse and analyze, with a cache of recent texts. Clients send few texts with many
- * parameters, so each text is parsed once, and of most texts only what depends on the parameters is analyzed again.
+ * parameters, so each text is parsed once, and for most texts only the parts that depend on the parameters are analyzed
+ * again.
  */
 import { queryTreeBytesMax } from "../base/limits.ts";
 import { RecentCache } from "../base/recent-cache.ts";
@@ -17,18 +18,24 @@ import { isRebindable, rebind } from "./rebind.ts";
 /** Base cost of a query, and cost of parsing and analyzing a character. */
 const queryUnits = 1024;
 const textUnits = 8;
-/** Maximum characters of a text whose tree is cached, and about what a tree takes for each, measured. */
+/**
+ * Maximum length of a text whose tree is cached, in characters, and approximate memory of a tree per character
+ * (measured).
+ */
 const keptLengthMax = 16_384;
 const bytesPerCharacter = 64;
-/** Characters of a text with its parameters above which each step gets a turn of its own, and no analysis is kept. */
+/**
+ * Length of a text with its parameters above which each step uses a time slice of its own, and no analysis is cached,
+ * in characters.
+ */
 const longLengthMin = 4_096;
 
-/** A text that was asked for, as it is shown. Times are microseconds since 1970. */
+/** A cached query text, as reported to callers. Times are microseconds since 1970. */
 export interface KnownQueryInfo {
   readonly text: string;
   readonly createdMicros: number;
   readonly queriedMicros: number;
-  /** As written: that of a collection or an index. */
+  /** Name of the collection or index, as written in the text. */
   readonly sourceName: string;
   readonly isOfIndex: boolean;
   readonly isGroupBy: boolean;
@@ -36,7 +43,7 @@ export interface KnownQueryInfo {
   readonly indexName: string | null;
 }
 
-/** What is kept of a text. */
+/** Cache entry of a text. */
 interface KnownText {
   readonly tree: Query;
   readonly isRebindable: boolean;
@@ -45,7 +52,7 @@ interface KnownText {
   indexName: string | null;
   /** The last analysis of a read, without its parameters. */
   analyzed: AnalyzedQuery | null;
-  /** Whether that is one of which some values make a plain query (execute-plain.ts). */
+  /** Whether the fast path supports that analysis for some parameter values (execute-plain.ts). */
   mayBePlain: boolean;
 }
 
@@ -123,7 +130,7 @@ export class QueryCompiler {
   ): Work<AnalyzedQuery> {
     const parameters =
       parametersText === null ? null : yield* readQueryParameters(parametersText, budget);
-    // Each query checks the clock once: many small ones may run in one turn of the event loop.
+    // Each query checks the clock once: many small queries may run in one tick of the event loop.
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
     this.#known(text, kind);
@@ -140,7 +147,7 @@ export class QueryCompiler {
     if (known !== undefined) known.queriedMicros = this.#nowMicros();
   }
 
-  /** The texts of queries that are kept, the least recently asked first. Patches are not among them. */
+  /** Lists the cached texts of queries, the least recently used first. Patches are excluded. */
   *known(): Generator<KnownQueryInfo> {
     for (const [text, known] of this.#reads.entries()) {
       const { tree, createdMicros, queriedMicros, indexName } = known;
@@ -185,7 +192,7 @@ export class QueryCompiler {
   }
 }
 
-/** What a query is answered from, as far as its text tells: an index, or `collection/Name`. */
+/** Returns the source of a query's results, as far as its text determines it: an index, or `collection/Name`. */
 export function sourceNameOf({ access, source }: AnalyzedQuery): string {
   return access.kind === "collection" ? `collection/${source.name}` : access.name;
 }

@@ -1,9 +1,9 @@
 /**
- * Analyzes a query that was analyzed before with other parameters: of most texts only the values of conditions and the page
- * depend on them, and everything else stays.
+ * Analyzes a query that was analyzed before with other parameters: for most texts only the values of conditions and the
+ * page depend on the parameters, and the rest is reused.
  *
  * Invariants:
- * - The result is what `analyzeQuery` returns for the same text and options.
+ * - The result equals that of `analyzeQuery` for the same text and options.
  */
 import { type AnalyzeOptions, collectionIds, scopeOf } from "./analyze.ts";
 import { analyzePaging } from "./analyze-paging.ts";
@@ -63,8 +63,8 @@ export function rebind(
 }
 
 /**
- * A known condition with the values that its expression has now: what the analysis finds where these are plain. Null where
- * they may mean more than values, or are wrong: that is for the analysis. Hot.
+ * Replaces the values of an analyzed condition by the current values of its expression, if these are scalars. Null if a
+ * value may change the structure of the condition, or is invalid; the condition must then be analyzed again. Hot.
  */
 function boundLike(
   known: Condition | null,

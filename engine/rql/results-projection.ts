@@ -64,7 +64,7 @@ export interface RowParts {
   readonly hasSeries?: boolean;
 }
 
-/** What stands for a column that is a series query, in a row's text: no JSON text has such a character. */
+/** Returns the placeholder of a series query's column in a row's text: JSON text never contains these characters. */
 export function seriesMark(position: number): string {
   return `\u0000${position}\u0000`;
 }
@@ -74,7 +74,7 @@ export function splitAtSeries(text: string): string[] {
   return text.split("\u0000");
 }
 
-/** JSON text of a value, or null when there is none. */
+/** JSON text of a value; null if the value does not exist. */
 type TextOf = (parts: RowParts) => string | null;
 
 const noExtra = Buffer.alloc(0);
@@ -107,7 +107,7 @@ function scoreMember(score: ToldScore | null): Buffer {
   return score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
 }
 
-/** As `wholeDocument`, for large documents: in pieces, not concatenated. */
+/** As `wholeDocument`, for large documents: a list of chunks, not concatenated. */
 export function largeDocument(
   row: StoredRow,
   score: ToldScore | null,
@@ -137,8 +137,8 @@ export function wholeGroup(text: string): string {
 }
 
 /**
- * `object` with `metadata` (from `projectionMetadata`) as its last member. Members that a script itself set under
- * `@metadata` come first in it.
+ * `object` with `metadata` (from `projectionMetadata`) as its last member. Members that a script set under `@metadata`
+ * precede the others in it.
  */
 export function withMetadata(object: string, metadata: string): string {
   if (object.includes(metadataText)) {
@@ -153,7 +153,7 @@ export function withMetadata(object: string, metadata: string): string {
   return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
 }
 
-/** As `projectionMetadata`, for a row whose columns all come from stored fields: no document was read. */
+/** As `projectionMetadata`, for a row whose columns are all stored fields: no document was read. */
 export function indexedMetadata(lowerId: string): string {
   return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
 }
@@ -183,7 +183,7 @@ export class FieldProjector {
   readonly #values: readonly TextOf[];
   /** By column: the name of its stored field; empty when the query selects no stored field. */
   readonly #storedNames: readonly (string | null)[];
-  /** Whether all columns of the last object came from stored fields. */
+  /** Whether all columns of the last object were stored fields. */
   isFromIndex = false;
   readonly #onlyIndex: boolean;
 
@@ -238,7 +238,7 @@ export class FieldProjector {
     return `${text}}`;
   }
 
-  /** Stored fields take precedence over the document's; a value found in neither is omitted. */
+  /** Stored fields take precedence over the document's; a value that neither contains is omitted. */
   #projectStored(parts: RowParts): string {
     const bytes = Buffer.from(parts.stored ?? "{}");
     const span = new ValueSpan();
@@ -418,15 +418,15 @@ function stepsOf(path: readonly PathPart[]): FieldStep[] {
   return path.map(({ name, arrays }) => fieldStep(name, arrays > 0));
 }
 
-/** What the rest of a path reads below the value of its first name, or null. */
+/** Reads the value at the rest of a path below the value of its first name, or null. */
 function textBelow(first: FieldFinder, rest: readonly FieldStep[], row: StoredRow): string | null {
   if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
   return pathText(row.bytes, first.span.from, rest, 0, columnMember);
 }
 
 /**
- * The members of texts in columns. Those of days are null, and unlike in an index, one that a date or a time span lacks
- * is an error.
+ * The members of texts in columns. Members of days are null, and, unlike in an index, a member that a date or time span
+ * lacks is an error.
  */
 const columnMember: TextMember = (bytes, at, steps, depth) => {
   const text = decodeString(bytes, at, skipValue(bytes, at));

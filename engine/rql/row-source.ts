@@ -1,6 +1,6 @@
 /**
- * What query execution needs from the database: documents by number, by id, by collection; the indexes; scripts. The
- * database implements it; tests do so over arrays of JSON texts.
+ * The interface of the database for query execution: documents by number, by id, by collection; the indexes; scripts.
+ * The database implements it; tests do so over arrays of JSON texts.
  */
 
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -53,11 +53,11 @@ export interface RowSource {
   addDocument(row: StoredRow, extra: Buffer, text: JsonText): void;
   /** The change vector's text. */
   changeVectorOf(row: StoredRow): string;
-  /** The total of a counter, `null` when the document has no such counter. */
+  /** The total of a counter; null if the document does not have the counter. */
   counterOf(documentId: string, name: string): bigint | null;
   /** Per-node values of a counter as JSON text, or null. */
   rawCounterOf(documentId: string, name: string): string | null;
-  /** A series of a document, in any case, as of now; null: it has none. */
+  /** A series of a document by its name in any case, as of now; null if the series does not exist. */
   seriesOf(documentId: string, name: string): StoredSeries | null;
   /** Names of the counters of a document. */
   counterNamesOf(documentId: string): readonly string[];
@@ -76,7 +76,7 @@ export interface StoredSeries {
   readonly prefix: string;
   /** Where queries find its entries, at least one part; omitted: in its own segments, which are no rollups. */
   readonly parts?: readonly SeriesPart[];
-  /** The names that its values were given in its collection. */
+  /** The names of its values that are configured for its collection. */
   readonly valueNames: readonly string[];
 }
 
@@ -97,7 +97,10 @@ export interface QueryIndex {
   reader(budget?: WorkBudget): IndexReader;
   /** Whether conditions and order may use this field. A permitted field that the index lacks is empty. */
   isKnownField(name: string): boolean;
-  /** The analyzer of a field whose terms are suggested; null: they are not; undefined: there is no such field. */
+  /**
+   * The analyzer of a field whose terms are suggested; null if suggestions are disabled; undefined if the field does
+   * not exist.
+   */
   suggestionAnalyzer(name: string): Analyzer | null | undefined;
   /** Why it no longer answers queries, or null. */
   readonly invalidity: string | null;
@@ -112,7 +115,9 @@ export interface IndexProvider {
   automatic(definition: IndexDefinition): QueryIndex;
   /** @returns undefined when there is no index of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
-  /** Likewise, for what asks for these fields as a whole, and not only for their words; see `IndexSet.withWholeFields`. */
+  /**
+   * As above, for queries that use these fields as a whole, and not only their words; see `IndexSet.withWholeFields`.
+   */
   withWholeFields(
     name: string,
     fieldNames: () => ReadonlySet<string> | null,

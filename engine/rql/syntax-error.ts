@@ -75,7 +75,7 @@ export function syntaxError(
 /**
  * A semantic error.
  *
- * @param parameters the JSON text of the query's parameters, or null when it had none.
+ * @param parameters the JSON text of the query's parameters, or null if the query had none.
  */
 export function invalidQuery(
   complaint: string,

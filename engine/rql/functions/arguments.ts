@@ -1,4 +1,4 @@
-/** What the arguments of methods are read as, with the errors of RavenDB 7.2.7 for those that do not fit. */
+/** Parses the arguments of methods, with the errors of RavenDB 7.2.7 for invalid ones. */
 import { EngineError } from "../../base/errors.ts";
 import type { Condition, FieldReference } from "../analyzed-query.ts";
 import type { Argument, Call, PathPart } from "../ast.ts";
@@ -14,7 +14,7 @@ import {
 } from "../query-scope.ts";
 import type { WhereClause } from "./rql-function.ts";
 
-/** Whether it is a call of this method. `name` in lower case. */
+/** Returns whether the argument is a call of this method. `name` in lower case. */
 export function isCallOf(
   argument: { readonly kind: string; readonly name?: unknown },
   name: string,

@@ -15,7 +15,7 @@ const explanationEntity = "Raven.Client.Documents.Queries.Explanation.Explanatio
 const noOptions: HighlightOptions = { groupKey: null, preTags: [], postTags: [] };
 const int32Max = 2 ** 31 - 1;
 
-/** What most methods of `include` do. Subscriptions support few. */
+/** Returns the common record of most methods of `include`. Subscriptions support few. */
 function included(
   shownName: string,
   add: IncludeUse["add"],

@@ -1,6 +1,6 @@
 /**
- * Options that a method takes as an object: a parameter, or JSON text. Keys match in any case, and unknown ones are
- * ignored. Errors are those of RavenDB 7.2.7.
+ * Options that a method accepts as an object: a parameter, or JSON text. Keys match in any case, and unknown ones are
+ * ignored. Errors equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
 import type { Literal, Parameter } from "../ast.ts";
@@ -24,7 +24,7 @@ export class OptionObject {
     this.#entity = entity;
   }
 
-  /** The value of a key; undefined when there is none. */
+  /** Returns the value of a key; undefined if the key is missing. */
   value(key: string): ParameterValue | undefined {
     return this.#values.get(key.toLowerCase());
   }
@@ -68,7 +68,7 @@ export class OptionObject {
     return word;
   }
 
-  /** A text; other scalars are as good as theirs. Null: there is none. @throws invalid-operation */
+  /** Returns a text; other scalars are converted to text. Null if the key is missing. @throws invalid-operation */
   text(key: string): string | null {
     const value = this.value(key);
     return value === undefined || value.type === "null" ? null : this.#textOf(value);
@@ -122,7 +122,7 @@ export function optionsArgument(
   );
 }
 
-/** The members of an object given as JSON text. @throws json-… , work-limit */
+/** Parses the members of an object in JSON text. @throws json-… , work-limit */
 export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> {
   if (text.length > optionsLengthMax) {
     throw new EngineError(
@@ -144,7 +144,10 @@ export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> 
   }
 }
 
-/** The value of a parameter. `content`: what it should contain. @throws argument-null, invalid-operation */
+/**
+ * Returns the value of a parameter. `content`: a description of the expected value. @throws argument-null,
+ * invalid-operation
+ */
 export function givenParameter(scope: QueryScope, name: string, content: string): ParameterValue {
   if (scope.parameters === null) {
     throw new EngineError("argument-null", "Value cannot be null. (Parameter 'parameters')");

@@ -1,6 +1,6 @@
 /**
- * What the arguments of spatial methods are read as: the field with the shapes, and the shape to compare with, with the
- * errors of RavenDB 7.2.7 (measured) for those that do not fit.
+ * Parses the arguments of spatial methods: the field with the shapes, and the shape to compare with, with the errors of
+ * RavenDB 7.2.7 (measured) for invalid ones.
  */
 import { EngineError } from "../../base/errors.ts";
 import { centerOf, circleShape, type Shape } from "../../spatial/shape.ts";
@@ -26,7 +26,7 @@ import {
 } from "../query-scope.ts";
 import { fieldArgument, pathOf } from "./arguments.ts";
 
-/** A shape as a query gives it. Units null: those of the field. */
+/** A shape in a query. Units null: the units of the field. */
 export type SoughtShape =
   | {
       readonly kind: "circle";
@@ -39,7 +39,7 @@ export type SoughtShape =
       readonly kind: "wkt";
       readonly text: string;
       readonly units: SpatialUnits | null;
-      /** The error for a text that is none. */
+      /** The error for a text that is not a valid shape. */
       readonly refusal: (cause: unknown) => Error;
     };
 
@@ -48,7 +48,7 @@ export type SoughtPlace =
   | SoughtShape
   | { readonly kind: "point"; readonly latitude: number; readonly longitude: number };
 
-/** Shapes by what they were made from: a long text is parsed once for a query. */
+/** Parsed shapes by their source: a long text is parsed once per query. */
 const parsedShapes = new WeakMap<SoughtShape, { readonly space: Space; readonly shape: Shape }>();
 
 /** The shape in the space of a field. @throws shape-invalid, and `refusal` */
@@ -174,8 +174,9 @@ export function soughtShape(
 }
 
 /**
- * Reads the second argument of `spatial.distance` in `order by`. Of a circle, the center alone counts, and its longitude is
- * the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument counts.
+ * Reads the second argument of `spatial.distance` in `order by`. Of a circle, only the center counts, and its longitude
+ * is the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument
+ * counts.
  */
 export function soughtPlace(
   scope: QueryScope,

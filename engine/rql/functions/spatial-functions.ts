@@ -32,7 +32,7 @@ export interface SpatialCondition {
   readonly shape: SoughtShape;
 }
 
-/** What an index made for Lucene calls the relations that it refuses. */
+/** Names, in messages about indexes made for Lucene, of the relations that these do not support. */
 const luceneNames: Partial<Record<SpatialRelation, string>> = {
   contains: "Contains",
   disjoint: "IsDisjointTo",
@@ -158,8 +158,8 @@ export interface DistanceKey {
   readonly field: FieldReference;
   readonly place: SoughtPlace;
   /**
-   * The order is that of multiples of this length, in the units of the field; 0: that of the distance itself. One below 0
-   * rounds only in indexes made for Lucene.
+   * Entries are ordered by the distance rounded to multiples of this length, in the units of the field; 0: by the exact
+   * distance. A negative length rounds only in indexes made for Lucene.
    */
   readonly roundTo: number;
 }
@@ -170,8 +170,8 @@ export function isRounded({ roundTo }: DistanceKey, isLucene: boolean): boolean 
 }
 
 /**
- * Whether entries without a shape come first. Unless the query tells, they do in ascending order with Corax, as in RavenDB
- * 7.2.7, whose Lucene puts them anywhere; here they are last there.
+ * Returns whether entries without a shape are first. By default they are first in ascending order with Corax, as in
+ * RavenDB 7.2.7; RavenDB's Lucene puts them anywhere, and here they are last with Lucene.
  */
 export function isWithoutFirst(
   { isDescending, nulls }: DistanceKey & OrderKeyBase,
@@ -254,7 +254,7 @@ function* distanceSortKeys(
   return yield* numberSortKeys(keys, isDescending, reader.budget);
 }
 
-/** What `keysOf` gives as a length in the units of the field. */
+/** Converts a key of `keysOf` to a length in the units of the field. */
 function lengthOfKey(key: number, space: Space): number {
   const distance = space.type === "Cartesian" ? Math.sqrt(key) : arcOf(key);
   return toldLengthOf(space, distance);

@@ -100,7 +100,7 @@ export const regex: RqlFunction<RegexCondition> = {
       find: ({ field, text }, context) => {
         const search = fieldOf(field, "lower", context);
         if (search === undefined) return nothing();
-        // As with startsWith: only the empty text has nothing in it.
+        // As with startsWith: only the empty text matches the empty text.
         return text === "" ? search.equalsTerm("") : search.matching(context.textTest(text));
       },
       findIds: ({ text }, { reader, textTest }) => reader.idsMatching(textTest(text)),
@@ -156,7 +156,7 @@ export const exists: RqlFunction<ExistsCondition> = {
   },
 };
 
-/** A value of the document, or one that is the same for all. */
+/** Reads a value of the document, or a constant. */
 function readOf(argument: Argument, clause: FilterClause): ReadValue {
   if (argument.kind === "field" || argument.kind === "call") return clause.read(argument);
   const value = clause.value(argument as Value);

@@ -1,9 +1,9 @@
 /**
- * `vector.search(FIELD, VECTOR, minimum similarity?, number of candidates?)`: the entries whose vectors are nearest to one
- * (indexing/vector-column.ts), with the errors of RavenDB 7.2.7 (measured).
+ * `vector.search(FIELD, VECTOR, minimum similarity?, number of candidates?)`: the entries whose vectors are nearest to
+ * a vector (indexing/vector-column.ts), with the errors of RavenDB 7.2.7 (measured).
  *
- * Beside other conditions of an `and` it takes the nearest of what they find. Results are ordered by similarity, unless
- * the query says otherwise.
+ * Combined with other conditions by `and`, it selects the nearest entries among the matches of the other conditions.
+ * Results are ordered by similarity, unless the query has an explicit order.
  */
 import { EngineError } from "../../base/errors.ts";
 import { vectorBytesMax } from "../../base/limits.ts";
@@ -28,7 +28,7 @@ import { nothing } from "./finding.ts";
 import { needsIndex, onlyInWhere } from "./places.ts";
 import type { RqlFunction, ScorePart, Scoring, WhereContext } from "./rql-function.ts";
 
-/** Some entries whose vectors are nearest to those given. */
+/** Some entries whose vectors are nearest to the given ones. */
 export interface VectorCondition {
   readonly kind: "vector.search";
   readonly field: FieldReference;
@@ -129,7 +129,7 @@ function made(field: FieldReference, method: string | null, form: VectorForm): F
   return { name, path: [], isQuoted: false, alias: null, vector: { path: field.path, form } };
 }
 
-/** Text needs a model that the user names, by an embeddings generation task; there are none. */
+/** Text needs a model that an embeddings generation task names; such tasks are not supported. */
 function noModel(scope: QueryScope, { name, args }: Call): EngineError {
   const task = args.find((argument) => isCallOf(argument, "ai.task"));
   const [named] = task === undefined ? [] : (task as Call).args;

@@ -1,8 +1,8 @@
 /**
- * Series queries of a query, resolved: `timeseries( … )` in `select`, and `declare timeseries`. What depends on documents
- * (arguments of a declared function, names of values) is resolved when it runs.
+ * Series queries of a query, resolved: `timeseries( … )` in `select`, and `declare timeseries`. Parts that depend on
+ * documents (arguments of a declared function, names of values) are resolved when the query runs.
  *
- * Error texts are those of RavenDB 7.2.7, which finds most of them only when it meets an entry.
+ * Error texts equal those of RavenDB 7.2.7, which reports most of them only when it reads an entry.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
 import type {
@@ -86,7 +86,7 @@ export interface SeriesFunction {
     | { readonly kind: "loaded"; readonly path: readonly string[] }
     | null;
   readonly interpolation: Interpolation | null;
-  /** In the order of the reply, each kind once; empty: entries as they are. */
+  /** In the order of the reply, without duplicates; empty: raw entries. */
   readonly aggregates: readonly SeriesAggregate[];
   readonly scale: number;
   /** Milliseconds added to all times; null: none, and times are UTC. */
@@ -190,7 +190,7 @@ function resolve(
   };
 }
 
-/** The value; null for a parameter that was not given. */
+/** Returns the value; null for a missing parameter. */
 function givenValue(scope: QueryScope, value: Value): ParameterValue {
   const isMissing =
     value.kind === "parameter" &&
@@ -338,7 +338,7 @@ function offsetOf(scope: QueryScope, offset: Value | null, name: string): number
   );
 }
 
-/** Refuses what no entry can be compared with. */
+/** Refuses operands that cannot be compared with entries. */
 function checkWhere(node: Expression, name: string): void {
   const clause = "inside WHERE clause of";
   switch (node.kind) {

@@ -1,19 +1,19 @@
 /**
- * A row with the results of series queries in it: put together from the row's text, in which marks stand for them, and
- * their pieces, which are not copied unless the row is small.
+ * A row with results of series queries: composed of the row's text, in which placeholders mark the results, and the
+ * chunks of the results, which are not copied unless the row is small.
  */
 import type { TextPieces } from "../../documents/document-pieces.ts";
 import type { SeriesForm } from "../results.ts";
 import { splitAtSeries } from "../results-projection.ts";
 import { namesMember, type SeriesResult, seriesClose, seriesOpen } from "./series-text.ts";
 
-/** A text in pieces. */
+/** A text as a list of chunks. */
 export class PieceList implements TextPieces {
   readonly length: number;
   /** By the query's budget. */
   readonly isHeld = true;
   readonly #pieces: readonly Buffer[];
-  /** The piece that was read last, and where it begins. */
+  /** Index and start offset of the chunk that was read last. */
   #at = 0;
   #start = 0;
 
@@ -22,7 +22,7 @@ export class PieceList implements TextPieces {
     this.length = pieces.reduce((length, piece) => length + piece.length, 0);
   }
 
-  /** Cost: O(pieces) when it is not called in order. */
+  /** Cost: O(chunks) if the calls are not in order. */
   copy(start: number, end: number): Buffer {
     const target = Buffer.allocUnsafe(end - start);
     if (start < this.#start) {

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A period is either a number of milliseconds or a number of calendar months, at least 1.
- * - Groups of milliseconds are counted from the year 1, so that hours begin at midnight; those of months begin anew with
+ * - Groups of milliseconds are counted from the year 1, so that hours begin at midnight; groups of months restart with
  *   each year, or with every n-th year, as in RavenDB 7.2.7.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
@@ -63,7 +63,7 @@ export function parsePeriod(text: string): Period {
   return { kind: "months", count: months };
 }
 
-/** `last 0 days` is the last entry alone. */
+/** `last 0 days` selects only the last entry. */
 export function parseRange(text: string): Period {
   const isNone = /^\s*0+\s*\D/.test(text);
   if (!isNone) return parsePeriod(text);
