@@ -1,7 +1,7 @@
 /**
- * The entries of a full-text field that score best for some words, and how many have any or all of them, without scoring
- * each. Words are taken from the rarest, which weighs most: as soon as those that are left cannot lift an entry among the
- * best, the entries that have only these are counted and no more.
+ * The entries of a full-text field that score best for some words, and how many have any or all of them, without
+ * scoring each. Words are processed from the rarest, which has the highest weight: once the remaining words cannot lift
+ * an entry among the best, entries that have only these words are counted but not scored.
  *
  * Invariants:
  * - Scores are computed as for a single entry (word-weights.ts), in the order of the words, so that they are the same to
@@ -17,7 +17,7 @@ import { type PostingReader, peakMax, setBits } from "./term-postings.ts";
 import type { TextColumn } from "./text-column.ts";
 import type { WeightOf } from "./word-weights.ts";
 
-/** A word that scores are made of. One that is repeated counts again. */
+/** A word that contributes to scores. A repeated word counts again. */
 export interface WeighedWord {
   readonly term: number;
   /** Positive, and the greater, the greater the frequency. */
@@ -53,7 +53,7 @@ export class BestWords {
   readonly #column: TextColumn;
   readonly #view: EntryView;
   readonly #budget: WorkBudget;
-  /** As given, with the position of each one's term. */
+  /** In the given order, with the position of each word's term. */
   readonly #words: readonly { readonly weightOf: WeightOf; readonly place: number }[];
   /** The rarest first. */
   readonly #terms: readonly SoughtTerm[];
@@ -134,7 +134,7 @@ export class BestWords {
     for (const one of this.#terms) one.bits = yield* this.#column.bitsOf(one.term, this.#budget);
   }
 
-  /** Goes before the first entry of all terms, but for one that is there already. */
+  /** Moves all terms before their first entry, except for a term that is there already. */
   #begin(but: number): void {
     for (let i = 0; i < this.#terms.length; i++) {
       const { reader, term } = this.#terms[i] as SoughtTerm;
@@ -142,7 +142,7 @@ export class BestWords {
     }
   }
 
-  /** Offers the entries of a term that have none of the terms before it. `found`: gets its entries. */
+  /** Scores the entries of a term, except entries that also have a preceding term. `found`: receives its entries. */
   *#scoreTerm(place: number, rest: number, found: Uint32Array): Work<void> {
     const one = this.#terms[place] as SoughtTerm;
     const { reader, bits } = one;
@@ -206,7 +206,7 @@ export class BestWords {
     return sum;
   }
 
-  /** Whether an entry has none of the terms before a position; finds how often it has those after it. */
+  /** Returns whether an entry has no term before a position; reads its frequencies of the terms after it. */
   #isNew(entry: number, place: number): boolean {
     for (let i = 0; i < this.#terms.length; i++) {
       const one = this.#terms[i] as SoughtTerm;
@@ -300,7 +300,7 @@ function limitsOf(term: number, words: readonly WeighedWord[], peak: number): Fl
   });
 }
 
-/** Whether an entry has the term, as far as bits tell. */
+/** Returns whether an entry may have the term, according to the bitmap. */
 function mayHave({ bits }: SoughtTerm, entry: number): boolean {
   return bits === null || ((bits[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
 }

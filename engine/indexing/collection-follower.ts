@@ -1,8 +1,8 @@
 /**
  * Follows collections for one index: passes every stored and every deleted document to its target, in etag order, in
- * slices. Independent of what the target does with them.
+ * slices. Independent of how the target processes them.
  *
- * Documents that have changed in nothing that the target takes in are passed over without being read.
+ * Documents whose indexed fields have not changed are skipped without being read.
  *
  * Invariants:
  * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
@@ -38,10 +38,10 @@ interface PassedOver {
   to: number;
 }
 
-/** Ranges that a source keeps; what is beyond them is taken in. */
+/** Maximum number of skippable ranges that a source stores; changes beyond it are processed. */
 const passedOverMax = 1024;
 
-/** Bytes of documents between two checks of the clock: full text of so many takes less than a millisecond. */
+/** Bytes of documents between two checks of the clock: indexing this much full text takes less than a millisecond. */
 const strideBytes = 32_768;
 
 export class CollectionFollower {
@@ -75,8 +75,8 @@ export class CollectionFollower {
   }
 
   /**
-   * To be called when a change was committed that the target takes nothing of. It is passed over where the versions
-   * before it had been processed by then: one that was not is gone now, and its values are known from the new one only.
+   * Must be called when a commit changed no field that the target indexes. The change is skipped if the previous
+   * versions were processed by then: the values of an unprocessed version are known only from the new version.
    */
   passOver({ from, to, previousMax }: FieldChange): void {
     for (const [i, { documentEtag }] of this.sources.entries()) {
@@ -93,8 +93,8 @@ export class CollectionFollower {
   }
 
   /**
-   * Continues from a snapshot: later deletions are replayed from their tombstones; the documents deleted before are
-   * among those that are gone.
+   * Continues from a snapshot: later deletions are replayed from their tombstones; documents deleted earlier are in the
+   * snapshot's list of deleted documents.
    */
   resume(progress: readonly SavedProgress[], { deletionEtagOf }: RestoredDocuments): void {
     for (const [i, source] of this.sources.entries()) {

@@ -2,9 +2,9 @@
  * Members of texts that .NET reads as dates, days, times of day and time spans: `Ordered.Year`, `Took.TotalHours`. Paths
  * of automatic indexes, groups and projections read them, and so do the functions of C# indexes.
  *
- * The members are those of DateTime (a time without an offset, or with `Z`), DateTimeOffset (with an offset, whose
- * parts are those of the written time), DateOnly (`yyyy-MM-dd`), TimeOnly (`HH:mm:ss[.fffffff]`) and TimeSpan, and have
- * the values measured on RavenDB 7.2.7. A text that is both a time of day and a time span has the members of both.
+ * The members are those of DateTime (a time without an offset, or with `Z`), DateTimeOffset (with an offset; the parts
+ * of the local time), DateOnly (`yyyy-MM-dd`), TimeOnly (`HH:mm:ss[.fffffff]`) and TimeSpan, with values as measured on
+ * RavenDB 7.2.7. A text that is both a time of day and a time span has the members of both.
  *
  * Knows nothing of documents or indexes.
  */

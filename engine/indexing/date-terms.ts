@@ -1,13 +1,13 @@
 /**
  * Dates inside documents: which texts are dates, their instants, and their terms.
  *
- * Knows nothing of fields or indexes. A date is a moment in UTC; text without a zone is taken as UTC. Recognized, as in
- * RavenDB 7.2.7: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven fraction digits (before an
- * offset none or at least three), and `24:00:00` as the end of a day.
+ * Knows nothing of fields or indexes. A date is a moment in UTC; text without a time zone is interpreted as UTC.
+ * Recognized, as in RavenDB 7.2.7: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven fraction
+ * digits (before an offset none or at least three), and `24:00:00` as the end of a day.
  *
  * Invariants:
  * - Two texts denote the same instant exactly when `milliseconds` and `ticks` are equal.
- * - `term` is the text itself for a day, else it has seven fraction digits, and `Z` when the text had a zone.
+ * - `term` is the text itself for a day; otherwise it has seven fraction digits, and `Z` if the text had a zone.
  */
 
 import { firstElement, nextElement, skipValue } from "../json/field-access.ts";
@@ -87,7 +87,10 @@ export function normalDates(text: string): string {
   return eachString(text, normalDate);
 }
 
-/** The JSON text of a stored field: times, also those of a list, have seven fraction digits, and no offset but `Z`. */
+/**
+ * Returns the JSON text of a stored field: times, including times in a list, have seven fraction digits, and no offset
+ * other than `Z`.
+ */
 export function storedDates(text: string): string {
   return eachString(text, (one) => {
     const instant = mayBeTime(one) ? parseInstant(one.slice(1, -1)) : null;

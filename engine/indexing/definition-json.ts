@@ -48,13 +48,14 @@ export function definitionJson(index: OpenIndex): JsonObject {
   };
 }
 
-/** What an index does with archived documents: those over documents have no setting of their own. */
+/** Returns how an index handles archived documents; indexes over documents have no such setting. */
 export function archivedBehaviorOf(source: MapSource): string | null {
   return source === "Documents" ? null : "IncludeArchived";
 }
 
 /**
- * A definition as in a database record: with the options as sent. `commandIndex`: that of the command that deployed it.
+ * A definition as in a database record: with the options as sent. `commandIndex`: index of the command that deployed
+ * it.
  */
 export function recordedDefinitionJson(
   definition: StaticDefinition,
@@ -139,7 +140,7 @@ function byName<Row extends { readonly name: string }>(rows: readonly Row[]): Ro
   return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The forms of a field for search() and exact() come behind all others. */
+/** The forms of a field for search() and exact() are sorted after all others. */
 function isAnalyzed([left]: readonly unknown[], [right]: readonly unknown[]): number {
   const rank = (name: unknown) =>
     /^exact\(/.test(String(name)) ? 1 : /^search\(/.test(String(name)) ? 2 : 0;
@@ -189,7 +190,7 @@ function formRow({ source, stored }: VectorForm): object {
   });
 }
 
-/** RavenDB 7.2.7 tells the last two as texts. */
+/** RavenDB 7.2.7 reports the last two as texts. */
 function vectorRow(options: VectorOptions): object {
   const textOf = (number: number | null) => (number === null ? null : String(number));
   return {

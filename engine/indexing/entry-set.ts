@@ -1,6 +1,6 @@
 /**
- * A set of entry numbers of one index: the result of a condition. Small sets are sorted lists, large ones bitmaps.
- * Knows nothing of what entries are.
+ * A set of entry numbers of one index: the result of a condition. Small sets are sorted lists, large ones bitmaps. Has
+ * no knowledge of the contents of entries.
  *
  * Invariants:
  * - A set is immutable once an operation has returned it.
@@ -91,15 +91,15 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
-  /** Adds a set of bits, of which there are many; dead ones too, see `finishLive`. */
+  /** Adds a large bitmap, which may include dead entries; see `finishLive`. */
   addBits(bits: Uint32Array): void {
     const words = this.#wide();
     for (let i = 0; i < words.length; i++) words[i] = (words[i] as number) | (bits[i] ?? 0);
   }
 
   /**
-   * The set as bits by entry, to add many to: dead ones too, see `finishLive`. Those beyond its end are lost. Null: there are
-   * few yet, and `isMany` does not say that there will be many.
+   * Returns the set as a bitmap to which many entries can be added, including dead ones; see `finishLive`. Bits beyond
+   * its end are lost. Null while the set is small, unless `isMany` announces many entries.
    */
   bits(isMany: boolean): Uint32Array | null {
     return isMany || this.#words !== null ? this.#wide() : null;
@@ -138,7 +138,7 @@ export class EntrySetBuilder {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
     const all = this.#list;
     const list = this.#count === all.length ? all : all.subarray(0, this.#count);
-    // The entries of a term come in this order.
+    // The entries of a term are in descending order.
     if (isDescending(list)) list.reverse();
     if (isAscending(list)) return EntrySet.ofSorted(list);
     list.sort();

@@ -2,7 +2,7 @@
  * Evaluates a condition on one field of one index: from terms to entries. Returns only live entries.
  *
  * Knows nothing of query syntax: values arrive as typed text. Operations that may visit many terms or entries are work
- * that pauses (work-budget.ts); terms and entries added meanwhile are not seen.
+ * that pauses (work-budget.ts); terms and entries added in the meantime are not visible.
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -39,7 +39,7 @@ export type ListedValue = { readonly text: string; readonly isText: boolean } | 
 /** A test of terms. */
 export interface TermTest extends LikelyTest {
   ofText(text: string): boolean;
-  /** The same test of `bytes[from, to)`; a result of null, or none: only the text tells. */
+  /** The same test for `bytes[from, to)`; if it is null or returns null, the text must be tested. */
   readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
 }
 
@@ -47,11 +47,11 @@ const nullTerms = [nullTerm];
 /** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
-/** A condition that needs only so many entries looks at their values, not at the terms of all. */
+/** Maximum number of candidate entries for which a condition checks their values instead of all terms. */
 const withinMax = 1024;
-/** Values of a term, for each entry that is needed, from which on it is faster to look at those. */
+/** Number of values of a term per candidate entry from which checking the candidates is faster. */
 const withinShare = 4;
-/** The share of all values, from which on those of the entries that are needed are not looked at one by one in a range. */
+/** Maximum share of the candidates' values in all values for which a range checks the candidates one by one. */
 const withinOfAllShare = 16;
 
 /** Characters of `yyyy-MM-dd`. */
@@ -63,7 +63,7 @@ const valueStride = 4096;
 const stride = 256;
 /** Bytes of terms that are tested without charging the budget. */
 const scannedBytes = 2048;
-/** Terms that are told by their letters not to pass without charging the budget. */
+/** Number of terms rejected by their letters that are not charged to the budget. */
 const likelyStride = 4096;
 /** Values of a range from which on, and the share of all from which on, all are looked at. */
 const wideMin = 4096;
@@ -107,7 +107,7 @@ export class FieldSearch {
     return this.#entriesOf([nullTerm]);
   }
 
-  /** Entries with any term, null and objects included; a text without words has none. */
+  /** Returns entries with any term, including null and objects; a text without words has no term. */
   *exists(): Work<EntrySet> {
     const builder = this.#builder();
     const { size } = this.#view;
@@ -130,7 +130,7 @@ export class FieldSearch {
     return false;
   }
 
-  /** A string: a date is compared as an instant, anything else as a term, whatever its original type. */
+  /** Finds a string: a date is compared as an instant, any other text as a term, whatever its original type. */
   equalsText(text: string): Work<EntrySet> {
     return this.#entriesOf(this.#termsOfText(text));
   }
@@ -157,7 +157,7 @@ export class FieldSearch {
     return this.#fewOf([dictionary.findText(numberKind, value.toString())]);
   }
 
-  /** Numbers whose whole part is this integer, given as digits. */
+  /** Finds numbers whose whole part is this integer, given as digits. */
   equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
     if (!dictionary.hasInexact) {
@@ -267,7 +267,7 @@ export class FieldSearch {
     return this.#few === null ? this.#scanLikely(test, passes) : this.#scanTerms(passes);
   }
 
-  /** As `#scanTerms`, where most terms are told by their letters not to pass. */
+  /** As `#scanTerms`, for tests that reject most terms by their letters. */
   *#scanLikely(test: TermTest, passes: (term: number) => boolean): Work<EntrySet> {
     const { dictionary } = this.#column;
     const builder = this.#builder();
@@ -286,7 +286,7 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Full text: entries that match any piece (`isAll`: every piece). */
+  /** Full text: finds entries that match any phrase (`isAll`: every phrase). */
   *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
     if (!isAll) return yield* this.#searchAny(pieces);
     let result: EntrySet | null = null;
@@ -298,7 +298,7 @@ export class FieldSearch {
     return result ?? EntrySet.empty;
   }
 
-  /** Pieces that must walk over all terms share one walk. */
+  /** Phrases that must scan all terms share one scan. */
   *#searchAny(pieces: readonly SearchPiece[]): Work<EntrySet> {
     const builder = this.#builder();
     const walked: WildcardPiece[] = [];
@@ -362,7 +362,7 @@ export class FieldSearch {
   /** Visits each value of the entry once (Knuth, Morris and Pratt). */
   *#hasPhrase(entry: number, terms: readonly number[], fallbacks: Uint32Array): Work<boolean> {
     let values = this.#column.termsOf(entry);
-    // Others may read meanwhile.
+    // Other queries may reuse the buffer during a pause.
     if (values.length >= stride) values = values.slice();
     let matched = 0;
     for (let at = 0; at < values.length; at++) {
@@ -544,7 +544,7 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Values of terms from which on it is faster to look at those of the entries that matter. */
+  /** Returns the number of a term's values from which checking the candidate entries is faster. */
   #valuesToPass(): number {
     const { entryCount, valueCount } = this.#column;
     if (this.#within === null) return Number.POSITIVE_INFINITY;
@@ -565,7 +565,7 @@ export class FieldSearch {
     }
   }
 
-  /** Whether it is faster to look at all values of the column than at those of each term. */
+  /** Returns whether scanning all values of the column is faster than reading the values of each term. */
   *#isWide(terms: Uint32Array, from: number, to: number): Work<boolean> {
     const { valueCount, isPacked } = this.#column;
     const valuesMin = Math.max(wideMin, valueCount / wideShare);
@@ -586,7 +586,7 @@ export class FieldSearch {
     return values >= valuesMin;
   }
 
-  /** As `#addRun`, where the terms have many values: all those of the column are looked at, in their order in memory. */
+  /** As `#addRun`, for terms with many values: scans all values of the column in memory order. */
   *#addWide(builder: EntrySetBuilder, terms: Uint32Array, from: number, to: number): Work<void> {
     const column = this.#column;
     const marks = Buffer.alloc(column.dictionary.count);
@@ -628,7 +628,7 @@ export class FieldSearch {
     };
   }
 
-  /** Those of some entries that have a value whose term passes the test. */
+  /** Returns the candidate entries that have a value whose term passes the test. */
   *#passing(test: (term: number) => boolean, within: EntrySet): Work<EntrySet> {
     const list = within.toList();
     const passing = new Uint32Array(list.length);
@@ -698,14 +698,14 @@ export class FieldSearch {
         if (rest !== null) yield* rest;
       }
       this.#budget.spend(to - from + ((dictionary.startOf(to) - dictionary.startOf(from)) >>> 3));
-      // Who has been told that it is time is not told again at once.
+      // `isDue` returns true once per slice: the result of the scan must not be lost.
       if (isDue || this.#budget.isDue) yield;
       from = to;
     }
     return this.#finish(builder);
   }
 
-  /** The terms from one on that pass a test, up to some bytes of text, or until the test takes long. */
+  /** Returns the terms from a position on that pass a test, up to some bytes of text, or until the time slice ends. */
   #passingTerms(
     test: (term: number) => boolean,
     from: number,
@@ -774,7 +774,7 @@ export class FieldSearch {
     yield* rest;
   }
 
-  /** Adds the first entries of a term. @returns the work of adding the others; null: there are none */
+  /** Adds the first entries of a term. @returns the remaining work; null if all entries were added */
   #addTerm(builder: EntrySetBuilder, term: number): Work<void> | null {
     if (this.#reader !== null) {
       const reader = this.#reader.begin(term);
@@ -787,7 +787,10 @@ export class FieldSearch {
     return rest === 0 ? null : this.#addFrom(builder, rest);
   }
 
-  /** Adds the entries of some slices. `bits`: of the builder, if it has. @returns whether those were the last */
+  /**
+   * Adds the entries of some slices. `bits`: bitmap of the builder, if it uses one. @returns whether the last slice was
+   * read
+   */
   #addSlices(builder: EntrySetBuilder, bits: Uint32Array | null, reader: PostingReader): boolean {
     const { size, live } = this.#view;
     let visited = 1;
@@ -900,7 +903,7 @@ function addMarked(
     }
     return;
   }
-  // Each entry has one value, which has its number. Marks of terms that came later are undefined.
+  // Each entry has one value, whose number equals the entry's. Marks of terms added later are undefined.
   for (let at = from; at < to; at += 32) {
     const end = Math.min(32, to - at);
     let word = 0;
@@ -932,7 +935,7 @@ interface ValueComparison {
   readonly ofDate: (term: number) => number;
 }
 
-/** Makes comparisons with a bound, given as text. */
+/** Creates comparisons with a bound, given as text. */
 type CompareValues = (text: string) => ValueComparison;
 
 /** How bounds are compared: by whole parts, as doubles, or as texts. */

@@ -1,6 +1,6 @@
 /**
- * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor of index
- * names (rql/ derives those).
+ * The definition of an automatic index, and relations between two definitions. Plain data; knows nothing of documents,
+ * nor of index names (rql/ derives those).
  *
  * Invariants:
  * - Fields are in ordinal order of their names, without duplicates.
@@ -33,13 +33,15 @@ export interface DefinitionField {
   readonly isQuoted: boolean;
   /** Omitted: it has the values at its path. */
   readonly spatial?: SpatialSource;
-  /** Omitted: it has no vectors. */
+  /** Omitted if the field has no vectors. */
   readonly vector?: VectorSource;
   readonly hasSearch: boolean;
   readonly hasExact: boolean;
   readonly hasHighlight: boolean;
   readonly hasSuggest: boolean;
-  /** Only its words are kept: no query has asked for its values as a whole, which would take the memory of all texts. */
+  /**
+   * Only the words are indexed: no query has used its values as a whole, which would require the memory of all texts.
+   */
   readonly isWordsOnly?: true;
 }
 
@@ -100,8 +102,9 @@ export function covers(existing: IndexDefinition, needed: IndexDefinition): bool
 }
 
 /**
- * Extends an index by what a query needs; they must be mergeable. A field that the query uses with options keeps only
- * those, as in RavenDB 7.2.7: the result then does not cover `left`. Collection and keys are spelled as in `right`.
+ * Extends an index with the fields that a query needs; the definitions must be mergeable. A field that the query uses
+ * with options retains only those options, as in RavenDB 7.2.7: the result then does not cover `left`. Collection and
+ * keys are spelled as in `right`.
  */
 export function merged(left: IndexDefinition, right: IndexDefinition): IndexDefinition {
   return {

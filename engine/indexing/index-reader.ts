@@ -30,7 +30,7 @@ export class IndexReader {
   readonly #index: FollowedIndex;
   readonly #idOf: ((docNum: number) => string) | null;
 
-  /** `idOf`: the lower-cased id of an entry's document, null where entries come from no document. */
+  /** `idOf`: returns the lower-cased id of an entry's document; null if entries are not documents. */
   constructor(
     index: FollowedIndex,
     idOf: ((docNum: number) => string) | null,
@@ -43,7 +43,7 @@ export class IndexReader {
     this.#idOf = idOf;
   }
 
-  /** False: the index was compacted meanwhile, which invalidates all results so far. */
+  /** False if the index was compacted in the meantime, which invalidates all results so far. */
   get isCurrent(): boolean {
     return this.#index.store === this.store;
   }
@@ -77,8 +77,8 @@ export class IndexReader {
   }
 
   /**
-   * The field's terms. Undefined: the index lacks the field, or lacks it in this form. `within`: what is found need not
-   * have other entries than these.
+   * The field's terms. Undefined: the index lacks the field, or lacks it in this form. `within`: candidate entries;
+   * other entries may be omitted from results.
    */
   field(name: string, form: FieldForm, within: EntrySet | null = null): FieldSearch | undefined {
     const column = this.column(name, form);
@@ -91,7 +91,9 @@ export class IndexReader {
     return this.#index.formColumn(name, form);
   }
 
-  /** All columns of the index, or those of some fields, with how texts become terms of each. */
+  /**
+   * Returns all columns of the index, or the columns of some fields, with the conversion from text to terms of each.
+   */
   columnsOf(fields: ReadonlySet<string> | null): LikenessColumn[] {
     const columns: LikenessColumn[] = [];
     for (const name of this.#index.columnNames) {
@@ -195,8 +197,8 @@ export class IndexReader {
   }
 
   /**
-   * At most `countMax` terms of a field after `after`, in byte order; undefined: no such field. Null is a term here, in
-   * RavenDB 7.2.7's notation.
+   * Returns at most `countMax` terms of a field after `after`, in byte order; undefined if the field does not exist.
+   * Null is a term here, in RavenDB 7.2.7's notation.
    */
   *termsOf(name: string, after: string, countMax: number): Work<string[] | undefined> {
     if (name === "id()" && this.#idOf !== null) return yield* this.#idTerms(after, countMax);

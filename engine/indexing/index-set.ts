@@ -39,7 +39,7 @@ export const replacementPrefix = "ReplacementOf/";
 
 interface Waiter {
   readonly index: OpenIndex;
-  /** The newest etags of each of its sources when the wait began: a document's and a deletion's in turn. */
+  /** The newest etags of each of its sources when the wait began: alternately of documents and of deletions. */
   readonly goal: readonly number[];
   /** The number of changes of counters or series when the wait began. */
   readonly itemGoal: number;
@@ -102,8 +102,9 @@ export class IndexSet {
   }
 
   /**
-   * The index of a name, for what asks for these fields as a whole (null: for any of its fields). An automatic index that keeps
-   * only the words of one is replaced: then its replacement, which may have to catch up. Undefined: there is none.
+   * Returns the index of a name, for queries that use these fields as a whole (null: for any of its fields). An
+   * automatic index that indexes only the words of such a field is replaced: the result is then its replacement, which
+   * may have to catch up. Undefined if the index does not exist.
    */
   withWholeFields(
     name: string,
@@ -122,7 +123,7 @@ export class IndexSet {
     return this.automatic({ ...definition, fields });
   }
 
-  /** In any case; undefined when there is no such index. */
+  /** Finds an index by name in any case; undefined if it does not exist. */
   byName(name: string): OpenIndex | undefined {
     return this.#indexes.get(foldedName(name));
   }
@@ -137,7 +138,10 @@ export class IndexSet {
     return best ?? this.#create(needed);
   }
 
-  /** Those that have what is needed. Known of each definition while the indexes are the same: queries share theirs. */
+  /**
+   * Returns the automatic indexes that cover a definition. Cached per definition until the set of indexes changes:
+   * queries share definitions.
+   */
   #covering(needed: IndexDefinition): readonly AutomaticIndex[] {
     const known = this.#coveringKnown.get(needed);
     if (known !== undefined && known.changes === this.#indexes.changes) return known.indexes;
@@ -206,7 +210,7 @@ export class IndexSet {
   }
 
   /**
-   * Resolves when the index has processed what is stored now, has failed or was dropped, or after `timeoutMs`.
+   * Resolves when the index has processed all current data, has failed or was dropped, or after `timeoutMs`.
    * @returns false on timeout.
    */
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
@@ -233,8 +237,8 @@ export class IndexSet {
   }
 
   /**
-   * Drops indexes that were not queried for days; called periodically. A node that follows keeps what the one that leads
-   * has, which knows its own queries alone; one that begins to lead does not know who else was asked before.
+   * Drops indexes that were not queried for days; called periodically. A follower retains the indexes of the leader,
+   * because it knows only its own queries; a new leader does not know the queries of other nodes.
    */
   tidy(): void {
     const now = this.#host.nowMicros();

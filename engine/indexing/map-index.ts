@@ -201,7 +201,7 @@ export class FieldMapper implements DocumentMapper {
   readonly columnKinds: readonly ColumnKind[];
   readonly reads: ReadonlySet<string> | null;
   readonly #fields: readonly MappedField[];
-  /** Shapes, then vectors: their columns follow those of the fields. */
+  /** Spatial readers, then vector readers: their columns follow those of the fields. */
   readonly #made: readonly (SpatialReader | VectorReader)[];
   readonly #host: IndexHost;
   /** The last shape, and the position of each field's first name in it: -1 for a missing one. */

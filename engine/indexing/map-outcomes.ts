@@ -19,7 +19,10 @@ export interface MappedInput {
   readonly name: () => string;
   /** As errors of one of its parts name it. */
   readonly partName: (part: string) => string;
-  /** Whether it is mapped again because of what its map has read, not for its own change. */
+  /**
+   * Whether it is mapped again because a document or value that its map read has changed, not because of its own
+   * change.
+   */
   readonly isReference: boolean;
 }
 

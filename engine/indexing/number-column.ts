@@ -15,7 +15,7 @@ export class NumberColumn implements StoreColumn {
   numbers: Uint32Array = new Uint32Array(16);
   /** By entry: the next entry of the same number, plus one; 0 ends the list. */
   nexts: Uint32Array = new Uint32Array(16);
-  /** By number: its first and last entry, plus one; 0 when it has none. */
+  /** By number: its first and last entry, plus one; 0 if the number has no entry. */
   #firsts: Uint32Array = new Uint32Array(16);
   #lasts: Uint32Array = new Uint32Array(16);
   #pending = 0;

@@ -1,6 +1,6 @@
 /**
- * The entries of a set that come first in the order of a field, found by walking its terms in order instead of sorting
- * the set: a page of ten from a million entries visits a few of them.
+ * Returns the first entries of a set in the order of a field, by walking its terms in order instead of sorting the set:
+ * a page of ten from a million entries visits few of them.
  *
  * Hot: bench/scan.bench.ts.
  */

@@ -2,7 +2,7 @@
  * The parts of an index in its snapshot: arrays by name, and small values as JSON. Knows nothing of files.
  *
  * Invariants:
- * - Arrays passed to a writer do not change until they are written: callers copy those that may.
+ * - Arrays passed to a writer must not change until they are written: callers copy arrays that may change.
  */
 
 /** An intact snapshot that cannot be used: of another version, or of other contents. */
@@ -10,7 +10,7 @@ export class UnusableSnapshot extends Error {
   override readonly name = "UnusableSnapshot";
 }
 
-/** Named bytes, in pieces. */
+/** Named bytes, in chunks. */
 export interface SavedPart {
   readonly name: string;
   readonly parts: readonly Uint8Array[];

@@ -1,6 +1,6 @@
 /**
- * Shapes as terms of a field: well-known text under a kind of their own, so that no comparison of texts finds them. A
- * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is the text that was given.
+ * Shapes as terms of a field: well-known text with a term type of its own, so that no comparison of texts finds them. A
+ * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is stored as the given text.
  */
 import { EngineError } from "../base/errors.ts";
 import { type Box, boxesOf, isPoint, type Shape } from "../spatial/shape.ts";
@@ -32,7 +32,7 @@ export function addPoint(column: FieldColumn, x: number, y: number, space: Space
   if (x >= minX && x <= maxX && y >= minY && y <= maxY) addTerm(column, pointText(x, y));
 }
 
-/** Adds a shape given as text; nothing when it is no shape of the space. */
+/** Adds a shape given as text; nothing if it is not a shape of the space. */
 export function addWkt(column: FieldColumn, text: string, space: Space): void {
   const shape = shapeOf(text, space);
   if (shape === null) return;
@@ -43,7 +43,7 @@ export function addWkt(column: FieldColumn, text: string, space: Space): void {
   else for (const box of boxesAround(shape, space)) addTerm(column, box);
 }
 
-/** What is indexed of a shape with the strategy BoundingBox: the box around it, or two at the date line. */
+/** Returns the shapes indexed for a shape with the strategy BoundingBox: the box around it, or two at the date line. */
 function boxesAround(shape: Shape, space: Space): string[] {
   const boxes = boxesOf(shape, space);
   const isSplit = boxes.some(({ minX }) => minX === space.minX);
@@ -61,7 +61,7 @@ function unionOf(one: Box, other: Box): Box {
   };
 }
 
-/** The shape of a text; null when it is none. */
+/** Returns the shape of a text; null if the text is not a shape. */
 export function shapeOf(text: string, space: Space): Shape | null {
   try {
     return parseWkt(text, space, space.units);

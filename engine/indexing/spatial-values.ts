@@ -1,5 +1,5 @@
 /**
- * Shapes as the maps of deployed indexes give them: `{"$spatial": text}`, which createSpatialField makes, or a list of
+ * Shapes in the output of deployed indexes' maps: `{"$spatial": text}`, created by createSpatialField, or a list of
  * them. The text is well-known text, or null for a shape that is missing.
  */
 import type { Space } from "../spatial/space.ts";

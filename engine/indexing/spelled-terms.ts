@@ -130,7 +130,7 @@ function sequenceSimilarity(a: Uint16Array, b: Uint16Array): number {
   for (let j = 1; j <= m; j++) {
     row[0] = j;
     for (let i = 1; i <= n; i++) {
-      // Before the first character there is none, and that both have none counts for nothing.
+      // No character precedes the first, and two missing characters count as equal.
       const differs = Number(a[i - 1] !== b[j - 1]);
       const isStart = i === 1 && j === 1;
       const cost = isStart ? differs : (differs + Number(a[i - 2] !== b[j - 2])) / 2;

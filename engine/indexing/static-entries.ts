@@ -31,7 +31,7 @@ import { addVectorText, isVectorText } from "./vector-terms.ts";
 
 interface EntryField {
   readonly position: number;
-  /** Null: it has no terms. */
+  /** Null: the field has no terms. */
   readonly mode: FieldMode | null;
   readonly isStored: boolean;
   readonly dynamic: DynamicFieldOptions | null;
@@ -112,7 +112,10 @@ export class StaticEntries implements StoredFields {
     return mode === "exact" ? keywordAnalyzer : lowerKeywordAnalyzer;
   }
 
-  /** Replaces the entries of a document. @throws EngineError when they cannot be taken in: `remove` it then */
+  /**
+   * Replaces the entries of a document. @throws EngineError if they cannot be indexed: the caller must then `remove`
+   * the document
+   */
   set(docNum: number, entries: readonly MappedEntry[]): void {
     try {
       this.#setAll(docNum, entries);
@@ -229,7 +232,7 @@ export class StaticEntries implements StoredFields {
     )) {
       this.#fieldOf({ name, text: "", dynamic });
     }
-    // The store brings its columns.
+    // The store creates its own columns.
     this.store.columns.length = 0;
     yield* this.store.restore(parts.under("store"), documentOf);
     for (const [i, name] of parts.get<string[]>("arrays").entries()) {

@@ -195,7 +195,8 @@ class StagedIndex implements FollowedIndex {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     // Finish the rest of the last slice first, so that it ends even under constant writes.
     if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
-    // When nothing is left to be mapped, the progress is noted below: it is not stale, and will not be called again.
+    // If nothing remains to be mapped, the progress is noted below: the index is then not stale, and this is not called
+    // again.
     if (this.maps.isStale && isTimeUp()) return null;
     const pending = this.maps.catchUp(isTimeUp);
     // A build reduces a group once for all of its documents, not again after each slice.
@@ -226,7 +227,7 @@ class StagedIndex implements FollowedIndex {
     named.push(...(this.reduce?.save(parts.under("reduce")) ?? [entries]));
     this.#sink?.save(parts.under("outputs"));
     parts.set("errors", this.errors.saved());
-    // Otherwise what is mapped has numbers of its own.
+    // Otherwise the mapped items have numbers of their own.
     return this.maps.mapped === undefined ? named : mapped;
   }
 

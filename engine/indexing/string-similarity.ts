@@ -1,9 +1,9 @@
 /**
- * How similar a term of an index is to a text that was asked for: 1 is most similar. Both are bytes of UTF-8.
+ * Returns the similarity of a term of an index to a requested text; 1 is the maximum. Both are bytes of UTF-8.
  *
- * The measures are those of RavenDB 7.2.7 (its engine Corax), measured term by term, with their peculiarities: the last
- * byte of the term is left out, so that a text is most similar to one with a letter more, and `n-gram` compares lengths
- * only. Numbers are of single precision, because the limit that they are compared with is.
+ * The measures equal those of RavenDB 7.2.7 (its engine Corax), measured term by term, including their peculiarities:
+ * the last byte of the term is ignored, so that a text is most similar to a term with one more letter, and `n-gram`
+ * compares lengths only. Numbers are of single precision, because the limit that they are compared with is.
  */
 export type StringDistance = "levenshtein" | "jaro-winkler" | "n-gram";
 

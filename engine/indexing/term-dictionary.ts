@@ -35,14 +35,17 @@ export const firstTerm = 3;
 const sought = Buffer.alloc(768);
 /** Length in bytes up to which a loop is faster than the built-in comparison. */
 const loopBytesMax = 64;
-/** A long text has most characters: its set tells nothing. */
+/**
+ * Maximum length of a term whose letters are stored, in bytes: a long text has most letters, so its set excludes
+ * nothing.
+ */
 const lettersBytesMax = 64;
 /** A set is never negative. */
 const letterBits = 31;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
-/** What can be told of a term without reading it. */
+/** A test of properties that are known without reading a term. */
 export interface LikelyTest {
   /** Terms of fewer or of more bytes do not pass. */
   readonly bytesMin: number;
@@ -71,7 +74,7 @@ export class TermDictionary {
   #hashes: Uint32Array = new Uint32Array(16);
   /** Hash table of term numbers; 0 is free. */
   #table: Uint32Array = new Uint32Array(64);
-  /** By term: see `lettersOf`; 0: not known yet. Nothing, until somebody asks. */
+  /** By term: see `lettersOf`; 0: not computed yet. Empty until the first use. */
   #letters: Int32Array = new Int32Array(0);
 
   /** The number of a term, or -1. */
@@ -185,10 +188,11 @@ export class TermDictionary {
   }
 
   /**
-   * How few pairs of neighboring bytes the term shares with a text; -1: none. Of equal ranks, the pair that comes first in
-   * the text decides, then where the term has it.
-   * @param places by pair: its position in the text plus one, 0 when the text lacks it
-   * @param seen scratch, by position plus one: the last term for which this was called and that has the pair
+   * Returns a rank that decreases with the number of pairs of neighboring bytes that the term shares with a text; -1 if
+   * it shares no pair. Equal numbers are ordered by the first shared pair in the text, then by its position in the
+   * term.
+   * @param places by pair: its position in the text plus one, 0 if the text lacks it
+   * @param seen scratch memory, by position plus one: the last term that has the pair and for which this was called
    */
   pairRank(term: number, places: Uint16Array, seen: Uint32Array): number {
     const slab = this.#slab;
@@ -260,7 +264,7 @@ export class TermDictionary {
     return letters;
   }
 
-  /** Those of the terms [from, to) that may pass a test, as far as their letters and lengths tell. Hot. */
+  /** Returns those of the terms [from, to) that may pass a test, according to their letters and lengths. Hot. */
   likely(from: number, to: number, { bytesMin, bytesMax, mayPass }: LikelyTest): number[] {
     const found: number[] = [];
     const starts = this.#starts;

@@ -1,9 +1,9 @@
 /**
  * The terms of a dictionary in an order: by bytes, by number, or by date. Maintained lazily: terms added since the last
- * use are sorted and merged in on demand, as work that pauses; terms added meanwhile wait for the next use.
+ * use are sorted and merged on demand, as work that pauses; terms added in the meantime wait for the next use.
  *
  * Invariants:
- * - `terms[0, count)` are all terms of the order's kind that the dictionary had at the last `refresh`, ascending.
+ * - `terms[0, count)` are all terms of the order's type that the dictionary had at the last `refresh`, ascending.
  * - `ranks[term]` counts the distinct values below it; terms that are equal in this order share a rank.
  *
  * Hot: bench/scan.bench.ts.
@@ -68,7 +68,7 @@ export class TermOrder {
       const fresh = yield* this.#sorted(this.#freshTerms(count), budget);
       const hasNone = fresh.length === 0;
       const merged = hasNone ? this.terms : yield* this.#merged(this.terms, fresh, budget);
-      // Another query may have refreshed it meanwhile.
+      // Another query may have refreshed it in the meantime.
       if (this.#seen !== seen) continue;
       this.#seen = count;
       if (hasNone) return;

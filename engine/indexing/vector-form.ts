@@ -1,12 +1,12 @@
 /**
- * Vectors as an index keeps them: 32-bit floats, bytes with the magnitude that they were scaled by, or bits, and how
- * values of documents and queries become them. The forms, roundings and messages are RavenDB 7.2.7's (measured).
+ * Vectors as stored in an index: 32-bit floats, bytes with their scaling magnitude, or bits, and the conversion of
+ * values of documents and queries to them. The forms, roundings and messages are RavenDB 7.2.7's (measured).
  *
  *   Single   d floats, little-endian
  *   Int8     d signed bytes, the largest of them 127, then the magnitude as a float
- *   Binary   d bits, the first one highest; a bit says that a number is not negative
+ *   Binary   d bits, the first one highest; 1: the number is not negative
  *
- * A value is a list of numbers, base64 of the source's form, `{"@vector": …}`, or a list of those.
+ * A value is a list of numbers, base64 of the source's form, `{"@vector": …}`, or a list of such values.
  */
 import { EngineError } from "../base/errors.ts";
 import { vectorBytesMax } from "../base/limits.ts";
@@ -15,7 +15,7 @@ export const embeddingTypes = ["Single", "Int8", "Binary", "Text"] as const;
 export type EmbeddingType = (typeof embeddingTypes)[number];
 export type StoredType = Exclude<EmbeddingType, "Text">;
 
-/** The form of given vectors, and of those that are kept. */
+/** The form of source vectors and of stored vectors. */
 export interface VectorForm {
   readonly source: StoredType;
   readonly stored: StoredType;
@@ -27,7 +27,7 @@ const magnitudeBytes = 4;
 
 /**
  * The vectors of a JSON value; none for null.
- * @throws EngineError json-invalid for a value that is none
+ * @throws EngineError json-invalid for a value that is not a vector
  */
 export function vectorsOf(value: unknown, form: VectorForm): Buffer[] {
   if (value === null || value === undefined) return [];
@@ -56,7 +56,7 @@ export function vectorsOf(value: unknown, form: VectorForm): Buffer[] {
   throw noVector(typeName(value));
 }
 
-/** As `vectorsOf`; values that are none are left out. */
+/** As `vectorsOf`; invalid values are skipped. */
 export function acceptedVectors(value: unknown, form: VectorForm): Buffer[] {
   try {
     return vectorsOf(value, form);

@@ -1,6 +1,6 @@
 /**
- * Matches many wildcards at once: does a text contain, or end with, any of them? A single walk over the text for all
- * (Aho and Corasick), so three thousand wildcards cost as much as one.
+ * Matches many wildcards together: tests whether a text contains, or ends with, any of them. One pass over the text
+ * matches all (Aho and Corasick), so three thousand wildcards cost as much as one.
  *
  *   state ──first child──► state ──next sibling──► …      a trie of the wildcards; an edge has one UTF-16 unit
  *   state ──fallback──► the state of the longest proper suffix that is in the trie too

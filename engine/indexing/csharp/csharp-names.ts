@@ -80,7 +80,7 @@ function statics(): [string, string][] {
   return names;
 }
 
-/** `int.TryParse(text, out var n)`: what tries it, and `n` when it fails. */
+/** `int.TryParse(text, out var n)`: returns the function that parses the text, and the value of `n` on failure. */
 export function tryParseOf(type: string): readonly [string, string] | null {
   if (numberTypes.includes(type)) return ["csTryInteger", "0"];
   if (doubleTypes.includes(type) || type === "Double") return ["csTryDouble", "0"];

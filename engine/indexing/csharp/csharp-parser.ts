@@ -141,7 +141,7 @@ class Parser {
     });
   }
 
-  /** `from x in`, `from T x in`; `from` alone is a name. */
+  /** Returns whether a query begins: `from x in`, `from T x in`; `from` alone is a name. */
   #isQuery(): boolean {
     if (!this.#is("from") || this.#ahead(1).kind !== "name") return false;
     return this.#ahead(2).text === "in" || this.#ahead(2).kind === "name";
@@ -528,7 +528,7 @@ class Parser {
   }
 
   /**
-   * type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null when there is none, possibly after consuming
+   * type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null if no type follows, possibly after consuming
    * tokens
    */
   #tryType(): string | null {
@@ -791,7 +791,7 @@ export function defaultOf(type: string): number | boolean | null {
   return isNumber ? 0 : null;
 }
 
-/** The level of `binary` that reads the value in a pattern: what binds closer than a comparison. */
+/** The level of `binary` that reads the value in a pattern: operators that bind tighter than a comparison. */
 const shiftLevel = levels.findIndex((operators) => operators.includes("<<"));
 
 /** Words that follow a type in a pattern. */

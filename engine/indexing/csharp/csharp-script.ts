@@ -1,9 +1,9 @@
 /**
  * Translates a C# map or reduce to a script for the compiler of JavaScript indexes: `map("Users", (v_user) => …)`.
  * Where the semantics of C# differ from JavaScript (members of missing values, integer arithmetic, sequences), the
- * script calls functions of scripting/csharp-functions.ts, so that limits and sandbox are those of all scripts.
+ * script calls functions of scripting/csharp-functions.ts, so that the limits and sandbox of all scripts apply.
  *
- * The output is text, not a tree, so that it all passes through the parser, the whitelist and the limits of scripts.
+ * The output is text, not a tree, so that it passes through the parser, the whitelist and the limits of scripts.
  *
  * Invariants:
  * - A name of the C# text appears in the script only with the prefix `v_` or as a JSON string: it cannot collide with
@@ -40,10 +40,10 @@ interface Root {
   readonly item: string | null;
 }
 
-/** What declares a map of each source. */
+/** The function that declares a map of each source. */
 const declarations = { docs: "map", counters: "counters.map", timeSeries: "timeSeries.map" };
 
-/** The source of this name, in any case but for documents; undefined: it is none. */
+/** Returns the source of this name, in any case except for documents; undefined if the name is not a source. */
 function sourceNamed(name: string): keyof typeof declarations | undefined {
   if (name === "docs") return name;
   const lower = name.toLowerCase();
@@ -523,7 +523,7 @@ class Writer {
     }
   }
 
-  /** A number as it is in the text: what a number of scripts does not hold is written with its digits. */
+  /** Writes a number; a number that a double cannot represent is written with its original digits. */
   #number(value: number, isDouble: boolean, at: number): string {
     if (!Number.isFinite(value)) return this.#fail(at, "The number is too large");
     const digits = /^[\d_]*\.?[\d_]*(?:[eE][+-]?\d+)?/.exec(this.#text.slice(at))?.[0] ?? "";
@@ -611,7 +611,7 @@ class Writer {
     return `v_${target.name} = ${written};`;
   }
 
-  /** Refuses statements in the functions of a map's own chain: those of the functions inside them are allowed. */
+  /** Refuses statements in the functions of a map's own chain; they are allowed in nested functions. */
   #refuseStatements(tree: Expression): void {
     for (let at = tree; at.kind === "call" && at.callee.kind === "member"; at = at.callee.object) {
       if (at.args.some((arg) => arg.kind === "lambda" && arg.body.kind === "block")) {
@@ -622,7 +622,7 @@ class Writer {
 
   // Patterns.
 
-  /** A value, computed once, and what is found by testing it. */
+  /** Evaluates a value once and tests it. */
   #matched(value: Expression, scope: Scope, test: (operand: string) => string): string {
     this.#operandCount += 1;
     const operand = `p${this.#operandCount}`;
@@ -718,7 +718,7 @@ class Writer {
     return this.#fail(node.at, `The name '${node.name}' does not exist in the current context`);
   }
 
-  /** The source of a map, as a list of the current item; null for anything else. */
+  /** Returns the source of a map, as a list of the current item; null for other expressions. */
   #rootItem(node: Expression, scope: Scope): string | null {
     let base = node.kind === "call" ? node.callee : node;
     while (base.kind === "member" || base.kind === "index") base = base.object;
@@ -978,13 +978,13 @@ const statementRefusal =
   "Unable to cast object of type 'Microsoft.CodeAnalysis.CSharp.Syntax.BlockSyntax' to type " +
   "'Microsoft.CodeAnalysis.CSharp.Syntax.ExpressionSyntax'.";
 
-/** The object that statements return last; null when it is none. */
+/** Returns the object of the last `return` statement; null if the statements do not end with an object. */
 function returned(block: Extract<Statement, { kind: "block" }>): Expression | null {
   const last = block.statements.findLast(({ kind }) => kind === "return");
   return last?.kind === "return" ? last.value : null;
 }
 
-/** Whether it is read from a document, without a cast. */
+/** Returns whether the expression is read from a document, without a cast. */
 function isDynamic(node: Expression | undefined): boolean {
   return node?.kind === "member" || node?.kind === "index" || node?.kind === "name";
 }
@@ -1012,7 +1012,7 @@ function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {
   return names;
 }
 
-/** `System.DateTime` of a chain of names; empty for anything else. */
+/** Returns `System.DateTime` for a chain of names; empty for other expressions. */
 function dotted(node: Expression): string {
   if (node.kind === "name") return node.name;
   if (node.kind !== "member") return "";
@@ -1071,13 +1071,13 @@ function entitiesOf({ callee, args }: Call): Root | null {
   return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
 }
 
-/** The function of a method: sums and averages of integers are others than those of decimals. */
+/** Returns the function of a method: integers and decimals have different sums and averages. */
 function summing(name: string, selector: Expression | undefined): string {
   if (name === "Sum") return isInteger(selector) ? "csSum" : "csTotal";
   return name === "Average" && isInteger(selector) ? "csMean" : `cs${name}`;
 }
 
-/** Whether it is a function that syntactically returns integers. */
+/** Returns whether the selector is a function that syntactically returns integers. */
 function isInteger(selector: Expression | undefined): boolean {
   if (selector?.kind !== "lambda") return false;
   const { body } = selector;
@@ -1085,7 +1085,7 @@ function isInteger(selector: Expression | undefined): boolean {
   return body.kind === "literal" && !body.isDouble;
 }
 
-/** Whether it is derived from the enumerated source of the index. */
+/** Returns whether the expression is derived from the enumerated source of the index. */
 function isOfRoot(node: Expression): boolean {
   let base = node;
   for (;;) {
@@ -1103,7 +1103,7 @@ function unboosted(value: Expression): Expression {
   return isBoost ? unboosted((value.callee as { object: Expression }).object) : value;
 }
 
-/** Names of the members of an anonymous object or a dictionary; null for anything else. */
+/** Returns the names of the members of an anonymous object or a dictionary; null for other expressions. */
 function memberNames(value: Expression): string[] | null {
   if (value.kind === "object" && value.type === null) return value.members.map(({ name }) => name);
   if (value.kind !== "dictionary") return null;

@@ -9,7 +9,7 @@
  */
 import { csharpError } from "./csharp-error.ts";
 
-/** One piece of `$"…"`: literal text, or an expression in braces with its format. */
+/** One section of `$"…"`: literal text, or an expression in braces with its format. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "hole"; readonly from: number; readonly to: number; readonly format: string };
