@@ -1,6 +1,6 @@
 /**
- * The CRC-32 of a concatenation, from the CRC-32s of its parts: so the checksum of a long text can be computed in
- * pieces, in any order, reading each byte once. The arithmetic is that of zlib's `crc32_combine`: CRCs are polynomials
+ * Computes the CRC-32 of a concatenation from the CRC-32s of its parts: the checksum of a long text can be computed in
+ * chunks, in any order, reading each byte once. The arithmetic follows zlib's `crc32_combine`: CRCs are polynomials
  * over GF(2), reflected, and appending bytes multiplies the preceding polynomial by x^(8 * their count).
  *
  * Knows nothing of records and frames.

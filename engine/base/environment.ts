@@ -51,8 +51,8 @@ export interface FileSystem {
   freeBytes(path: string): Promise<number>;
   /**
    * Locks the folder for this process until `release`. `under`: the lock of an enclosing folder, if there is one.
-   * @throws EngineError database-locked, naming the holder, within about a second. When it cannot be known whether the
-   * holder still lives, the folder is taken after some seconds without a heartbeat.
+   * @throws EngineError database-locked, naming the holder, within about a second. If it cannot be determined whether
+   * the holder is alive, the lock is acquired after some seconds without a heartbeat.
    */
   lockDirectory(path: string, under?: DirectoryLock): Promise<DirectoryLock>;
 }
@@ -62,11 +62,12 @@ export interface DirectoryLock {
   /** Unique to this lock: for names of temporary files that no other process uses. */
   readonly nonce: string;
   /**
-   * The folder was taken from a silent owner that may still be running: its pending calls may still reach the disk. So
-   * files that it may have open are never written to, and names that it may be about to use are not used.
+   * Whether the lock was acquired from a silent owner that may still be running: its pending calls may still reach the
+   * disk. Files that it may have open are therefore never written to, and names that it may be about to use are not
+   * used.
    */
   readonly mayHaveRival: boolean;
-  /** False where several machines can lock the folder: then `prove` is called before anything is acknowledged. */
+  /** False if several machines can lock the folder: `prove` is then called before anything is acknowledged. */
   readonly leaseSuffices: boolean;
   /** Is the lease certainly still held, as far as clocks can be trusted? Cheap. */
   isLeased(): boolean;
@@ -77,7 +78,7 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** What a report is about, where operators are told what to do about it. */
+/** Type of an event for which operators are given instructions. */
 export type ReportEvent =
   | "damage"
   | "database-closed"

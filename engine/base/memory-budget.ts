@@ -1,9 +1,9 @@
 /**
- * The memory budget of the process and its holders: the record cache uses what the others leave, and shrinks when they
- * need it; replies, bodies and work in progress reserve and release parts of the budget.
+ * The memory budget of the process and its holders: the record cache uses the rest of the budget, and shrinks when
+ * other holders need it; replies, bodies and work in progress reserve and release parts of the budget.
  *
- * Knows nothing of what the bytes are, and does not match V8's heap statistics: it counts large allocations, to within
- * a few percent.
+ * Independent of the contents of the memory, and of V8's heap statistics: it counts large allocations, to within a few
+ * percent.
  *
  * Invariants:
  * - Work holds at most `workBytesMax` in total, and for each use at most that use's limit, except that a sole holder is
@@ -13,7 +13,7 @@
 import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
 
-/** What work holds bytes for. */
+/** Use for which work reserves bytes. */
 export type WorkUse = "replies" | "bodies" | "snapshots" | "scripts" | "queries";
 
 /** Default budget as a share of the memory that the process may use. */
@@ -65,7 +65,7 @@ export class MemoryBudget {
     return this.#bytesMax;
   }
 
-  /** Takes effect at once: caches are notified, and waiters re-examined. */
+  /** Takes effect immediately: caches are notified, and waiters re-examined. */
   set bytesMax(bytesMax: number) {
     this.#bytesMax = bytesMax;
     this.#tellCaches();
@@ -117,7 +117,8 @@ export class MemoryBudget {
 
   /**
    * Reserves `bytes` if they are available and no one waits for the same use; `ownBytes`: the bytes that the caller
-   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether it did.
+   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether the bytes were
+   * reserved.
    */
   tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     if (!this.#hasRoom(use, bytes, ownBytes)) return false;
@@ -127,12 +128,15 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Takes `bytes` even when there is no room: they are already allocated. */
+  /** Reserves `bytes` even beyond the budget: they are already allocated. */
   force(use: WorkUse, bytes: number): void {
     this.#take(use, bytes);
   }
 
-  /** Waits for room. @returns false when `signal` was aborted first: then nothing is taken. */
+  /**
+   * Waits until memory is available and reserves it. @returns false if `signal` was aborted first: then nothing is
+   * reserved.
+   */
   take(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true) return Promise.resolve(false);
     if (this.tryTake(use, bytes)) return Promise.resolve(true);
@@ -156,7 +160,7 @@ export class MemoryBudget {
   }
 
   give(use: WorkUse, bytes: number): void {
-    assert(bytes <= this.#workByUse[use], "nobody gives back more memory than was taken");
+    assert(bytes <= this.#workByUse[use], "no more memory is released than was reserved");
     this.#workByUse[use] -= bytes;
     this.#workBytes -= bytes;
     this.#serve();

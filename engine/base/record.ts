@@ -9,7 +9,7 @@
  *
  * All integers are little-endian. These widths are on disk: never change them.
  *
- * - `length` is that of the whole record with header and padding; it is a multiple of 8, at least 24.
+ * - `length` is the length of the whole record with header and padding; it is a multiple of 8, at least 24.
  * - `check`, the checksum, covers bytes 8 to `length` (see `checkOf`); it is verified when a record is read from disk.
  * - `keyLength`, `word` and `flags` are defined by the kind; `etag` is a value of the database's etag counter, below
  *   2^53, and 0 for kinds without one.
@@ -131,7 +131,10 @@ export function sealRecordAround(
   const length = bytes.readUInt32LE(start + recordLengthAt);
   assert(length >= crcLengthMin && length % 8 === 0, "a long record has a CRC-32");
   const from = start + recordKindAt;
-  assert(from <= knownFrom && knownTo <= start + length, "what is known is within the record");
+  assert(
+    from <= knownFrom && knownTo <= start + length,
+    "the known checksum covers a range of the record",
+  );
   const check = crcAround(bytes, from, start + length, knownFrom, knownTo, known);
   bytes.writeUInt32LE(check, start + recordCheckAt);
 }

@@ -24,7 +24,9 @@ export const lastTimestampMicros = yearEndMicros - 32;
 
 /** Bytes of a timestamp's text up to the dot. */
 const secondBytes = 20;
-/** The texts of some seconds, up to the dot, each in the place that it says itself: documents often share theirs. */
+/**
+ * Formatted texts of some seconds, up to the dot, in slots selected by the second: documents often share their seconds.
+ */
 const writtenMask = 15;
 const writtenText = Buffer.alloc((writtenMask + 1) * secondBytes);
 const writtenSeconds = new Float64Array(writtenMask + 1).fill(Number.NaN);

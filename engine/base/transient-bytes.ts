@@ -1,21 +1,23 @@
 /**
- * How long bytes may be used, as their type says it.
+ * Types for the lifetime of bytes.
  *
- * What the log lends without a copy (`CommitLog.peek`, the place of a record) is in memory that is recycled: it is valid
- * until the next turn of the event loop, unless its block is held. Whoever keeps bytes for longer declares them as
- * `KeptBytes`: what is lent is refused there by the compiler, until it is copied.
+ * Buffers borrowed from the log (`CommitLog.peek`, the place of a record) are in memory that is recycled: they are
+ * valid until the next tick of the event loop, unless their block is held. Code that retains bytes longer declares them
+ * as `KeptBytes`: the compiler refuses a borrowed buffer there, until it is copied.
  */
 
 /** Only in types: the mark is on no object. */
 declare const transient: unique symbol;
 
-/** Valid until the next turn of the event loop, longer only while its block is held. A part of it is no better. */
+/**
+ * Valid until the next tick of the event loop, longer only while its block is held. The same applies to its subarrays.
+ */
 export interface TransientBytes extends Buffer {
   readonly [transient]: true;
   subarray(start?: number, end?: number): TransientBytes;
 }
 
-/** Bytes that stay as they are for as long as they are referenced: any buffer that was not lent. */
+/** Bytes that are not modified while they are referenced: any buffer that was not borrowed. */
 export type KeptBytes = Buffer & { readonly [transient]?: never };
 
 /** Marks bytes in recycled memory as lent. */

@@ -9,11 +9,11 @@
  *   1. the output is written and synced, but not listed: recovery removes it;
  *   2. the manifest lists it in the place of its sources: recovery reads it, and has the owner relocate;
  *   3. the owner relocates its entries to the copies, record by record;
- *   4. the sources are removed when no pin needs them: recovery removes what is not listed.
+ *   4. the sources are removed when no pin needs them: recovery removes files that are not listed.
  *
- * A deletion must be kept as long as the deleted record could come back: from an earlier segment that has dead records
- * and was not rewritten since, or from an earlier snapshot. `canDrop` is the rule. When segments make too many
- * deletions stay, they are rewritten, however little of them is dead.
+ * A deletion must be retained as long as the deleted record could reappear: from an earlier segment that has dead
+ * records and was not rewritten since, or from an earlier snapshot. `canDrop` is the rule. If segments force the
+ * retention of too many deletions, they are rewritten, even if few of their records are dead.
  *
  * Invariants:
  * - A frame of the output never has records from both sides of a snapshot's cut.
@@ -58,7 +58,7 @@ export interface CompactionOptions {
 }
 
 export interface CompactionReport {
-  /** Number of replaced segments, and of those that replaced them. */
+  /** Number of replaced segments, and of segments that replaced them. */
   readonly sources: number;
   readonly outputs: number;
   /** Bytes by which the files shrank, counting sources that a pin still holds. */
@@ -73,7 +73,7 @@ export interface CompactionContext {
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
-  /** Live bytes of a log are taken to be at least this many. */
+  /** Lower bound for the live bytes of a log in pace calculations. */
   readonly leastBytes: number;
   /** The last frame reported to the owner as durable. */
   durableNumber(): number;
@@ -81,7 +81,7 @@ export interface CompactionContext {
   cuts(): number[];
 }
 
-/** A segment and what compacting it would reclaim. */
+/** A segment and the space that compacting it would reclaim. */
 interface Candidate {
   readonly segment: Segment;
   /** The share of its bytes that would be reclaimed: 0 to 1. */
@@ -130,7 +130,7 @@ export class Compactor {
     return paceOf(space, leastBytes, isHeld);
   }
 
-  /** Is there anything to compact? */
+  /** Returns whether a segment is worth compacting. */
   isWorthwhile(pace: CompactionPace): boolean {
     return this.#nextRun(pace.worthShare, pace.runBytesMax, false) !== null;
   }
@@ -142,7 +142,7 @@ export class Compactor {
   }
 
   /**
-   * Compacts until nothing is left that is worth it, or, with `isUrgent`, that is urgent. `isHeld`: see `paceOf`.
+   * Compacts until no segment is worth it, or, with `isUrgent`, until none is urgent. `isHeld`: see `paceOf`.
    * @throws EngineError disk-full, database-stopped
    */
   async compact(
@@ -153,7 +153,7 @@ export class Compactor {
     assert(this.#run.length === 0, "one compaction at a time");
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      // Until their files are removed, sources still take space.
+      // Sources use space until their files are removed.
       await this.#context.store.finishRemovals();
       const pace = this.pace(isHeld());
       const worthShare = isUrgent ? pace.urgentShare : pace.worthShare;
@@ -214,7 +214,8 @@ export class Compactor {
   }
 
   /**
-   * All segments in order; those that cannot be compacted, or hold mostly deletions that must be kept, reclaim nothing.
+   * Returns all segments in order; segments that cannot be compacted, or hold mostly deletions that must be retained,
+   * reclaim nothing.
    */
   #plainCandidates(): Candidate[] {
     const candidates: Candidate[] = [];
@@ -383,7 +384,7 @@ export class Compactor {
         const length = recordLengthIn(image, at, frame.end);
         if (!owner.relocate(image, at, length, base + at)) {
           output.deadBytes += length;
-          // It was superseded while it was copied, or is a deletion that had to be kept.
+          // The record was superseded while it was copied, or is a deletion that had to be retained.
           if (owner.isLive(image, at, length, base + at)) output.deadBytesAtBirth += length;
           else output.replacedBytes += length;
         }

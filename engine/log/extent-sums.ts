@@ -8,19 +8,25 @@ import { crc32 } from "node:zlib";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** Bytes of an extent, if the cache is large enough: a read by the thread pool costs as much as copying some 100 KB. */
+/**
+ * Size of an extent in bytes, if the cache is large enough: a read by the thread pool costs as much as copying some 100
+ * KB.
+ */
 export const extentBytesMax = 1024 * 1024;
 /** Bytes read beyond the end of an extent, as a share of its size. */
 const overShare = 1 / 16;
 /** Extents summed in one call: some 250 microseconds each. */
 const sumsMax = 8;
 
-/** Bytes of an extent, including those read beyond its end. */
+/** Returns the size of an extent in bytes, including the overlap read after its end. */
 export function blockBytesFor(extentBytes: number): number {
   return extentBytes + extentBytes * overShare;
 }
 
-/** The next position after `at` where an extent begins, or the bytes read beyond one end: pieces are cut there. */
+/**
+ * Returns the next position after `at` where an extent or the overlap of an extent begins or ends: chunks are cut
+ * there.
+ */
 export function nextExtentEdge(at: number): number {
   const begin = Math.floor(at / extentBytesMax) * extentBytesMax;
   const over = begin + extentBytesMax * overShare;

@@ -1,12 +1,12 @@
 /**
  * The meaning of failed reads. Only bytes that were read completely and fail verification, or are missing, count as
- * damage: a system error (no descriptor left, a device that does not respond) says nothing about the bytes, may be
+ * damage: a system error (no descriptor left, a device that does not respond) is no evidence about the bytes, may be
  * transient, and is not recorded.
  */
 import { EngineError } from "../base/errors.ts";
 import { nextTurn } from "../base/turns.ts";
 
-/** Number of attempts of a read, a turn of the event loop apart: descriptors soon become free. */
+/** Number of attempts of a read, one per tick of the event loop: descriptors soon become free. */
 export const readTriesMax = 3;
 const retryAfterSeconds = 1;
 
@@ -26,7 +26,7 @@ const passing: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** System errors that last until somebody does something about them. */
+/** System errors that last until an operator intervenes. */
 const lasting: ReadonlySet<string> = new Set([
   "EACCES",
   "EDQUOT",
@@ -49,7 +49,7 @@ export function openingFailed(folder: string, error: unknown): unknown {
   return lasting.has(String(code)) ? storageFailed(folder, "opened", error) : error;
 }
 
-/** Is it an error that the system reports of files and devices? */
+/** Returns whether it is a system error of files or devices. */
 export function isSystemError(error: unknown): boolean {
   const code = String((error as NodeJS.ErrnoException | null)?.code);
   return passing.has(code) || lasting.has(code);

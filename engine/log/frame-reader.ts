@@ -1,6 +1,6 @@
 /**
  * Iterates over the frames of a sealed segment: from its image if that is in memory, else from its file through a
- * window, so that a large segment takes no more memory than its largest frame (at least 1 MiB).
+ * window, so that a large segment needs only the memory of its largest frame (at least 1 MiB).
  *
  * Invariants:
  * - Frames read from the file have been verified against their CRC-32.

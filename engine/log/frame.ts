@@ -14,9 +14,11 @@
  * - `header crc` is CRC-32 of bytes 8 to 63, seeded by the segment's salt: a header of another file or of an earlier
  *   use of the file never fits. It must be verified before any other field is used.
  * - `number` grows by one from frame to frame in log segments. In a compacted segment it is the number of the last
- *   frame whose records are in this one, and `first number` that of the first; in log segments both are equal.
- * - `durable number`: every frame up to this one was on the device when this header was written. A damaged frame
- *   that a later header covers had been acknowledged; one that none covers may be the torn end of the log.
+ *   frame whose records are in this one, and `first number` is the number of the first such frame; in log segments both
+ *   are equal.
+ * - `durable number`: every frame up to this one was on the device when this header was written. A damaged frame that
+ *   is covered by a later header had been acknowledged; a damaged frame that no header covers may be the torn end of
+ *   the log.
  * - `previous crc` is the header crc of the frame before, across segments (0 for the very first).
  * - `wall clock` is in microseconds since 1970.
  *
@@ -139,7 +141,7 @@ export function payloadIsWhole(source: Buffer, at: number, header: FrameHeader):
   return payloadCrcOf(source, at, header.payloadLength) === header.payloadCrc;
 }
 
-/** The next position from `at` where a header may begin, or -1. Cost: 1 ns per byte where there is none. */
+/** Returns the next position from `at` where a header may begin, or -1. Cost: 1 ns per byte that is not a candidate. */
 export function findMagic(source: Buffer, at: number, limit: number): number {
   let found = at - 1;
   for (;;) {

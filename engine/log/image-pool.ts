@@ -4,15 +4,15 @@
  *
  * Images are in `SharedArrayBuffer`s, though no thread shares them: V8 does not count these as external memory, so it
  * does not collect garbage each time an image is allocated. Instead a collection is triggered once enough of them has
- * been dropped: only then is there something to collect.
- * The buffers are growable, though they never grow: V8 maps such memory itself, and unmaps it when collected. Other
- * allocations of some megabytes stay in the heap of the C library, fragmented (bench/cold.bench.ts).
+ * been dropped: only then is there something to collect. The buffers are growable, though they never grow: V8 maps such
+ * memory itself, and unmaps it when it is collected. Other allocations of some megabytes stay in the heap of the C
+ * library, fragmented (bench/cold.bench.ts).
  *
  * Invariants:
- * - Released memory is not reused before the next turn of the event loop: until then the bytes of a record may be read
+ * - Released memory is not reused before the next tick of the event loop: until then the bytes of a record may be read
  *   (`CommitLog.peek`).
- * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are kept, and none when no
- *   image was taken for a while.
+ * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are retained, and none if no
+ *   image was acquired for a while.
  */
 import { countDropped, startCollection } from "../base/garbage.ts";
 import { lent, type TransientBytes } from "../base/transient-bytes.ts";
@@ -51,7 +51,7 @@ export class ImagePool implements BlockKeeper {
     return this.#idleBytes;
   }
 
-  /** Have images been released and taken lately? */
+  /** Whether images have been released and acquired recently. */
   get isInUse(): boolean {
     return this.#timer !== null;
   }
@@ -70,7 +70,7 @@ export class ImagePool implements BlockKeeper {
     return Buffer.from(memory, 0, size);
   }
 
-  /** Releases `image`: nothing may read it after this turn of the event loop. */
+  /** Releases `image`: it must not be read after this tick of the event loop. */
   giveImage(image: Buffer): void {
     const memory = image.buffer;
     setImmediate(() => this.#keep(memory));
@@ -103,7 +103,7 @@ export class ImagePool implements BlockKeeper {
     this.#timer ??= setTimeout(() => this.#look(), this.#idleMs).unref();
   }
 
-  /** Drops all idle memory, and has dropped memory collected, when no image was taken since the last call. */
+  /** Drops all idle memory, and triggers collection of dropped memory, if no image was acquired since the last call. */
   #look(): void {
     this.#timer = null;
     if (!this.#isTaken) {
@@ -127,8 +127,8 @@ export class ImagePool implements BlockKeeper {
 }
 
 /**
- * For tests: what a reader gets instead of recycled memory, a copy that is overwritten when the turn of the event loop
- * ends. So a late read is detected whether or not the memory was in fact recycled.
+ * For tests: replaces recycled memory by a copy that is overwritten at the end of the tick of the event loop. So a late
+ * read is detected whether or not the memory was in fact recycled.
  */
 export function poisonedLater(bytes: TransientBytes): TransientBytes {
   const copy = Buffer.allocUnsafeSlow(bytes.length); // aligned, as records are
@@ -147,7 +147,7 @@ const GrowableMemory = SharedArrayBuffer as new (
   options: { readonly maxByteLength: number },
 ) => SharedArrayBuffer;
 
-/** Counts `memory`, to which no reference is left, as garbage for V8 to collect. */
+/** Counts `memory`, which must be unreferenced, as garbage for V8 to collect. */
 export function letGo(memory: ArrayBufferLike): void {
   if (memory instanceof SharedArrayBuffer) collectSoon(memory.byteLength);
 }

@@ -1,7 +1,6 @@
 /**
- * Deferred copies of large appended records into the image of their segment: they are copied in pieces before their
- * frame is written, so that the turn of the event loop that appends them is short. A read of one of them copies it at
- * once.
+ * Deferred copies of large appended records into the image of their segment: they are copied in chunks before their
+ * frame is written, so that the append itself is short. A read of such a record copies it immediately.
  *
  * Invariants:
  * - The bytes of a source do not change until they are copied.
@@ -43,7 +42,7 @@ export class LateCopies {
     return this.#copies.some((copy) => copy.from < to && from < copy.to);
   }
 
-  /** Copies one piece. @returns whether there is more to copy. */
+  /** Copies one chunk. @returns whether there is more to copy. */
   step(): boolean {
     const copy = this.#copies[0];
     if (copy === undefined) return false;

@@ -1,7 +1,7 @@
 /**
  * Group commit. Transactions are copied into the image of the active segment, one after another in an open frame. When
- * the device is idle the open frame is sealed, written and synced; transactions that arrive meanwhile go into the next.
- * There are no timers: the slower the device, the larger the frames.
+ * the device is idle the open frame is sealed, written and synced; transactions that arrive in the meantime go into the
+ * next frame. There are no timers: the slower the device, the larger the frames.
  *
  *   image of the active segment
  *   +--------+---------+---------+------------------------+----------------------+------------+
@@ -10,9 +10,9 @@
  *                                ^ segment.end            ^ #frameStart          ^ #tail      ^ segment.size
  *
  * Invariants:
- * - One write is under way at a time, of one frame; of several of one segment, when they were carried to other nodes
- *   (log-carrier.ts). The next is written when it is durable, so that a crash can tear only the last one, and every
- *   frame of a segment is durable before the first of the next segment is written.
+ * - One write is in progress at a time. It writes one frame, or several frames of one segment if they were carried to
+ *   other nodes (log-carrier.ts). The next is written when it is durable, so that a crash can tear only the last one,
+ *   and every frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
  * - Nothing durable is ever overwritten, except for the empty frame that closed a log. The device is assumed to write
  *   sectors atomically: a write interrupted by a power loss changes no byte outside of it.
@@ -45,10 +45,10 @@ import type { SpaceGuard } from "./space-guard.ts";
  * bytes.
  */
 const knownCrcBytesMin = 256 * 1024;
-/** Bytes of a frame whose CRC is computed at once. */
+/** Number of bytes of a frame whose CRC is computed in one call. */
 const crcPieceBytes = 128 * 1024;
 
-/** Bytes of frames behind which no other one is added to a write. */
+/** Size of a write, in bytes, from which on no further frame is added to it. */
 const writtenBytesMax = 8 * 1024 * 1024;
 
 /** Milliseconds without a write after which an empty frame covers the last one. */
@@ -95,7 +95,7 @@ interface Waiter {
 export interface WriterStart {
   /** Null when the last segment cannot be appended to. Its image is in memory. */
   readonly active: Segment | null;
-  /** The last frame is the one that properly closed the log. */
+  /** Whether the last frame is the empty frame written by a proper close. */
   readonly wasClosed: boolean;
   readonly lastNumber: number;
   readonly lastCrc: number;
@@ -114,7 +114,9 @@ export interface WriterOptions {
   readonly oversizedBytesMin?: number;
   /** See `LogOptions`. */
   readonly carrier?: LogCarrier | undefined;
-  /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
+  /**
+   * Called after each frame of `bytes`; returns a promise to await before the next frame, so that compaction keeps up.
+   */
   slowDown(bytes: number): Promise<void> | null;
 }
 
@@ -145,7 +147,7 @@ export class LogWriter {
   #frameStart = 0;
   #tail = 0;
   #openTransactions = 0;
-  /** Is it looked at the end of this turn whether the open frame is sealed? */
+  /** Whether a check is scheduled for the end of this tick whether the open frame must be sealed. */
   #willSeal = false;
   /**
    * The CRC-32 of the open frame's payload up to `#crcEnd`, computed while the bytes are still in the processor's
@@ -245,7 +247,7 @@ export class LogWriter {
     return this.#openTransactions === 0 ? 0 : this.#tail - this.#frameStart - frameHeaderBytes;
   }
 
-  /** Sends the open frame to other nodes while earlier ones are under way there, or are being written here. */
+  /** Sends the open frame to other nodes while earlier frames are in flight there, or are being written here. */
   #sealEarly(): void {
     const segment = this.#active;
     if (this.#store.health.stopped !== null || segment === null) return;
@@ -295,7 +297,7 @@ export class LogWriter {
     const segment = this.#active;
     if (this.#store.health.stopped !== null || segment === null || this.#store.disk === null)
       return;
-    // A segment that was taken but whose file was never created has nothing to close.
+    // A segment whose file was never created has nothing to close.
     if (segment.file === null || this.#frameStart + frameHeaderBytes > segment.size) return;
     const frame = this.#seal(segment, frameFlags.cleanClose);
     try {
@@ -363,7 +365,7 @@ export class LogWriter {
     payload.copy(image, tail + copied, copied, payloadLength);
   }
 
-  /** Appends a payload whose `summed` beginning is copied later, in slices; the rest is copied at once. */
+  /** Appends a payload whose prefix of `summed` bytes is copied later, in slices; the rest is copied immediately. */
   #appendSummed(
     segment: Segment,
     image: Buffer,
@@ -371,7 +373,7 @@ export class LogWriter {
     length: number,
     summed: SummedBytes,
   ): void {
-    assert(summed.length <= length, "what is summed up is of the payload");
+    assert(summed.length <= length, "the summed prefix is within the payload");
     const tail = this.#tail;
     const end = tail + summed.length;
     segment.late ??= new LateCopies(image);
@@ -387,7 +389,7 @@ export class LogWriter {
   async #fill(segment: Segment): Promise<void> {
     const { late } = segment;
     while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
-    // Copies that were deferred meanwhile are made before their own frame is written.
+    // Copies deferred in the meantime are made before their own frame is written.
     if (segment.late?.isEmpty === true) segment.late = null;
   }
 
@@ -503,8 +505,8 @@ export class LogWriter {
   }
 
   /**
-   * Waits until the frame was carried, and adds those behind it that are carried, too. One write and one sync are enough
-   * for all of them: none says of another that it is durable, so whatever is torn of them is the end of the log.
+   * Waits until the frame was carried, and adds later frames that were carried too. One write and one sync are enough
+   * for all of them: no header of one covers another as durable, so torn frames among them are the end of the log.
    */
   async #finishCarried(frames: Frame[]): Promise<void> {
     for (let next = frames[0]; next !== undefined; next = this.#nextCarried(frames)) {
@@ -513,7 +515,7 @@ export class LogWriter {
     }
   }
 
-  /** Moves the oldest sealed frame to `frames` if it was carried and is to be written behind them. */
+  /** Moves the oldest sealed frame to `frames` if it was carried and is to be written after them. */
   #nextCarried(frames: Frame[]): Frame | undefined {
     const next = this.#sealed[0];
     if (next === undefined || next.record === null || next.segment !== frames[0]?.segment) return;
@@ -578,7 +580,10 @@ export class LogWriter {
     return this.#seal(this.#active, 0);
   }
 
-  /** Writes a frame, and those behind it that were carried meanwhile, which it adds to `frames`: all of one segment. */
+  /**
+   * Writes a frame and the later frames that were carried in the meantime, which it adds to `frames`: all in one
+   * segment.
+   */
   async #write(frames: [Frame, ...Frame[]]): Promise<void> {
     const [{ segment, start }] = frames;
     if (this.#carried !== null) await this.#finishCarried(frames);
@@ -621,7 +626,7 @@ export class LogWriter {
 
   /**
    * Rewrites the frame that closed the log, before the first frame after it. If its sync had failed, recovery may have
-   * found it only in the system's cache; the log must not continue after a frame that is not on the device. It is
+   * read it only from the system's page cache; the log must not continue after a frame that is not on the device. It is
    * synced separately, so that a crash in between tears only this empty frame.
    */
   async #repeatClosing(next: Segment): Promise<void> {
@@ -716,7 +721,7 @@ export class LogWriter {
       .prepare(coming, () => this.#listComing(coming))
       .catch((error: unknown) => {
         if (isDiskFull(error)) this.#space.becameFull();
-        // If it was taken meanwhile, the writer gets the same error.
+        // If the segment was already in use, the writer receives the same error.
         if (!coming.isTaken) store.drop(coming);
       })
       .finally(() => {
@@ -732,13 +737,13 @@ export class LogWriter {
   }
 
   #fail(error: unknown): void {
-    // What was carried cannot be taken back: such a log can only stop, and go on when there is space.
+    // Carried frames cannot be rolled back: such a log can only stop, and continue when space is available.
     if (!isDiskFull(error) || this.#carried !== null || this.#store.health.stopped !== null) {
       this.#store.health.stop(error);
       return;
     }
     this.#space.becameFull();
-    // What is kept only for copies gives its space back first.
+    // Space retained only for copies is released first.
     for (const follower of [...this.#store.followers]) follower.lose();
     this.#cutBack();
     this.#lose(diskFull(error));
@@ -787,7 +792,7 @@ export class LogWriter {
     this.appendedCount = this.durableCount;
     this.unsyncedBytes = 0;
     this.#openTransactions = 0;
-    // These resume in a later turn, after the owner has dropped what it had staged.
+    // These resume in a later tick, after the owner has dropped its staged state.
     for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
     if (this.#store.health.stopped === null) {
       this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
@@ -817,7 +822,7 @@ export class LogWriter {
     let segment = this.#active;
     this.#lastIsEmpty = true;
     if (segment === null || this.#openTransactions > 0) return;
-    // Then its image can be dropped: all of its room is used, and the empty frame goes to the next segment.
+    // Its image can then be dropped: all of its space is used, and the empty frame goes to the next segment.
     if (segment.isOversized && !this.#space.isFull()) segment = this.#roll(0);
     else if (segment.file === null) return;
     // It leaves room for the frame that closes the log.

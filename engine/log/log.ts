@@ -23,8 +23,8 @@ export interface RecordOwner {
   /** Called with each committed record, in commit order. `bytes` belongs to the log: copy whatever is kept. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /**
-   * Is the record at `position` still needed? Called by compaction; must not change anything. A deletion is needed
-   * unless `canDropDeletion` allows to drop it.
+   * Returns whether the record at `position` is still needed. Called by compaction; must not change any state. A
+   * deletion is needed unless `canDropDeletion` allows to drop it.
    */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /**
@@ -79,7 +79,7 @@ export interface SummedBytes {
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
   readonly segments: number;
-  /** Bytes of the segments' files (or images, in memory), including those that a pin still holds. */
+  /** Bytes of the segments' files (or images, in memory), including segments that a pin still holds. */
   readonly segmentBytes: number;
   /** Bytes of segment images in memory. */
   readonly imageBytes: number;
@@ -94,11 +94,11 @@ export interface LogMetrics {
 
 export interface CommitLog {
   /**
-   * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
-   * Synchronous: the position is final, the bytes can be read at once, durability comes later.
+   * Copies `payload[0, length)`, the records of one transaction, to the end of the log. Synchronous: the position is
+   * final, the bytes are readable immediately, durability follows later.
    * @param evenIfFull it may use the reserve of the device.
    * @param summed only with `isGiven`: this part is copied later too, whatever the size of its records.
-   * @param isGiven the payload's memory will not be changed any more: large records may be copied later.
+   * @param isGiven the payload's memory will not be modified later: large records may be copied later.
    * @returns the position of the payload's first byte.
    * @throws EngineError disk-full or database-stopped; then nothing was appended.
    */
@@ -117,31 +117,43 @@ export interface CommitLog {
   readonly durableCount: number;
   /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
   flush(): Promise<void>;
-  /** The bytes at `position` if they are in memory, else null. No copy: valid until the next turn of the event loop. */
+  /**
+   * Returns the bytes at `position` if they are in memory, else null. Not a copy: valid until the next tick of the
+   * event loop.
+   */
   peek(position: Position, length: number): TransientBytes | null;
   /**
-   * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next turn of the event
-   * loop; longer while the place's block is held, or, if it has none, while a pin is. With `isWalk` it does not count
-   * as a use of an extent. @returns whether it was found
+   * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next tick of the event
+   * loop; longer while the place's block is held, or, if it has no block, while a pin is held. With `isWalk` it does
+   * not count as a use of an extent. @returns whether the record is in memory
    */
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
-  /** As `place`, for a reader that holds neither block nor pin: valid until the next turn of the event loop. */
+  /** As `place`, for a reader that holds neither block nor pin: valid until the next tick of the event loop. */
   lend(position: Position, length: number, target: RecordPlace): boolean;
   /** Would `place` find every record now? Cost: O(segments). */
   isInMemory(): boolean;
-  /** For scans: the extent of `position`, if it is in memory as such. Hold it. Does not count as a use. */
+  /**
+   * For scans: returns the extent of `position`, if it is in memory as an extent. The caller must hold it. Does not
+   * count as a use.
+   */
   extentAt(position: Position): Extent | null;
-  /** The start of the next extent in commit order; null when there is none, or it is not only on disk. */
+  /**
+   * Returns the start of the next extent in commit order; null if no extent follows, or if the next is not only on
+   * disk.
+   */
   extentAfter(position: Position): Position | null;
-  /** Reads that extent from disk. Hold it at once. @returns null when it cannot be read, or must not be */
+  /**
+   * Reads that extent from disk. The caller must hold it immediately. @returns null if it cannot be read, or must not
+   * be
+   */
   readExtent(position: Position): Promise<Extent | null>;
   /** Bytes of an extent: it holds the records that begin in a multiple of it, up to the next. */
   readonly extentBytes: number;
   /** Bytes from the start of an extent to where a record that begins in it must end. */
   readonly blockBytes: number;
   /**
-   * The bytes at `position`, from memory or disk, with verified checksum: a copy, as turns pass until the caller gets
-   * it. @throws EngineError record-damaged
+   * Reads the bytes at `position`, from memory or disk, with verified checksum: a copy, because ticks pass before the
+   * caller receives it. @throws EngineError record-damaged
    */
   read(position: Position, length: number): Promise<KeptBytes>;
   /**
@@ -177,7 +189,7 @@ export interface CommitLog {
    * @throws EngineError disk-full, database-stopped
    */
   compact(options?: CompactionOptions): Promise<CompactionReport>;
-  /** Resolves when none is running: records are not moved before the next turn. */
+  /** Resolves when no compaction is running: records are not moved before the next tick. */
   compactionEnded(): Promise<void>;
   /**
    * Postpones compaction until `release`, for work that is about to replace most of the log: half-dead segments would
@@ -185,7 +197,7 @@ export interface CommitLog {
    * overridden when there are `deadShareMax` times as many dead bytes as live ones.
    */
   holdCompaction(): Pin;
-  /** Is it held, because an operation replaces many records? */
+  /** Whether compaction is held, because an operation replaces many records. */
   readonly isCompactionHeld: boolean;
   /**
    * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
@@ -209,14 +221,14 @@ export interface CommitLog {
   /** Stops the log for a reason of its owner: nothing more is written, and everything not yet being written is lost. */
   stop(cause: unknown): void;
   /**
-   * Makes everything durable, ends the log, and releases its folder; also after a failure. With `sections` it writes a
-   * final snapshot. Call it after `flush`, so that they contain everything. `sections` is called when a running
-   * compaction has ended: until then it moves records.
+   * Makes everything durable, closes the log, and releases its folder; also after a failure. With `sections` it writes
+   * a final snapshot. Call it after `flush`, so that the sections contain everything. `sections` is called when a
+   * running compaction has ended: until then it moves records.
    */
   close(sections?: () => readonly SnapshotSection[]): Promise<void>;
 }
 
-/** Called by the log, in order, in a separate turn of the event loop. */
+/** Called by the log, in order, in a separate tick of the event loop. */
 export interface LogListener {
   /** The first `count` transactions since opening are durable. */
   durable(count: number): void;

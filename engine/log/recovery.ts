@@ -1,14 +1,14 @@
 /**
  * Reads a log from its segments, in commit order, and finds its end.
  *
- * A frame that is not intact is one of two things. If a later header says that it was durable, or a later segment was
- * begun, it had been acknowledged: the log is damaged, and recovery fails. Else it is the torn end of a log whose last
- * write was interrupted by a crash: it is truncated silently, because it was never acknowledged.
+ * A frame that is not intact has one of two causes. If a later header covers it as durable, or a later segment was
+ * begun, it had been acknowledged: the log is damaged, and recovery fails. Otherwise it is the torn end of a log whose
+ * last write was interrupted by a crash: it is truncated silently, because it was never acknowledged.
  *
  * Invariants:
  * - Only intact frames are replayed, in commit order, from the snapshot's cut (or the beginning) to the end.
  * - Nothing is changed on disk before the end is found.
- * - If the log was not closed properly, its last file is rewritten before anything is appended: what was read may be
+ * - If the log was not closed properly, its last file is rewritten before anything is appended: the bytes read may be
  *   in the page cache and not on the device (a failed sync leaves such pages).
  */
 import { assert } from "../base/assert.ts";
@@ -31,9 +31,9 @@ import type { SegmentStore } from "./segment-store.ts";
 import type { SnapshotCut, SnapshotSegment } from "./snapshot-file.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** What recovery found. */
+/** The result of recovery. */
 export interface RecoveryResult {
-  /** The last log segment with frames; its image is in memory. Null when there is none. */
+  /** The last log segment with frames; its image is in memory. Null if no log segment has frames. */
   readonly active: Segment | null;
   readonly lastNumber: number;
   readonly lastCrc: number;
@@ -98,7 +98,10 @@ export class Recovery {
     };
   }
 
-  /** Restores a segment that the snapshot covers entirely from the snapshot. @returns false for others: read those */
+  /**
+   * Restores a segment that the snapshot covers entirely from the snapshot. @returns false for other segments, which
+   * must be read
+   */
   #skip(segment: Segment): boolean {
     const known = this.#known.get(segment.number);
     if (known === undefined) return false;
@@ -228,7 +231,7 @@ export class Recovery {
     return false;
   }
 
-  /** @throws EngineError database-damaged when the bad frame at the end of `segment` had been durable. */
+  /** @throws EngineError database-damaged if the bad frame at the end of `segment` had been durable. */
   async #checkTorn(segment: Segment, image: Buffer, later: readonly Segment[]): Promise<void> {
     const number = this.#lastNumber + 1;
     const found = { durableNumber: 0, number: 0 };
@@ -244,13 +247,13 @@ export class Recovery {
     throw this.#damaged(segment, segment.end, Math.max(found.number, number) - number);
   }
 
-  #damaged(segment: Segment, at: number, behind: number): EngineError {
+  #damaged(segment: Segment, at: number, laterCommits: number): EngineError {
     const path = this.#store.pathOf(segment);
     return new EngineError(
       "database-damaged",
       `${path} is damaged at byte ${at}: commit ${this.#lastNumber + 1} was durable and is not whole; ` +
-        `${behind} later commits follow it. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
-      { details: { file: path, offset: at, commitsBehind: behind } },
+        `${laterCommits} later commits follow it. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
+      { details: { file: path, offset: at, commitsBehind: laterCommits } },
     );
   }
 

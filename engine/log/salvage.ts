@@ -2,8 +2,8 @@
  * Reads the intact records of a damaged log, with or without its manifest, and passes them to a sink in commit order,
  * as far as that is known. The source is opened for reading only.
  *
- * A superseded or deleted record may come back when the newer record is lost: hence the report. Segments that
- * compaction had already replaced are skipped when the compacted segment is intact.
+ * A superseded or deleted record may reappear if the newer record is lost: hence the report. Segments that compaction
+ * had already replaced are skipped if the compacted segment is intact.
  *
  * Invariants:
  * - Every record passed to the sink is in an intact frame, or its own checksum is correct.
@@ -162,7 +162,7 @@ function lastUsedByte(image: Buffer, from: number): number {
   return Math.min(Math.ceil(end / 8) * 8, image.length);
 }
 
-/** The segments to read, in commit order: that of the manifest, or by frame numbers. */
+/** Returns the segments to read in commit order: the order of the manifest, or of frame numbers. */
 function inOrder(
   sources: readonly Source[],
   manifest: Manifest | null,
@@ -223,7 +223,7 @@ async function give(
   }
 }
 
-/** The length of the intact record at `at`; 0 when there is none. */
+/** Returns the length of the intact record at `at`; 0 if no intact record begins there. */
 function recordIn(image: Buffer, at: number, end: number): number {
   if (at + recordHeaderBytes > end) return 0;
   const length = image.readUInt32LE(at + recordLengthAt);

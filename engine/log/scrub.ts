@@ -130,7 +130,7 @@ function findDamagedRecords(
   }
 }
 
-/** The offset of the next intact record, from `at` on; `end` when there is none. */
+/** Returns the offset of the next intact record, from `at` on; `end` if none follows. */
 export function findRecord(image: Buffer, at: number, end: number): number {
   const payload = image.subarray(0, end);
   for (let start = at; start + recordHeaderBytes <= end; start += 8) {

@@ -71,7 +71,7 @@ export class SegmentStore {
   isSnapshotComing = false;
   /** The newest writes to its files. */
   readonly writes = new DiskWrites();
-  /** Those who copy the log elsewhere. */
+  /** Followers that copy the log elsewhere. */
   readonly followers = new Set<LogFollower>();
   /** Called when another segment becomes eligible for compaction. */
   onSealed: (() => void) | null = null;
@@ -110,7 +110,7 @@ export class SegmentStore {
     return `${this.disk.folder}/log/${segmentFileName(segment.number)}`;
   }
 
-  /** A new segment, without image, visible to readers at once; `prepare` creates its file. */
+  /** Creates a segment without image, immediately visible to readers; `prepare` creates its file. */
   newSegment(kind: SegmentKind, size: number): Segment {
     const number = this.nextNumber++;
     const segment = new Segment({ number, kind, salt: this.#newSalt(), size });
@@ -145,7 +145,7 @@ export class SegmentStore {
 
   /**
    * Creates the file of a log segment: header and zeros, synced; then runs `list` and writes the manifest.
-   * @throws errors of the disk; when it is full, no file is left.
+   * @throws errors of the disk; if it is full, no file is left.
    */
   prepare(segment: Segment, list: ManifestChange): Promise<void> {
     segment.ready ??= this.#prepare(segment, list);
@@ -454,7 +454,7 @@ export class SegmentStore {
     return null;
   }
 
-  /** May data read from the segment be cached: is it sealed and still in the log? */
+  /** Returns whether data read from the segment may be cached: whether it is sealed and still in the log. */
   #keeps(segment: Segment): boolean {
     return !this.#isClosed && segment.sealed && this.#byNumber.get(segment.number) === segment;
   }
@@ -499,7 +499,7 @@ export class SegmentStore {
     return segment.file;
   }
 
-  /** Counts the handle of a sealed segment among those kept open, and closes the one opened longest ago. */
+  /** Counts the handle of a sealed segment among the open ones, and closes the handle opened longest ago. */
   keepOpen(segment: Segment): void {
     this.#openForReading.add(segment);
     if (this.#openForReading.size <= openFilesMax) return;

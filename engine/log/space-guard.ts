@@ -1,10 +1,10 @@
 /**
- * Detects that the device has too little space for anything but deletions, by `freeBytes`, called at a limited rate,
- * and by failed writes. It recovers by itself: a refused write checks again after a second.
+ * Detects that the device has too little space for writes other than deletions, by `freeBytes`, called at a limited
+ * rate, and by failed writes. It recovers automatically: a refused write checks again after a second.
  *
- * The operator gets one message when the device fills up, however many databases are affected, and one when there is
- * space again: when each of them has found twice its reserve, so that a device at the limit does not cause a message
- * every second.
+ * The operator receives one message when the device fills up, however many databases are affected, and one when space
+ * is available again: when each of them has found twice its reserve, so that a device at the limit does not cause a
+ * message every second.
  */
 import type { Clock, FileSystem, Report } from "../base/environment.ts";
 import type { Disk } from "./segment-store.ts";
@@ -19,7 +19,7 @@ export class SpaceGuard {
   readonly #clock: Clock;
   readonly #reserveBytes: number;
   readonly #report: Report;
-  /** That of all databases: the one of a disk may be a wrapper around it. */
+  /** The file system of all databases: the one of a disk may be a wrapper around it. */
   readonly #files: FileSystem;
   #full = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -69,7 +69,7 @@ export class SpaceGuard {
     const reserve = Math.round(this.#reserveBytes / 1024 ** 2);
     this.#report(
       `The disk of ${folder} is full. ${what}: until there is room again, writes are refused, but for deletions. ` +
-        `The last ${reserve} MB are kept for those and for compaction, which give room back`,
+        `The last ${reserve} MB are kept for those and for compaction, which free space`,
       undefined,
       "disk-full",
     );

@@ -13,8 +13,8 @@ export class Throttle {
   readonly #sliceMs: number;
   readonly #isAwaited: boolean;
   /**
-   * Minimum share of the time, 0 to below 1: its slices are lengthened in proportion to the turns of other work, up to
-   * `sliceMs` of limits.ts. With 0 it gets one short slice per turn, however long that is.
+   * Minimum share of the time, 0 to below 1: its slices are lengthened in proportion to the time of other work, up to
+   * `sliceMs` of limits.ts. With 0 it runs one short slice per tick of the event loop, however long the tick is.
    */
   timeShare = 0;
   /** Length of the present slice. */
