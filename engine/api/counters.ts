@@ -23,7 +23,7 @@ export class Counters {
     this.#database = database;
   }
 
-  /** A counter, in the spelling of the request; null: there is none. */
+  /** Returns a counter, with its name as spelled in the request; null if it does not exist. */
   get(documentId: string, name: string): CounterSlot | null {
     const counter = this.#database.state.keyspaces.counters.get(counterKey(documentId, name));
     return counter === undefined ? null : { documentId, name, value: counter.value };
@@ -46,14 +46,14 @@ export class Counters {
     return runInTurns(parseCounterRequest(text));
   }
 
-  /** Can the operations change anything? */
+  /** Returns whether the operations can change any counter. */
   areChanges(requests: readonly DocumentCounterOperations[]): boolean {
     return requests.some(changesCounters);
   }
 
   /**
-   * Executes the operations in order, all or none; without a change among them they are reads of what is committed.
-   * @returns one for each increment and read, in order; null: no such counter
+   * Executes the operations in order, all or none; if none is a change, they read the committed state.
+   * @returns one for each increment and read, in order; null if the counter does not exist
    * @throws EngineError document-missing, counter-overflow, invalid-argument
    */
   apply(requests: readonly DocumentCounterOperations[]): Promise<(CounterSlot | null)[]> {

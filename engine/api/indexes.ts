@@ -38,7 +38,7 @@ import {
 export type { Deployer, IndexTrial };
 export { lockModes as indexLockModes, priorities as indexPriorities };
 
-/** Which indexes: one, those with or without a reduce, or, with neither given, all. */
+/** Selection of indexes: one, those with or without a reduce, or, with neither given, all. */
 export interface IndexSelection {
   readonly name?: string | undefined;
   readonly isReduce?: boolean | undefined;
@@ -47,21 +47,21 @@ export interface IndexSelection {
 /** The indexes that were awaited. */
 export interface AwaitedIndexes {
   readonly count: number;
-  /** Names of those that were still stale in the end, and of the paused ones among them. */
+  /** Names of the indexes that were still stale in the end, and of the paused ones among them. */
   readonly stale: readonly string[];
   readonly paused: readonly string[];
 }
 
 export interface TermsRequest {
   readonly field: string;
-  /** The terms behind it; "": from the first. */
+  /** The term after which the page begins; "": the first term. */
   readonly after: string;
   readonly countMax: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface IndexTerms {
-  /** Of the index, as it was created. */
+  /** Name of the index, in the case of its creation. */
   readonly name: string;
   /** In byte order. */
   readonly terms: readonly string[];
@@ -73,7 +73,7 @@ export interface IndexTerms {
 export interface DeployedDefinition {
   /** As in a database record, with the options as sent. */
   readonly definition: JsonObject;
-  /** Who deployed it. */
+  /** Name of the user who deployed it. */
   readonly source: string;
   /** Microseconds since 1970. */
   readonly createdAtMicros: number;
@@ -107,7 +107,7 @@ export class Indexes {
     return indexInfo(this.#require(name));
   }
 
-  /** All indexes with what costs more to know. Cost: O(documents still to be processed). */
+  /** Returns all indexes with details that are more expensive to compute. Cost: O(documents still to be processed). */
   listDetails(): IndexDetails[] {
     const { settings } = this.#database;
     return this.#all().map((index) => indexDetails(index, settings));
@@ -175,12 +175,18 @@ export class Indexes {
     return [...names, ...(outputs === null ? ["id()"] : [])];
   }
 
-  /** The fields that this definition would index, as far as its text tells. @throws EngineError index-compilation, invalid-argument */
+  /**
+   * Returns the fields that this definition would index, as far as its text determines them. @throws EngineError
+   * index-compilation, invalid-argument
+   */
   fieldsOf(definition: JsonObject): string[] {
     return this.#administration.fieldsOf(definition);
   }
 
-  /** The type and source of an index of this definition, as they are on the wire. @throws EngineError invalid-argument */
+  /**
+   * Returns the type and source of an index of this definition, as named in the protocol. @throws EngineError
+   * invalid-argument
+   */
   kindOf(definition: JsonObject): { readonly type: string; readonly source: string } {
     const parsed = parseStaticDefinition(definition);
     return { type: typeOfDefinition(parsed), source: sourceOfDefinition(parsed) };
@@ -211,8 +217,8 @@ export class Indexes {
   }
 
   /**
-   * Waits until indexes have processed what is stored now, at most `timeoutMs`.
-   * @param names unknown ones are ignored; none: all indexes
+   * Waits until indexes have processed all current data, at most `timeoutMs`.
+   * @param names unknown names are ignored; empty: all indexes
    */
   async waitForNonStale(names: readonly string[], timeoutMs: number): Promise<AwaitedIndexes> {
     const { indexes } = this.#database.queries;
@@ -250,14 +256,14 @@ export class Indexes {
   }
 
   /**
-   * What a definition makes of a few documents; no index is made.
+   * Tries a definition on a few documents; no index is created.
    * @throws EngineError as `deploy`, and document-missing
    */
   tryOut(definition: JsonObject, request: TrialRequest): Promise<IndexTrial> {
     return tryIndex(definition, request, this.#database, this.#database.clock);
   }
 
-  /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
+  /** Resolves when durable. @returns false if the index does not exist @throws EngineError index-deletion */
   delete(name: string): Promise<boolean> {
     return this.#administration.delete(name);
   }
@@ -304,7 +310,7 @@ export class Indexes {
     this.#database.queries.indexes.wake();
   }
 
-  /** Are all indexes paused, those included that will be created? */
+  /** Whether all indexes are paused, including indexes that will be created. */
   get isPaused(): boolean {
     return this.#administration.isPaused;
   }

@@ -25,7 +25,7 @@ export interface QueryEntries extends EntriesOutcome {
   readonly lastQueryTime: number;
 }
 
-/** What a query includes beside its rows. */
+/** Data that a query can include besides its rows. */
 export type QueryInclude = "documents" | "counters" | "compare-exchange" | "highlights";
 
 /** A query that was parsed and analyzed. */
@@ -103,8 +103,8 @@ export class Queries {
   }
 
   /**
-   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False where
-   * only running it tells. True counts as a query.
+   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False if
+   * this is known only by running it. True counts as a query.
    */
   isUnchanged(query: KeptQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
     this.#database.assertServing();
@@ -130,8 +130,8 @@ export class Queries {
   }
 
   /**
-   * Runs a query without its rows, and tells how it ran: step by step with counts, times and sentences, and with which
-   * index it would read clearly less. @throws as `run`
+   * Runs a query, discards its rows, and returns how it was executed: step by step with counts, times and sentences,
+   * and which index would let it read clearly fewer entries. @throws as `run`
    */
   explainRun(text: string, options: QueryOptions): Promise<QueryPlan> {
     return this.#database.queries.plan(text, options);
@@ -172,7 +172,7 @@ export class Queries {
   }
 }
 
-/** Passes rows on, and keeps the record of a large one in its place until it is taken. */
+/** Forwards rows, and holds the record of a large row in memory until it was read. */
 class PinningSink implements RowSink {
   readonly #database: OpenDatabase;
   readonly #sink: RowSink;

@@ -1,4 +1,7 @@
-/** Revisions of documents: read by document or change vector, the bin of deleted documents, and work on many at once. */
+/**
+ * Revisions of documents: read by document or change vector, the bin of deleted documents, and operations on many
+ * documents.
+ */
 
 import {
   adoptOrphanedRevisions,
@@ -23,16 +26,16 @@ import type { OperationFigures } from "../store/operations.ts";
 
 export type { RevisionDeletion, RevisionScope };
 
-/** Revisions that are listed at once: their records are read. */
+/** Maximum number of revisions that are listed in one call: their records are read. */
 const listedMax = 1024;
-/** Revisions looked at in one turn. */
+/** Number of revision rows examined in one tick of the event loop. */
 const rowsPerTurn = 16_384;
 
-/** Some of the revisions that were asked for. */
+/** A page of the requested revisions. */
 export interface RevisionPage {
   /** Valid for good. */
   readonly rows: readonly DocumentRow[];
-  /** The number of all that were asked for. */
+  /** The number of all requested revisions. */
   readonly total: number;
 }
 
@@ -69,7 +72,7 @@ export interface RevisionBinPage {
   readonly revisionCount: number;
 }
 
-/** Reports figures of work that goes on. */
+/** Reports figures of work in progress. */
 type Progress = (figures: OperationFigures) => void;
 
 export class Revisions {
@@ -93,7 +96,7 @@ export class Revisions {
     return { rows: await this.#readRows(rows.slice(start, start + pageSize)), total: rows.length };
   }
 
-  /** Null: there is none with this change vector. @throws EngineError record-damaged, read-failed */
+  /** Null if no revision has this change vector. @throws EngineError record-damaged, read-failed */
   async byChangeVector(changeVector: string): Promise<DocumentRow | null> {
     const bytes = Buffer.from(changeVector, "latin1");
     const { revisions } = this.#database.state.keyspaces;
@@ -140,7 +143,7 @@ export class Revisions {
       total++;
       newest.offer(row, revisions.etagOf(row));
     }
-    // One that was removed meanwhile is left out.
+    // A revision that was removed in the meantime is left out.
     const page = [...newest.take().subarray(start, end)].filter((row) => revisions.isSeen(row));
     const facts = page.map((row) => ({
       modifiedAt: revisions.lastModifiedOf(row),
@@ -220,7 +223,7 @@ export class Revisions {
     return enforceRevisionRules(this.#database, scope, progress, signal);
   }
 
-  /** Gives revisions whose document is gone a deletion. @returns the figures of RavenDB's result */
+  /** Adds a deletion to the revisions of documents that no longer exist. @returns the figures of RavenDB's result */
   adoptOrphaned(
     scope: RevisionScope,
     progress: Progress,
@@ -229,7 +232,9 @@ export class Revisions {
     return adoptOrphanedRevisions(this.#database, scope, progress, signal);
   }
 
-  /** Makes documents what they were at `moment`, in microseconds since 1970. @returns the figures of RavenDB's result */
+  /**
+   * Reverts documents to their states at `moment`, in microseconds since 1970. @returns the figures of RavenDB's result
+   */
   revertTo(
     moment: number,
     scope: RevisionScope,
@@ -239,7 +244,7 @@ export class Revisions {
     return revertToMoment(this.#database, scope, moment, progress, signal);
   }
 
-  /** Makes documents what the revisions with these change vectors are, as one transaction. */
+  /** Reverts documents to the revisions with these change vectors, in one transaction. */
   revertDocuments(
     vectors: readonly (readonly [id: string, changeVector: string])[],
   ): Promise<void> {
@@ -267,8 +272,8 @@ export class Revisions {
   }
 
   /**
-   * Reads the revisions in these rows. Call it in the turn of the event loop in which the rows were found: rows are
-   * recycled.
+   * Reads the revisions in these rows. Must be called in the tick of the event loop in which the rows were found: rows
+   * are recycled.
    */
   async #readRows(rows: readonly number[]): Promise<DocumentRow[]> {
     const database = this.#database;

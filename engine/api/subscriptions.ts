@@ -82,7 +82,7 @@ export class Subscriptions {
 
   /**
    * Defines a task, or redefines the one with `id` if that exists.
-   * @param index of this command: the id of a new task, and its name when none is given
+   * @param index index of this command: the id of a new task, and its default name
    * @throws EngineError as `checkQuery`, raft-apply, subscription-name-invalid, too-large
    */
   put(settings: SubscriptionSettings, index: number, id?: number): Promise<SubscriptionTask> {
@@ -90,7 +90,7 @@ export class Subscriptions {
   }
 
   /**
-   * Changes the settings that are given. @returns the task, and whether anything changed
+   * Changes the given settings. @returns the task, and whether it changed
    * @throws EngineError as `put`, subscription-missing
    */
   update(

@@ -65,7 +65,7 @@ export class TimeSeries {
     return pageOf(this.#segments, segmentPrefix(documentId, name), bounds, start, pageSize);
   }
 
-  /** The range that `include` asks for; null when the series does not exist, and so has no last entry. */
+  /** Returns the range that `include` requests; null if the series does not exist, and so has no last entry. */
   includedBounds(documentId: string, include: SeriesInclude): SeriesBounds | null {
     const prefix = segmentPrefix(documentId, include.name);
     switch (include.kind) {

@@ -4,18 +4,18 @@
  *   <folder>/<name>/            a database
  *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
  *   <folder>/.deleted-<hex>/    one being deleted; likewise
- *   <folder>/.replaced-…/        the old files of one that was given new ones: see folder-swap.ts
+ *   <folder>/.replaced-…/        the old files of a database whose files are replaced: see folder-swap.ts
  *
  * Invariants:
  * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
  *   deletes it.
- * - Names are compared case-insensitively, and keep the spelling of their creation.
+ * - Names are compared case-insensitively, and keep the case of their creation.
  * - Requests to create, open or delete one database are carried out in order of arrival.
  * - An existing database is never created again: a folder without its content is an error.
- * - A stopped database is closed and reopened from its folder, a few times an hour at most; meanwhile requests for it
- *   fail with the reason. One that is in memory only stays stopped.
- * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives meanwhile waits for
- *   that, and opens it again.
+ * - A stopped database is closed and reopened from its folder, a few times an hour at most; in the meantime requests
+ *   for it fail with the reason. A database that is in memory only stays stopped.
+ * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives in the meantime waits
+ *   for that, and opens it again.
  */
 
 import { assert } from "../base/assert.ts";
@@ -43,10 +43,10 @@ export interface IdleOptions {
   readonly checkMs: number;
 }
 
-/** The settings record of a new database; or what it is made of, when there is one in the files. */
+/** The settings record of a new database; or a function that creates it from the record in the files. */
 export type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
 
-/** What a database is made of that does not begin empty. Nobody finds it before both have ended. */
+/** Source of a database that does not begin empty. The database is not visible before both have completed. */
 export interface FoundFiles {
   /** Writes the files of a database. */
   write(environment: Environment, folder: string): Promise<void>;
@@ -111,7 +111,7 @@ export class DatabaseCatalog {
     this.#idle = idle;
   }
 
-  /** Lists the databases and removes what a crash left behind; opens none of them. */
+  /** Lists the databases and removes files left by a crash; opens none of them. */
   static async open(
     environment: Environment,
     folder: string | null,
@@ -137,7 +137,7 @@ export class DatabaseCatalog {
     return catalog;
   }
 
-  /** Names as they were created, sorted case-insensitively. */
+  /** Names in the case of their creation, sorted case-insensitively. */
   names(): string[] {
     return [...this.#slots.entries()]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -158,7 +158,7 @@ export class DatabaseCatalog {
     return this.#slots.get(foldedName(name))?.database;
   }
 
-  /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
+  /** Returns the reasons why databases cannot be used, by name: databases that have stopped, or could not be opened. */
   troubles(): Map<string, Error> {
     const found = new Map<string, Error>();
     for (const { name, stopCause, openingError } of this.#slots.values()) {
@@ -220,8 +220,8 @@ export class DatabaseCatalog {
   }
 
   /**
-   * Makes a copy of a database that other nodes have, or will have: empty, with what `DatabaseOptions.replicate` says of
-   * this name. What is in it comes from the stream. Durable when it resolves.
+   * Creates a copy of a database that other nodes have, or will have: empty, with the replication that
+   * `DatabaseOptions.replicate` returns for this name. Its contents come from the stream. Durable when it resolves.
    * @throws EngineError database-name-invalid, database-exists
    */
   createCopy(name: string): Promise<OpenDatabase> {
@@ -237,10 +237,11 @@ export class DatabaseCatalog {
   }
 
   /**
-   * Replaces all files of a database by those that `write` makes, and opens it: a crash, or a failure, leaves the old ones
-   * or the new. It serves the old ones until the new ones are complete; requests in progress then fail.
-   * @param write gets the folder to fill, which does not exist, and that of the old files
-   * @throws EngineError database-missing, not-supported in memory, and what `write` throws
+   * Replaces all files of a database by the files that `write` creates, and opens it: after a crash or a failure,
+   * either the old or the new files are complete. It serves from the old files until the new ones are complete;
+   * requests in progress then fail.
+   * @param write receives the folder to fill, which does not exist, and the folder of the old files
+   * @throws EngineError database-missing, not-supported in memory, and the errors of `write`
    */
   async replaceFiles(
     name: string,
@@ -277,7 +278,7 @@ export class DatabaseCatalog {
     }
   }
 
-  /** Closes a database until its next use. Nobody may be using it. */
+  /** Closes a database until its next use. It must not be in use. */
   async unload(name: string): Promise<void> {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined || this.#folder === null) return;
@@ -364,7 +365,7 @@ export class DatabaseCatalog {
     try {
       database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
     } catch (error) {
-      // Every request tries again: the operator is told once of each reason.
+      // Every request tries again, but each reason is reported to the operator once.
       if (slot.openingError?.message !== (error as Error).message) {
         this.#report(`Database '${slot.name}' cannot be opened`, error, "database-closed");
       }
@@ -442,8 +443,8 @@ export class DatabaseCatalog {
   }
 
   /**
-   * For a database that is being reopened, or was reopened too often; once its waiting time is over, the next request
-   * opens it.
+   * For a database that is being reopened, or was reopened too often; after its waiting time, the next request opens
+   * it.
    */
   #findStopped(slot: Slot, cause: Error): Promise<OpenDatabase | undefined> {
     const waitMs = slot.reopenings.waitMs(this.#nowMs());
@@ -513,7 +514,7 @@ export class DatabaseCatalog {
     return await this.#makeFolder(folder, name, async (making) => {
       const { replicate: _, ...options } = this.#options;
       const log = { ...options.log, databaseId: Buffer.from(identity.databaseId, "hex") };
-      // Nothing is written to it: all that a copy has comes from the stream.
+      // No transaction writes to it: all contents of a copy come from the stream.
       const empty = await OpenDatabase.open(this.#environment, name, making, { ...options, log });
       await empty.abandon();
     });
@@ -544,7 +545,7 @@ export class DatabaseCatalog {
     }
   }
 
-  /** A path for files that are written and are not those of a database yet. */
+  /** Returns a path for files that are written and do not belong to a database yet. */
   #newFolder(): string {
     return `${this.#folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
   }

@@ -1,6 +1,6 @@
 /**
- * What a log has in the end, from its readable records: for salvaging a damaged database, and for checking one. Nothing is
- * written, and what is missing in the log does not stop it.
+ * Computes the final state of a log from its readable records: for salvaging a damaged database, and for checking one.
+ * Nothing is written, and gaps in the log do not stop it.
  */
 import { recordKindAt, recordKinds } from "../base/record.ts";
 import { ShapeTable } from "../documents/shapes.ts";

@@ -1,5 +1,5 @@
 /**
- * Statistics of a database. The names are those of RavenDB 7.2.7's replies, and so are the rules of counting
+ * Statistics of a database. The names equal those of RavenDB 7.2.7's replies, and so do the rules of counting
  * (measured): counters count once per document that has some, deletions of attachments are tombstones too.
  */
 

@@ -1,6 +1,6 @@
 /**
- * The server's own database. When it stops it is reopened from disk, like the others; until then its state in memory is
- * still read, so that callers can be identified, and writes are refused.
+ * The server's own database. When it stops it is reopened from disk, like other databases; until then its state in
+ * memory is still read, so that callers can be identified, and writes are refused.
  */
 
 import { systemDatabaseName } from "../base/database-name.ts";

@@ -1,6 +1,6 @@
 /**
- * Checks JSON text that does not become a document, as strictly as one that does (document-parser.ts): bodies of
- * requests, messages, values.
+ * Checks JSON text that is not stored as a document, as strictly as document-parser.ts does: bodies of requests,
+ * messages, values.
  */
 import { largeBuffer } from "../base/large-buffer.ts";
 import { runInTurns } from "../base/turns.ts";
@@ -31,8 +31,8 @@ export function checkedJsonWithMetadata(bytes: Buffer): Buffer {
 const slicedBytesMin = 64 * 1024;
 
 /**
- * As `checkedJson`, for who reads the text at once: that of a short one is overwritten when the next one is checked. A long one
- * is checked in slices, and must not change until the promise has resolved.
+ * As `checkedJson`, for callers that read the text immediately: a short text is overwritten when the next one is
+ * checked. A long one is checked in slices, and must not change until the promise has resolved.
  */
 export function readMinified(bytes: Buffer): Buffer | Promise<Buffer> {
   if (bytes.length >= slicedBytesMin) return checkedJsonInTurns(bytes);

@@ -15,7 +15,7 @@ import type { RecordContext } from "./record-context.ts";
 const noExtra = Buffer.alloc(0);
 
 /**
- * The document of `record` in pieces, with the same text as by `addDocument`.
+ * Returns the document of `record` in chunks, with the same text as `addDocument`.
  * @param head the record whose metadata it gets.
  */
 export function piecesOf(context: RecordContext, record: Buffer, head = record): DocumentPieces {

@@ -184,7 +184,7 @@ export function changeVectorOf(bytes: Buffer, start: number, origin: ChangeOrigi
   return storedChangeVectorOf(bytes, start) || origin.changeVectorAt(etagOf(bytes, start));
 }
 
-/** The change vector in the record, as those of revisions have it; "": the default one. */
+/** Returns the change vector in the record, which revisions store; "": the default one. */
 export function storedChangeVectorOf(bytes: Buffer, start: number): string {
   const from = changeVectorStartOf(bytes, start);
   return bytes.latin1Slice(from, from + changeVectorLengthOf(bytes, start));

@@ -244,7 +244,7 @@ export function composeDocument(
   return next - at;
 }
 
-/** Writes `{"@metadata":{…}}` alone, 2 bytes more than `composedMetadataLength`. */
+/** Writes only `{"@metadata":{…}}`, 2 bytes more than `composedMetadataLength`. */
 export function composeMetadataOnly(
   target: Buffer,
   at: number,

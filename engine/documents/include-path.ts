@@ -100,7 +100,7 @@ function tell(value: unknown, path: IncludePath, found: (id: string) => void): v
 
 /**
  * The strings under a dotted path of `include revisions`: one, or those of an array.
- * @throws EngineError invalid-operation when the document lacks the field
+ * @throws EngineError invalid-operation if the document lacks the field
  */
 export function changeVectorsAt(document: unknown, path: string): string[] {
   let value: unknown = document;

@@ -1,4 +1,4 @@
-/** What readers of a document's record need to know of its database, as the record does not contain it. */
+/** Data of a database that readers of its records need, because records do not contain it. */
 import type { ChangeOrigin } from "./change-origin.ts";
 import type { ShapeTable } from "./shapes.ts";
 

@@ -65,7 +65,7 @@ export class ShapeNode {
   readonly isAscii: boolean;
   /** The shape that ends here, or 0. */
   shapeId = 0;
-  /** The child taken last: most often the next one too. */
+  /** The child used last: most often the next one too. */
   predicted: ShapeNode | null = null;
   readonly children: ShapeNode[] = [];
   /** The children by name; null while they are few. */
@@ -114,7 +114,7 @@ export class ShapeTable {
   readonly #shapes: (Shape | null)[] = [null];
   #memoryBytes = 0;
   #loggedCount = 0;
-  /** New ones are not defined, only restored: another node gives out the ids. */
+  /** Shapes are not defined, only restored: another node assigns the ids. */
   isFollowing = false;
 
   /** Number of shapes; the newest has this id. */
@@ -133,7 +133,7 @@ export class ShapeTable {
     this.#loggedCount = count;
   }
 
-  /** The shape of an id, which must be one that this table assigned. */
+  /** Returns the shape of an id, which must have been assigned by this table. */
   get(id: number): Shape {
     const shape = this.#shapes[id] ?? null;
     assert(shape !== null, "a shape id names a shape");
@@ -194,8 +194,8 @@ export class ShapeTable {
   }
 
   /**
-   * Restores a shape from its record on opening. A record seen before is skipped, such as one that compaction has
-   * copied. Records must come in id order.
+   * Restores a shape from its record on opening. A repeated record is skipped, such as one that compaction has copied.
+   * Records must be in id order.
    */
   restore(bytes: Buffer, start: number): void {
     const id = bytes.readUInt32LE(start + recordWordAt);

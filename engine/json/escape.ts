@@ -1,9 +1,9 @@
 /**
  * Escapes in JSON strings: converts any spelling to the stored one. Knows nothing of values or documents.
  *
- * Stored text escapes only what is necessary: `"`, `\` and the control characters U+0000 to U+001F, as `\b \t \n \f \r`
- * or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything else is UTF-8. Half a surrogate pair
- * is not a character: it becomes U+FFFD.
+ * Stored text escapes only the necessary characters: `"`, `\` and the control characters U+0000 to U+001F, as `\b \t \n
+ * \f \r` or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything else is UTF-8. Half a surrogate
+ * pair is not a character: it becomes U+FFFD.
  */
 import { byteBackslash, byteQuote, byteSlash, writeCodePoint } from "./bytes.ts";
 

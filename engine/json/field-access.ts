@@ -36,7 +36,7 @@ export type JsonValue =
 /** The type of a value, by its first byte. */
 export type ValueKind = "null" | "boolean" | "number" | "string" | "array" | "object";
 
-/** The span of a value in some text; `from` is -1 when there is none. */
+/** The span of a value in some text; `from` is -1 if there is no value. */
 export class ValueSpan {
   from = -1;
   to = -1;
@@ -145,7 +145,7 @@ export function firstElement(bytes: Uint8Array, at: number): number {
   return bytes[at + 1] === byteArrayClose ? -1 : at + 1;
 }
 
-/** The start of the element after the one that ends at `to`, or -1 when that was the last. */
+/** Returns the start of the element after the one that ends at `to`, or -1 after the last. */
 export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
 }
@@ -157,7 +157,7 @@ export function parsePath(path: string): Buffer[] {
 
 /**
  * Follows a path of member names.
- * @param steps,fromStep the path, and the number of its steps already taken.
+ * @param steps,fromStep the path, and the number of its steps already followed.
  * @returns whether `found` was set.
  */
 export function findPath(

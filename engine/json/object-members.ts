@@ -3,7 +3,7 @@
  * parser: valid and minified.
  *
  * Invariants:
- * - The work is done in pieces: what iterates is given null from time to time, and may let others run.
+ * - The work is done in chunks: the iteration yields null from time to time, so that the caller may pause.
  */
 import {
   byteArrayClose,

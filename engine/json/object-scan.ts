@@ -3,7 +3,7 @@
  * the members can skip these. Checks nothing: see raw-scan.ts.
  *
  * Invariants:
- * - Each byte is scanned once, however the pieces are split.
+ * - Each byte is scanned once, however the chunks are split.
  */
 import { turnIsOver } from "../base/turns.ts";
 import {

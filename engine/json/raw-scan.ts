@@ -1,6 +1,6 @@
 /**
  * Finds the spans of values in JSON text without checking them, so that each can be parsed once, where it is used.
- * Knows nothing of what the values mean.
+ * Independent of the meaning of values.
  *
  * Invariants:
  * - No scan goes beyond the given end, whatever the text is.
@@ -57,7 +57,7 @@ export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number 
     while (i < end) {
       const byte = bytes[i++] as number;
       if (byte === quote) {
-        // As `rawStringEnd`: a call for each string takes as long as the scan.
+        // Inlined from `rawStringEnd`: a call for each string takes as long as the scan.
         for (;;) {
           if (i >= end) return -1;
           const inner = bytes[i++] as number;
@@ -189,7 +189,7 @@ export function eachRawMember(
   if (scan.endAt < 0) throw truncated();
 }
 
-/** Strings that commands consist of, by length: found in the bytes, they need not be made anew. */
+/** Strings that are common in commands, by length: if they are found in the bytes, no new string is created. */
 const frequentStrings: readonly (readonly string[])[] = (() => {
   const texts = ["Id", "Type", "Document", "ChangeVector", "ForceRevisionCreationStrategy"];
   const byLength: string[][] = [];

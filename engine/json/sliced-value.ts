@@ -1,6 +1,6 @@
 /**
  * Parses long JSON values into JavaScript values in time slices. Lists and objects of the uppermost levels are parsed
- * element by element; a long value nested deeper, which is not expected in practice, is parsed in one turn.
+ * element by element; a long value nested deeper, which is not expected in practice, is parsed synchronously.
  */
 import { turnIsOver } from "../base/turns.ts";
 import { byteArrayClose, byteArrayOpen, byteComma, byteObjectOpen, skipSpace } from "./bytes.ts";

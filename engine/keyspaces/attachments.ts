@@ -44,7 +44,10 @@ export function attachmentTombstoneId(
   return [lowerCased(documentId), "d", lowerCased(name), hash, contentType].join("\u001e");
 }
 
-/** The text of a document's `@attachments`, sorted by name case-insensitively. Null when there are none. */
+/**
+ * Returns the text of a document's `@attachments`, sorted by name case-insensitively. Null if the document has no
+ * attachments.
+ */
 export function attachmentsText(attachments: Iterable<Attachment>): string | null {
   const rows: string[] = [];
   for (const { name, hash, contentType, size } of attachments) {

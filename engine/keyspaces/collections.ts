@@ -1,8 +1,8 @@
 /**
- * Collections: names and the small numbers that stand for them in rows. A collection is created by the first document
+ * Collections: names and the small numbers that represent them in rows. A collection is created by the first document
  * that names it, keeps that spelling, and is never removed (its number is on disk in every record).
  *
- * Number 0 is `@empty`, the collection of documents that name none; it has no record.
+ * Number 0 is `@empty`, the collection of documents without one; it has no record.
  */
 
 import { assert } from "../base/assert.ts";
@@ -24,7 +24,7 @@ export interface CollectionEntry {
 }
 
 /**
- * A number is assigned at once, when a transaction names a new collection, and released when that transaction fails;
+ * A number is assigned immediately when a transaction uses a new collection, and released when that transaction fails;
  * each transaction that uses a number without a durable or staged record writes one.
  */
 export class Collections {
@@ -72,8 +72,8 @@ export class Collections {
   }
 
   /**
-   * Releases the newest numbers that no transaction has recorded: those of a failed one. @returns whether there were
-   * any.
+   * Releases the newest numbers that no transaction has recorded: numbers of a failed transaction. @returns whether
+   * there were any.
    */
   forgetUnused(): boolean {
     let isAny = false;

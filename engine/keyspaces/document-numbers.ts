@@ -27,7 +27,7 @@ export interface NumberOwner {
   forget(docNum: number): void;
 }
 
-/** A reader that may keep numbers from turn to turn. Release it. */
+/** A reader that may hold numbers over several ticks of the event loop. It must be released. */
 export interface NumberHold {
   release(): void;
 }

@@ -3,7 +3,7 @@
  * garbage collector to trace.
  *
  * A document is identified by its number, `docNum`: dense from 0, assigned when its id is first seen, and recycled for
- * another id when nothing refers to it any more (document-numbers.ts). The parts are in engine/tree/: ids (id-slab,
+ * another id when it is no longer referenced (document-numbers.ts). The parts are in engine/tree/: ids (id-slab,
  * id-hash, id-order), rows (row-columns, staged-rows) and the lists in etag order (etag-list). The table knows nothing
  * of the content of records.
  *
@@ -11,7 +11,7 @@
  *
  * Invariants:
  * - Readers see committed rows; staged ones wait, in order, until they are committed or discarded.
- * - A view sees the rows as they were when it was created.
+ * - A view returns the rows of the moment when it was created.
  * - The others are in `checkInvariants`.
  */
 
@@ -43,7 +43,7 @@ export { allCollections, type DocumentReader, DocumentView } from "./document-vi
 const sectionVersion = 4;
 /** In version 3 ids were lower-cased by `toLowerCase`. */
 const lowerCaseSectionVersion = 3;
-/** Version 2 had no free numbers, either: every number in the slab had an id. */
+/** Version 2 had no free numbers either: every number in the slab had an id. */
 const oldSectionVersion = 2;
 /** Numbers examined per step of sorting ids. */
 const numbersPerOrderStep = 64;
@@ -61,7 +61,7 @@ export interface DocumentTableOptions {
   readonly listChunkEntries?: number;
   readonly orderLeafEntries?: number;
   readonly stagedPerChunk?: number;
-  /** 32 random bits, so that nobody outside can predict which ids collide. */
+  /** 32 random bits, so that clients cannot predict which ids collide. */
   readonly hashSeed?: number;
   /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
@@ -81,7 +81,10 @@ export class DocumentTable implements DocumentReader {
   readonly #numbers: DocumentNumbers;
   /** Numbers assigned since `beginInterning`; null: not recorded. */
   #interned: number[] | null = null;
-  /** Does anything outside this table need the number? Whatever does calls `noteGone` when that ends. */
+  /**
+   * Returns whether the number is referenced outside this table. The owner of such references calls `noteGone` when
+   * they end.
+   */
   isNeeded: (docNum: number) => boolean = () => false;
 
   constructor(options: DocumentTableOptions = {}) {
@@ -128,7 +131,7 @@ export class DocumentTable implements DocumentReader {
     return this.#slab.count;
   }
 
-  /** Number of known ids, including those of deleted documents that are not forgotten yet. */
+  /** Number of known ids, including ids of deleted documents that are not forgotten yet. */
   get idCount(): number {
     return this.#slab.idCount;
   }
@@ -229,8 +232,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * For readers that keep numbers over several turns of the event loop: until the release, the number of a deleted
-   * document is not assigned to another id. For the documents in a view this is not needed.
+   * For readers that hold numbers over several ticks of the event loop: until the release, the number of a deleted
+   * document is not assigned to another id. Not needed for the documents in a view.
    */
   hold(): NumberHold {
     return this.#numbers.hold();
@@ -305,8 +308,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The document whose committed row has, or recently had, this etag; -1 when there is none. With it `hasPosition` and
-   * `relocate` need not look up an id, which is ten times slower for neighboring records.
+   * Returns the document whose committed row has, or recently had, this etag; -1 if no such document is known. With it
+   * `hasPosition` and `relocate` need not look up an id, which is ten times slower for neighboring records.
    */
   numberAtEtag(etag: number): number {
     return this.#all.documentOf(etag);
@@ -512,8 +515,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * Commits a row at once, for replay; `length` 0 deletes the document.
-   * @returns false when the document already has a newer row: then nothing is changed.
+   * Commits a row directly, for replay; `length` 0 deletes the document.
+   * @returns false if the document already has a newer row: nothing is changed then.
    */
   applyCommitted(
     docNum: number,
@@ -644,7 +647,7 @@ export class DocumentTable implements DocumentReader {
 
   /**
    * Sorts new documents into the order by id, for about `budgetMs`. Before a read by id of a large database, call it
-   * until it returns true, yielding to the event loop between the calls; the read sorts whatever is left in one go.
+   * until it returns true, yielding to the event loop between the calls; the read sorts the rest in one call.
    * @returns whether all documents are sorted.
    */
   settleOrder(budgetMs: number): boolean {
@@ -762,8 +765,8 @@ export class DocumentTable implements DocumentReader {
 }
 
 /**
- * Are the ids in a snapshot folded as they are now? "possibly": it is an older version's, but has no id of which the
- * former form can be another one.
+ * Returns whether the ids in a snapshot are folded by the current rules. "possibly": the snapshot is of an older
+ * version, but contains no id whose form is ambiguous.
  */
 export function keysInSnapshot(
   sections: ReadonlyMap<string, Buffer>,

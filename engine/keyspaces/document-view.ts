@@ -1,8 +1,8 @@
 /**
- * The reading interface of the document table: of the table as it is, or of a view at one point in time.
+ * The read interface of the document table: of its current state, or of a view at one point in time.
  *
  * Invariants:
- * - A view returns the same results from its creation to its release, whatever is written meanwhile.
+ * - A view returns the same results from its creation to its release, regardless of writes in between.
  */
 import { assert } from "../base/assert.ts";
 import type { EtagCursor } from "../tree/etag-list.ts";

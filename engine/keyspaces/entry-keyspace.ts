@@ -1,7 +1,7 @@
 /**
  * A keyspace of named entries: a text key and a value, which is JSON text unless the keyspace has its own codec, all
- * kept in memory. Counters, attachments, identities, compare-exchange values, segments of time series and the like are
- * each such a keyspace; documents are not (they are packed).
+ * kept in memory. Counters, attachments, identities, compare-exchange values, segments of time series and so on are
+ * keyspaces of this type; documents are not (they are packed).
  *
  *   +----------------+---------------------+-------------------------+-----------+
  *   | record header  | key                 | value                   | pad to 8  |
@@ -12,7 +12,7 @@
  * write, which orders deletions against compacted segments.
  *
  * Invariants:
- * - A key has at most one entry: that of its newest record in log order.
+ * - A key has at most one entry: the entry of its newest record in log order.
  */
 
 import { assert } from "../base/assert.ts";
@@ -47,7 +47,7 @@ export interface Entry<Value> {
 export interface ValueCodec<Value> {
   /** Its text, or its bytes. */
   encode(value: Value): string | Buffer;
-  /** The value in `bytes[from, to)`. Must copy what it keeps of them. */
+  /** The value in `bytes[from, to)`. Must copy the bytes that it retains. */
   decode(bytes: Buffer, from: number, to: number): Value;
 }
 
@@ -74,8 +74,8 @@ export function compositeKey(first: string, second: string): string {
 }
 
 /**
- * Key of what a document has under a name: a counter, an attachment, a series. `documentKey(id, "")` is the prefix of all of
- * a document's.
+ * Returns the key of a named part of a document: a counter, an attachment, a series. `documentKey(id, "")` is the
+ * prefix of all keys of a document.
  */
 export function documentKey(documentId: string, name: string): string {
   return compositeKey(lowerCased(documentId), lowerCased(name));
@@ -210,7 +210,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     target.writeUInt32LE(valueLength, at + recordWordAt);
     target.writeUInt32LE(etag % 2 ** 32, at + recordEtagAt);
     target.writeUInt32LE(Math.floor(etag / 2 ** 32), at + recordEtagAt + 4);
-    assert(paddedLength(keyLength, valueLength) === length, "a record is as long as it was to be");
+    assert(paddedLength(keyLength, valueLength) === length, "a record has the computed length");
     for (let pad = valueAt + valueLength; pad < at + length; pad++) target[pad] = 0;
   }
 

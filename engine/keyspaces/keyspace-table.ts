@@ -27,7 +27,7 @@ import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
-/** Numbers of deleted documents examined per purged tombstone: more than the one that it adds. */
+/** Number of deleted documents examined per purged tombstone: more than one, so that the backlog shrinks. */
 export const numbersPerTombstone = 4;
 
 export class KeyspaceTable {
@@ -118,7 +118,7 @@ export class KeyspaceTable {
     return this.all.reduce((bytes, keyspace) => bytes + keyspace.snapshotBytes, 0);
   }
 
-  /** The keyspace of a record kind; undefined for documents and shapes, which have none in this table. */
+  /** Returns the keyspace of a record type; undefined for documents and shapes, which are not in this table. */
   ofKind(kind: number): Keyspace | undefined {
     return this.#byKind[kind];
   }

@@ -69,7 +69,7 @@ export class RevisionRules {
     return rule;
   }
 
-  /** Applies the database's settings record; undefined: there is none. */
+  /** Applies the database's settings record; undefined if it does not exist. */
   configure(record: unknown): void {
     const settings = record as Configuration | undefined;
     const revisions = (settings?.["Revisions"] ?? null) as Configuration | null;

@@ -1,6 +1,6 @@
 /**
  * Revisions: earlier states of documents, packed. A record has the layout of a document's (document-record.ts) under
- * its own kind; its etag is the revision's own; its change vector is that of the preserved state and always stored.
+ * its own type; its etag is the revision's own; its change vector is that of the preserved state and always stored.
  *
  * Rows are found by document, in etag order, and by change vector. Staged rows are in the same columns as committed
  * ones, marked, so that a writer sees them and a reader does not.
@@ -84,7 +84,7 @@ export class RevisionTable implements Keyspace {
   readonly #dead: DeadRecordListener;
 
   #capacity = 0;
-  /** Rows ever used; those above have no number yet. */
+  /** Number of rows ever used; higher rows have no number yet. */
   #used = 0;
   #document = new Int32Array(0);
   #etag = new Float64Array(0);
@@ -124,7 +124,7 @@ export class RevisionTable implements Keyspace {
     return this.#count;
   }
 
-  /** The highest etag that any revision has or had; 0 when there never was one. */
+  /** The highest etag that any revision has or had; 0 if no revision ever existed. */
   get newestEtag(): number {
     return this.#newestEtag;
   }
@@ -183,8 +183,8 @@ export class RevisionTable implements Keyspace {
   }
 
   /**
-   * Row numbers below it have been used. For those who go through all rows over many turns: a revision that is there all
-   * the while keeps its row.
+   * Row numbers below it have been used. For iterations over all rows in several ticks of the event loop: a revision
+   * that exists throughout keeps its row.
    */
   get rowsEnd(): number {
     return this.#used;

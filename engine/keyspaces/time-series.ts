@@ -141,7 +141,7 @@ export function segmentAt(
   return undefined;
 }
 
-/** The last segment of a series; undefined when there is none. */
+/** Returns the last segment of a series; undefined if the series is empty. */
 export function lastSegment(source: SegmentSource, prefix: string): [string, Segment] | undefined {
   return segmentAt(source, prefix, timeMax);
 }
@@ -169,7 +169,7 @@ export interface SeriesSummary {
   readonly last: number;
 }
 
-/** Undefined when there is no such series. Cost: O(segments). */
+/** Undefined if the series does not exist. Cost: O(segments). */
 export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary | undefined {
   let count = 0;
   let first = 0;
@@ -182,7 +182,10 @@ export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary 
   return count === 0 ? undefined : { count, first, last };
 }
 
-/** The text of a document's `@timeseries`: the names, sorted case-insensitively. Null when there are none. */
+/**
+ * Returns the text of a document's `@timeseries`: the names, sorted case-insensitively. Null if the document has no
+ * series.
+ */
 export function seriesNamesText(series: readonly TimeSeries[]): string | null {
   return series.length === 0 ? null : JSON.stringify(series.map(({ name }) => name));
 }
@@ -204,7 +207,7 @@ export function checkSeries(
     let last = timeMin - 1;
     for (const [segmentKeyText, segment] of segments.withPrefix(prefix)) {
       const times = segment.unpack().times;
-      assert(last < timeOfKey(segmentKeyText), "a segment begins behind the one before it");
+      assert(last < timeOfKey(segmentKeyText), "a segment begins after the previous segment");
       assert(
         timeOfKey(segmentKeyText) <= segment.first,
         "a segment's key is not after its entries",

@@ -128,7 +128,7 @@ export class QueryRows implements PlainSource {
     this.#records = new RecordReader(database);
   }
 
-  /** Releases what the walks used. No cursor may be used afterward. */
+  /** Releases the resources of the walks. No cursor may be used afterward. */
   close(): void {
     this.#records.close();
     if (this.#views.length === 0) return;
@@ -308,7 +308,7 @@ export class QueryRows implements PlainSource {
   }
 }
 
-/** No collection has this number: those in rows have 16 bits. */
+/** No collection has this number: numbers in rows have 16 bits. */
 export const missingCollection = 0x1_0000;
 
 /** The number of a collection, or `missingCollection`. */
@@ -328,9 +328,9 @@ export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buff
 }
 
 /**
- * A safe integer that identifies the state of a collection's documents (null: all documents): as long as it is equal,
- * so are they. It combines the greatest etag ever assigned in the collection with the number of documents: without a
- * write, documents can only become fewer.
+ * Returns a safe integer that identifies the state of a collection's documents (null: all documents): equal integers
+ * mean equal states. It combines the greatest etag ever assigned in the collection with the number of documents:
+ * without a write, documents can only become fewer.
  */
 export function fingerprintOf(state: DatabaseState, collection: string | null): number {
   const { documents } = state;

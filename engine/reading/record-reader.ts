@@ -1,12 +1,12 @@
 /**
- * Reads records for a scan: many at once when they must be read from disk, whole extents where most of an extent is
- * needed, and the next ones ahead of the scan. It holds what it has fetched until the scan has passed: a full cache
- * makes a scan slower, but never keeps it from ending.
+ * Reads records for a scan: in batches if they must be read from disk, whole extents if most of an extent is needed,
+ * and with read-ahead. It holds the fetched records until the scan has passed them: a full cache makes a scan slower,
+ * but never prevents its completion.
  *
  * Hot: bench/scan.bench.ts, bench/cold.bench.ts.
  *
  * Invariants:
- * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this turn and in later ones,
+ * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this tick and in later ones,
  *   until another one is requested.
  * - The bytes of a row remain unchanged until the row is placed again.
  */
@@ -19,17 +19,17 @@ import { positionSegmentFactor } from "../log/log.ts";
 import type { RecordSource } from "../store/fetched-records.ts";
 import type { Store } from "../store/store.ts";
 
-/** Positions of documents' records: the table, or a view of it. A length of 0: there is none. */
+/** Positions of documents' records: the table, or a view of it. A length of 0: no record. */
 export interface RecordTable {
   positionOf(number: number): Position;
   lengthOf(number: number): number;
-  /** When the numbers are not those of documents: the document of a record. */
+  /** Returns the document of a record, if the numbers are not document numbers. */
   documentOf?(number: number): number;
 }
 
 /** Bytes of records fetched by one `gather`, or one record. */
 const gatherBytesMax = 1024 * 1024;
-/** Extents held at once; fetched by one `gather`; read ahead. */
+/** Maximum number of extents held; fetched by one `gather`; read ahead. */
 const heldMax = 5;
 const gatheredExtentsMax = 2;
 const aheadExtents = 2;
@@ -163,7 +163,7 @@ export class RecordReader implements RecordSource {
     }
   }
 
-  /** -1 when there is none on disk. */
+  /** -1 if no extent on disk follows. */
   #keyAfter(key: number): number {
     const position = this.#log.extentAfter(key * this.#extentBytes);
     return position === null ? -1 : position / this.#extentBytes;
@@ -188,7 +188,7 @@ export class RecordReader implements RecordSource {
     const position = key * this.#extentBytes;
     if (this.#coming.has(key) || this.#log.extentAt(position) !== null) return;
     if (this.#held.some((extent) => this.#keyOf(extent) === key)) return;
-    // It never fails: what cannot be read is treated as missing.
+    // It never fails: unreadable extents are treated as missing.
     this.#readExtent(key).catch(() => undefined);
   }
 
@@ -226,7 +226,7 @@ export class RecordReader implements RecordSource {
 
   /**
    * Fetches those of the records `numbers[from, to)` of the table that are not in memory, at least the first of them.
-   * @throws EngineError record-damaged when the first missing one is damaged
+   * @throws EngineError record-damaged if the first missing one is damaged
    */
   async gather(table: RecordTable, numbers: Uint32Array, from: number, to: number): Promise<void> {
     if (await this.#comes(table, numbers[from] as number)) return;
@@ -295,8 +295,8 @@ export class RecordReader implements RecordSource {
   }
 
   /**
-   * The first of the extents that are read whole; records in further such extents are removed from `wanted`, and
-   * fetched by a later `gather`.
+   * Returns the first of the extents that are read whole; records in further such extents are removed from `wanted`,
+   * and fetched by a later `gather`.
    */
   #denseOf(wanted: Wanted[]): number[] {
     const densities = new Map<number, Density>();
@@ -321,7 +321,7 @@ export class RecordReader implements RecordSource {
     return dense;
   }
 
-  /** As `rest`; the rows that it placed must not be used any more. */
+  /** As `rest`; rows that it placed must not be used afterward. */
   close(): void {
     this.rest();
     if (this.#rows.size === 0) return;

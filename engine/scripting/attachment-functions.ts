@@ -28,7 +28,7 @@ export interface AttachmentScriptHost {
 
 const objectBytes = 256;
 
-/** `loadAttachment(document, name)`: null when there is no such attachment or no document. */
+/** `loadAttachment(document, name)`: null if the attachment or the document does not exist. */
 export function loadAttachment(run: Run, _self: Value, [document, name]: Value[]): Value {
   if (isNothing(document)) return null;
   const id = idOf("loadAttachment(doc, name)", document);

@@ -306,7 +306,7 @@ function sortedItems(run: Run, array: ScriptArray, comparer: Value): Slot[] {
   return result;
 }
 
-/** The sort text of an item; charged at once for comparing long texts with a common prefix. */
+/** Returns the sort text of an item; charges immediately for comparing long texts with a common prefix. */
 function sortText(run: Run, item: Value): string {
   const text = toText(run, item);
   run.burn(text.length >> 2);

@@ -1,9 +1,9 @@
 /**
- * Compiles expressions to closures. Each kind of node has one function here; `compileExpression` is the table.
+ * Compiles expressions to closures. Each type of node has one function here; `compileExpression` is the table.
  *
- * It does not know statements, nor what built-ins do. Hot: bench/script.bench.ts.
+ * Independent of statements, and of the behavior of built-ins. Hot: bench/script.bench.ts.
  *
- * Invariant: a closure costs its node's count in `weightOf`, plus what it charges itself.
+ * Invariant: a closure costs its node's count in `weightOf`, plus its own charges.
  */
 
 import type * as acorn from "acorn";
@@ -151,7 +151,7 @@ function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expr
   return unknownName(name);
 }
 
-/** Reads what a script has set on `globalThis`, else null. */
+/** Reads a property that a script has set on `globalThis`, else null. */
 function unknownName(name: string): Expression {
   const read: Expression = ({ run }) =>
     run.globalObject === null ? null : (getOwn(run.globalObject, name) ?? null);
@@ -291,7 +291,10 @@ function compileObject(compiler: Compiler, node: acorn.ObjectExpression, scope: 
   };
 }
 
-/** A value of an object; undefined for a property of null, and for what the database does not have: see `Compiler`. */
+/**
+ * Compiles a value of an object; undefined for a property of null, and for missing data of the database: see
+ * `Compiler`.
+ */
 function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expression {
   const isMember = node.type === "MemberExpression" && node.object.type !== "Super";
   if (isMember) {
@@ -329,7 +332,7 @@ function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expressio
 
 const missingReads: ReadonlySet<string> = new Set(["load", "cmpxchg", "loadCompareExchangeValue"]);
 
-/** Whether null means that the database does not have what is read. */
+/** Returns whether null means that the database lacks the data. */
 function mayMiss(node: Node): boolean {
   const { callee } = node as acorn.CallExpression;
   return (

@@ -2,7 +2,7 @@
  * Compiles statements to closures that return their completion. Every statement first charges a step and its weight, so
  * no code runs without fuel; a block of one statement is free, as in the reference.
  *
- * It does not know expressions, nor what built-ins do.
+ * Independent of expressions, and of the behavior of built-ins.
  *
  * Invariants:
  * - `catch` and `finally` only see values thrown by scripts: exhausted fuel, memory or depth, and errors of the host,

@@ -1,9 +1,9 @@
 /**
- * The functions that a compiled C# index calls, in addition to those of every index: operators, members, methods of
- * texts, numbers and dates, and access to other documents. The output of indexing/csharp uses their names with the
- * prefix `cs`.
+ * The functions that a compiled C# index calls, in addition to the functions of every index: operators, members,
+ * methods of texts, numbers and dates, and access to other documents. The output of indexing/csharp uses their names
+ * with the prefix `cs`.
  *
- * Invariant: created once and immutable; they keep no state of a run.
+ * Invariant: created once and immutable; they hold no state of a run.
  */
 import { foldedName } from "../base/case-folding.ts";
 import type { EngineError } from "../base/errors.ts";
@@ -197,7 +197,7 @@ function absent(name: string): EngineError {
   return failed(`System.ArgumentNullException: Value cannot be null. (Parameter '${name}')`);
 }
 
-/** The text to look for. @throws EngineError script-failed when it is missing, as in .NET */
+/** Returns the text to search for. @throws EngineError script-failed if it is missing, as in .NET */
 function wantedText(value: Value): string {
   if (isMissing(value)) throw absent("value");
   return cs.textOf(value);
@@ -386,7 +386,7 @@ function compareTo(run: Run, _self: Value, [left, right]: Value[]): Value {
   return Math.sign(cs.order(run, left, right)) + 0;
 }
 
-/** `string.Compare`: in the order of a dictionary, unless an ordinal comparison is asked for. */
+/** `string.Compare`: in dictionary order, unless an ordinal comparison is requested. */
 function compareTexts(run: Run, self: Value, [left, right, how]: Value[]): Value {
   const isOrdinal = typeof how === "string" && how.startsWith("Ordinal");
   if (typeof left !== "string" || typeof right !== "string") {
@@ -484,7 +484,7 @@ function characterTest(pattern: RegExp): Native {
   };
 }
 
-/** The members of an attachment are those of `loadAttachment`, but for its one method. */
+/** An attachment has the members of `loadAttachment`, and one method. */
 function attachmentText(run: Run, _self: Value, [attachment, encoding]: Value[]): Value {
   if (isMissing(attachment)) return undefined;
   const read = isObject(attachment) ? getOwn(attachment, "getContentAsString") : undefined;

@@ -56,7 +56,7 @@ function castDecimal(run: Run, _self: Value, [value, isNullable]: Value[]): Valu
   return toDecimal(run, value);
 }
 
-/** The digits of a number in a text, without groups; null for anything else. */
+/** Returns the digits of a number in a text, without groups; null if the text is not a number. */
 function digitsIn(value: string): string | null {
   const text = value.trim().replaceAll(",", "");
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? text : null;
@@ -131,7 +131,7 @@ function notNumber(value: Value): EngineError {
   return failed(`'${typeName(value)}' is no number`);
 }
 
-/** A function that makes numbers whole; `rounding`: what it is for decimals. */
+/** Returns a function that rounds numbers to integers; `rounding`: its mode for decimals. */
 function wholeFunction(work: (value: number) => number, rounding: keyof typeof roundings): Native {
   return (run, _self, [value]) => {
     if (isMissing(value)) return undefined;

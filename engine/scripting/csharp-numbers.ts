@@ -6,8 +6,8 @@
  *   would change (`2.50`), and a number of a document whose text a plain number would change (`1.0`, `1e3`).
  *
  * Measured on RavenDB 7.2.7: arithmetic on longs wraps at 64 bits; a decimal has up to 29 digits and keeps its scale
- * (1.50 + 1 is 2.50); a number of a document that is spelled with a fraction is a decimal beside other such numbers, a
- * double beside doubles.
+ * (1.50 + 1 is 2.50); a number of a document that is written with a fraction is a decimal combined with other such
+ * numbers, a double combined with doubles.
  */
 import { EngineError } from "../base/errors.ts";
 import {
@@ -26,7 +26,7 @@ export interface ExactNumber {
   readonly scale: number;
 }
 
-/** What a boxed number is: a `Spelled` one was read from a document. */
+/** Type of a boxed number; a `Spelled` number was read from a document. */
 export type NumberKind = "Double" | "Decimal" | "Long" | "Spelled";
 
 /** A runtime error of a C# index. */
@@ -69,23 +69,23 @@ export function numberIn(value: Value): number | null {
   return isBoxed(value) ? (value.boxed as number) : null;
 }
 
-/** Whether it is a long; false for what is no number. */
+/** Returns whether a value is a long; false if it is not a number. */
 export function isLong(value: Value): boolean {
   const kind = kindOf(value);
   return kind === "Integer" || kind === "Long";
 }
 
-/** Whether it is a number other than a long. */
+/** Returns whether a value is a number other than a long. */
 export function isDouble(value: Value): boolean {
   return kindOf(value) !== null && !isLong(value);
 }
 
-/** Whether it is known to be a decimal; a short fraction may be one too. */
+/** Returns whether a value is known to be a decimal; a short fraction may be one too. */
 export function isDecimalValue(value: Value): boolean {
   return kindOf(value) === "Decimal";
 }
 
-/** Whether it is known to be a double of C#. */
+/** Returns whether a value is known to be a double of C#. */
 export function isTrueDouble(value: Value): boolean {
   return kindOf(value) === "Double";
 }
@@ -148,7 +148,7 @@ export function negated(run: Run, value: Value): Value {
   return makeDecimal(run, { units: -units, scale });
 }
 
-/** A number of a document: `value` as it is spelled. */
+/** Returns a number of a document: `value` with its original text. */
 export function spelledNumber(run: Run, value: number, text: string): Value {
   const exact = exactOfText(text);
   if (exact !== null && exact.scale === 0 && isDigits(text)) {
@@ -470,7 +470,10 @@ function shortened(left: number, right: number, operator: Operator): number {
 
 // Comparisons and texts.
 
-/** Negative, 0 or positive; NaN when one is none. Both are numbers. Beside a double, all are doubles. */
+/**
+ * Compares two numbers: returns a negative number, 0 or a positive number; NaN if one of them is NaN. Both must be
+ * numbers. If one is a double, both are compared as doubles.
+ */
 export function comparedNumbers(left: Value, right: Value): number {
   const isOfDoubles = isTrueDouble(left) || isTrueDouble(right);
   if (isOfDoubles || (typeof left === "number" && typeof right === "number")) {

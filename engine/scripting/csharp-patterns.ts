@@ -1,5 +1,5 @@
 /**
- * The patterns of C# in indexes: regular expressions (`Regex.IsMatch`), and the tests behind `is` and `switch`.
+ * The patterns of C# in indexes: regular expressions (`Regex.IsMatch`), and the tests of `is` and `switch`.
  *
  * Regular expressions run in linear time (regular-expression.ts); look-around and back references are refused.
  *
@@ -42,7 +42,7 @@ const optionFlags: Readonly<Record<string, string>> = {
   Singleline: "s",
 };
 
-/** Patterns compiled last: those of the indexes at work. The oldest is dropped. */
+/** Recently compiled patterns: those of active indexes. The oldest is dropped. */
 const compiled = new Map<string, Matcher>();
 const compiledMax = 64;
 
@@ -86,7 +86,7 @@ function inputOf(value: Value): string {
   throw failed("The best overloaded method match for 'Regex' has some invalid arguments");
 }
 
-/** All matches, from the left; one that is empty is followed by the next character. */
+/** Yields all matches, from the left; an empty match is followed by the next character. */
 function* matches(run: Run, matcher: Matcher, text: string): Generator<MatchSpans> {
   for (let from = 0; from <= text.length; ) {
     const found = matcher.match(text, from, run);

@@ -121,7 +121,7 @@ function count(run: Run, _self: Value, [source, test]: Value[]): Value {
   return passing(run, itemsOf(run, source) ?? [], test).length;
 }
 
-/** The sum of longs. Missing values count as 0. @throws EngineError script-failed when it is no long any more */
+/** The sum of longs. Missing values count as 0. @throws EngineError script-failed if it exceeds a long */
 function sum(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
@@ -141,7 +141,7 @@ function overflow() {
   return failed("System.OverflowException: Arithmetic operation resulted in an overflow.");
 }
 
-/** The sum of anything else than integers by their type: a decimal, unless doubles are added. */
+/** Returns the sum of numbers other than integers by their type: a decimal, unless doubles are added. */
 function total(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
@@ -424,7 +424,8 @@ function push(run: Run, _self: Value, [list, value]: Value[]): Value {
 const same = listMethod((_run, items) => items);
 
 /**
- * By name without `cs`. `Contains`, `Concat`, `IndexOf` and others that also apply to texts are in csharp-functions.ts.
+ * By name without `cs`. Functions that also apply to texts, such as `Contains`, `Concat` and `IndexOf`, are in
+ * csharp-functions.ts.
  */
 export const sequenceFunctions: Readonly<Record<string, Native>> = {
   Aggregate: method(aggregate),

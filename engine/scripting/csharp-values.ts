@@ -178,7 +178,7 @@ export function compare(run: Run, left: Value, right: Value): number | null {
   return comparedNumbers(left, right);
 }
 
-/** As `compare`, for sorting: missing values come first. */
+/** As `compare`, for sorting: missing values are first. */
 export function order(run: Run, left: Value, right: Value): number {
   if (isMissing(left) || isMissing(right))
     return Number(isMissing(right)) - Number(isMissing(left));
@@ -320,8 +320,8 @@ export function formatDate(moment: Moment, format: string): string {
 }
 
 /**
- * A member of a text that is a date or a time span; undefined when there is none. `DateTime` and
- * `UtcDateTime` are also those of a text without an offset, which a function may have cast to DateTimeOffset.
+ * Returns a member of a text that is a date or a time span; undefined if it does not have the member. `DateTime` and
+ * `UtcDateTime` also exist for a text without an offset, which a function may have cast to DateTimeOffset.
  */
 export function textMember(run: Run, text: string, name: string): Value {
   const member = timeMember(text, name);

@@ -126,7 +126,7 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
   return { fields: isDynamic || (fields as Set<string> | null)?.size === 0 ? null : fields, loads };
 }
 
-/** The field `x => x.Field` of `groupBy`, which alone makes the key; null: it is something else. */
+/** Returns the field in `x => x.Field` of `groupBy`, if it is the whole key; null otherwise. */
 export function groupedField(tree: Node): string | null {
   let name: string | null = null;
   visit(tree, (node) => {
@@ -193,7 +193,7 @@ function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> |
   return isKnown ? fields : null;
 }
 
-/** Values of the `return` statements of a function, without those of nested functions. */
+/** Returns the values of the `return` statements of a function, without those of nested functions. */
 function returnedValues(body: Node): (Node | null)[] {
   const found: (Node | null)[] = [];
   const open: Node[] = [body];

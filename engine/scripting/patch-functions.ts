@@ -1,8 +1,8 @@
 /**
  * The functions of the patch API: a script's operations on its database, through `ScriptHost`.
  *
- * Messages are those of RavenDB 7.2.7, which users of its clients know. Errors of these functions end the run; a script
- * cannot catch them.
+ * Messages equal those of RavenDB 7.2.7, which users of its clients know. Errors of these functions end the run; a
+ * script cannot catch them.
  *
  * Invariant: arguments are checked here, so that a host receives ids, names and numbers of the right type.
  */
@@ -64,7 +64,7 @@ const hostCallUnits = 50;
 const changeUnits = 1_000;
 /** Cost per byte of a document: it is parsed and serialized once more. */
 const unitsPerByte = 1;
-/** Bytes that a change takes until it is durable, besides the data written. */
+/** Memory overhead of a change until it is durable, besides the data written, in bytes. */
 const changeBytes = 512;
 /** Inserting an entry into a time series repacks its segment. */
 const seriesChangeUnits = 3_000;
@@ -73,7 +73,7 @@ const seriesEntryBytes = 256;
 /** The id of an include is kept until the reply. */
 const includedBytes = 64;
 
-/** Charges for a change, and for the memory it takes until it is durable. */
+/** Charges for a change, and for its memory until it is durable. */
 function payForChange(run: Run, text: string, units = changeUnits): void {
   run.burn(units + text.length * unitsPerByte);
   run.grow(changeBytes + text.length * 2);
@@ -84,7 +84,7 @@ function loadOne(run: Run, id: string): Value {
   const { host, loadedHint } = run.context as ScriptContext;
   const loaded = id === "" ? null : host.load(id, loadedHint);
   if (loaded === null) return undefined;
-  // The cost of locating its properties, and of parsing those that the script uses, is proportional to its text.
+  // Locating its properties, and parsing those that the script uses, costs time proportional to its text.
   run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;
@@ -428,7 +428,10 @@ function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   return stats;
 }
 
-/** What declared series queries call: the name of the query, and a list of its arguments. */
+/**
+ * The function that calls of declared series queries are compiled to: its arguments are the name of the query, and a
+ * list of its arguments.
+ */
 export const seriesQueryName = "__timeSeriesQuery";
 
 function seriesQuery(run: Run, _self: Value, [name, args]: Value[]): Value {

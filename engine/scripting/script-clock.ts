@@ -40,7 +40,7 @@ export class ScriptClock {
     this.#usedAtStart = source.used();
   }
 
-  /** Whether it has run for `ms` since its creation. Usually costs some ten nanoseconds. */
+  /** Returns whether it has run for `ms` since its creation. Usually costs some ten nanoseconds. */
   hasRun(ms: number): boolean {
     const now = this.#source.now();
     this.#ms += Math.min(now - this.#lookedAt, stretchMsMax);

@@ -37,8 +37,8 @@ export type Statement = (frame: Frame) => Completion;
 /** The interface between the parts of the compiler. */
 export interface Compiler {
   /**
-   * In maps of indexes, a property of null, and what `load` or `cmpxchg` does not find, are null, but give no term: as
-   * values of an object they are undefined. [measured on RavenDB 7.2.7]
+   * Whether, as in maps of indexes, a property of null, and missing results of `load` or `cmpxchg`, are null but
+   * produce no term: as values of an object they are undefined. [measured on RavenDB 7.2.7]
    */
   readonly leavesOutMissing: boolean;
   /** In projections, `this` is `globalThis` where a function is called without an object. [measured on RavenDB 7.2.7] */

@@ -1,7 +1,7 @@
 /**
  * Compiles checked trees to functions: frames, parameters, classes, and the compiler interface that the parts share.
  *
- * It knows neither the purpose of a script (script.ts) nor what built-ins do.
+ * Independent of the purpose of a script (script.ts) and of the behavior of built-ins.
  *
  * Invariant: every call charges a step, a level of depth, and the levels that its code may nest on the host's stack
  * (`depthOf`); depth and levels are restored on return.

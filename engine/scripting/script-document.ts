@@ -2,9 +2,8 @@
  * A document as a script sees it: a mutable tree over the document's text, parsed lazily, and written back so that
  * unchanged parts keep their bytes.
  *
- * It knows nothing of how documents are stored, who may change what in `@metadata`, or script syntax. The text is
- * trusted to be valid JSON (it was checked when it was stored). Parsing is in text-source.ts, serialization in
- * value-printer.ts.
+ * It does not know storage, the access rules of `@metadata`, or script syntax. The text is trusted to be valid JSON (it
+ * was checked when it was stored). Parsing is in text-source.ts, serialization in value-printer.ts.
  */
 
 import { bytesEqual } from "../json/bytes.ts";
@@ -40,7 +39,7 @@ export interface StoredDocument extends StoredText {
   readonly metadataText: string;
 }
 
-/** One document of a run: the patched one, or one that the script loaded. */
+/** A document of a run: the patched document, or a document that the script loaded. */
 export class ScriptDocument implements Elsewhere {
   readonly name = metadataKey;
   readonly root: ScriptObject;
@@ -185,7 +184,7 @@ export class ScriptDocument implements Elsewhere {
   }
 }
 
-/** Whether a tree parsed from a text, or anything in it, was changed. */
+/** Returns whether a tree parsed from a text, or any node in it, was changed. */
 export function isChanged(node: ScriptObject): boolean {
   return changedDeep(node);
 }

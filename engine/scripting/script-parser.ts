@@ -2,7 +2,7 @@
  * Script text to a checked syntax tree: acorn parses it (strict mode, fixed language version), and a whitelist of node
  * kinds refuses everything that the compiler does not support.
  *
- * It knows neither what a script may call nor how it runs.
+ * Independent of the functions that a script may call, and of its execution.
  *
  * Invariants:
  * - every node of a checked tree is of a kind that `childrenOf` lists;

@@ -1,8 +1,8 @@
 /**
  * The only access to properties: reading, writing, deleting, calling and iterating by names from a script.
  *
- * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods come from
- * tables by the kind of value (`methodTables`), never from host prototypes.
+ * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods are found in
+ * tables by the type of value (`methodTables`), never in host prototypes.
  *
  * Invariants:
  * - no host object is indexed by a name from a script: names go to `positionOf`, to a `Map`, or are checked to be array
@@ -110,7 +110,7 @@ function isSymbol(key: Value): key is ScriptSymbol {
   return isReference(key) && key.kind === kinds.symbol;
 }
 
-/** What a value has under a symbol: its own property, or the iterator of a list. */
+/** Returns the value under a symbol: the object's own property, or the iterator of a list. */
 function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
   if (base === undefined || base === null) return null;
   const holder = symbolHolder(base);
@@ -123,7 +123,7 @@ function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
   return isListed ? methodTables.iterable.get("iterator") : undefined;
 }
 
-/** The object that holds a value's properties under symbols; null when it has none yet, or can have none. */
+/** Returns the object that holds a value's properties under symbols; null if it has none yet, or cannot have any. */
 function symbolHolder(base: Value): ScriptObject | null {
   if (!isReference(base)) return null;
   if (base.kind === kinds.object) return base;
@@ -348,7 +348,7 @@ export function setLength(run: Run, array: ScriptArray, length: number): void {
   run.grow((length - items.length) * 8);
   if (length > arrayLengthMax) throwError("RangeError", "Invalid array length");
   run.burn(length - items.length);
-  // All at once: pushing one by one, the host would copy the list repeatedly.
+  // In one call: pushing one by one, the host would copy the list repeatedly.
   const holes = new Array<typeof ABSENT>(length - items.length).fill(ABSENT);
   array.items = items.length === 0 ? holes : items.concat(holes);
 }
@@ -565,7 +565,7 @@ export function copyProperties(
   }
 }
 
-/** Copies all properties of an object into an empty one at once. @returns false when this simple case does not apply */
+/** Copies all properties of an object into an empty one in one step. @returns false if this fast path does not apply */
 function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean {
   if (target.kind !== kinds.object || target.keys.length > 0) return false;
   if (target.traits !== null || target.source !== null || !value.keysShared) return false;

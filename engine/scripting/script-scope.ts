@@ -29,7 +29,7 @@ export interface Binding {
   captured: boolean;
   /** End offset of its declaration; an earlier use may find it uninitialized. */
   readonly declaredAt: number;
-  /** The value that its declaration gives it; null when there is none, or when a pattern takes it apart. */
+  /** The initial value in its declaration; null if the declaration has no initial value, or a pattern. */
   readonly initial: Node | null;
   /** Some use may run before its declaration: uses are checked. */
   checked: boolean;

@@ -2,12 +2,12 @@
  * Scripts for callers: compile a patch, a projection, declared functions or an index's definition once, run it many
  * times. The room's public surface.
  *
- * It knows nothing of the database: documents, parameters and `ScriptHost` come from the caller, which also caches
+ * Independent of the database: documents, parameters and `ScriptHost` are supplied by the caller, which also caches
  * compiled scripts by their text.
  *
  * Invariants:
  * - a compiled script keeps no state of a run except hints: runs may be nested and repeated;
- * - every run ends with an outcome or an `EngineError`, whatever the script does.
+ * - every run ends with an outcome or an `EngineError`, regardless of the script.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -237,7 +237,7 @@ export class CompiledScript {
     }
   }
 
-  /** Converts any error of a run to the one that callers get. */
+  /** Converts any error of a run to the error for callers. */
   private failure(error: unknown, run: Run, document: ScriptDocument | null): unknown {
     if (error instanceof ScriptThrow) {
       const source = run.at < 0 ? this.functions : this.source;

@@ -3,9 +3,9 @@
  * together form one state of the automaton, created when a text first reaches it. From then on a character costs one
  * table lookup, however large the program is. When the states need too much memory, they are discarded and built again.
  *
- * An assertion examines the characters on both sides of its position. So a state consists of the instructions *before*
- * which the position is, without those that follow from them, and of the class of the previous character; what follows
- * is computed together with the next character.
+ * An assertion examines the characters on both sides of its position. A state therefore consists of the instructions
+ * *before* the position, without the instructions that follow from them, and of the class of the previous character;
+ * the consequences are computed together with the next character.
  *
  * Characters that no part of the program distinguishes are in one class.
  *
@@ -14,7 +14,7 @@
  */
 import type { Account } from "./script-values.ts";
 
-/** What an automaton needs from a compiled pattern. */
+/** Properties of a compiled pattern that an automaton needs. */
 export interface AutomatonProgram {
   readonly size: number;
   /** The kind of an instruction. */
@@ -250,7 +250,7 @@ export class TextAutomaton {
     return state;
   }
 
-  /** Discards all states. The one in use lives as long as it is needed. */
+  /** Discards all states. The current state stays alive as long as it is needed. */
   forget(): void {
     this.#space.numbers -= this.#ownNumbers;
     this.#ownNumbers = 0;
@@ -260,7 +260,7 @@ export class TextAutomaton {
   }
 }
 
-/** Numbers that a state takes besides its positions, and for each entry of its transition table. */
+/** Numbers that a state uses besides its positions, and for each entry of its transition table. */
 const stateNumbers = 32;
 const linkNumbers = 2;
 

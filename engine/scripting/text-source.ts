@@ -1,10 +1,10 @@
 /**
  * Parses JSON text, as UTF-8, into script values lazily: only the properties that scripts use.
  *
- * A script runs on one document after another, most of which are alike. So each place in a document (the root, a
- * property, the elements of an array) has a `ShapeHint`, which caches the key lists of the objects seen there and which
- * properties scripts used: those are parsed eagerly, the others are skipped and stay LAZY. An expected key is
- * recognized by comparing bytes.
+ * A script runs on one document after another, most of which have the same shape. Each position in a document (the
+ * root, a property, the elements of an array) therefore has a `ShapeHint`, which caches the key lists of the objects
+ * seen there and which properties scripts used: those are parsed eagerly, the others are skipped and stay LAZY. An
+ * expected key is recognized by comparing bytes.
  *
  * It knows nothing of documents or metadata. The text is trusted to be valid JSON.
  *
@@ -31,7 +31,7 @@ import { KeyNode, ShapeHint, spanSlots } from "./shape-hint.ts";
 
 /** Maximum nesting of objects and arrays in a property that a script reads or creates. */
 export const treeDepthMax = 500;
-/** Texts up to this many bytes are decoded to one string, of which values are slices. */
+/** Maximum length of texts that are decoded to one string, of which values are slices, in bytes. */
 const wholeTextBytesMax = 8 * 1024;
 
 const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
@@ -227,7 +227,7 @@ export class TextSource implements Source {
     return at;
   }
 
-  /** The value at the cursor; `hint` is that of its place. */
+  /** Parses the value at the cursor; `hint` is the hint of its position. */
   private value(hint: ShapeHint): Value {
     switch (this.bytes[this.at]) {
       case quote:

@@ -1,7 +1,7 @@
 /**
- * A group of transactions that another node has made, as one transaction of this store: the records are kept byte for
- * byte, and what they mean is staged as it was there. Nothing is decided again: no expectation is checked, no etag is
- * given, no revision is made.
+ * A group of transactions received from another node, as one transaction of this store: the records are stored byte for
+ * byte, and their effects are staged as on that node. Nothing is decided again: no expectation is checked, no etag is
+ * assigned, no revision is created.
  *
  * Invariants:
  * - A store to which the same groups were added, in the same order, has the same state.
@@ -39,7 +39,7 @@ import type { Transaction } from "./transaction.ts";
 /** Records between two places where the work may pause. */
 const recordsAtOnce = 256;
 
-/** What of a group others than readers of documents must know. */
+/** Effects of a group that other components than readers of documents must know. */
 export interface AdoptedFacts {
   /** The record of the database's settings was replaced. */
   readonly hasSettings: boolean;
@@ -137,7 +137,7 @@ function adoptEntry(
   }
 }
 
-/** What a tombstone tells of was removed in the same transaction. */
+/** The item that a tombstone records was removed in the same transaction. */
 function adoptDeletion(transaction: Transaction, tombstone: Tombstone): void {
   const { state, keyspaces } = transaction;
   const { type, id, etag, revision } = tombstone;

@@ -1,5 +1,5 @@
 /**
- * Notification of listeners after a write is durable. Listeners are called in commit order, in the turn of the event
+ * Notification of listeners after a write is durable. Listeners are called in commit order, in the tick of the event
  * loop that made the changes visible; they must not write, and must be quick. Index events and the end of the database
  * are reported as they happen.
  *
@@ -127,11 +127,11 @@ export class ChangeFeed {
   readonly #dropped = (listener: unknown, error: unknown): void => {
     this.#listeners.delete(listener as ChangeListener);
     this.#indexListeners.delete(listener as IndexListener);
-    this.#report("A listener to changes failed, and is told nothing more", error);
+    this.#report("A listener to changes failed and was removed", error);
   };
 }
 
-/** Notifies each listener. An exception goes to `failed`, and the other listeners are still notified. */
+/** Notifies each listener. An exception is passed to `failed`, and the other listeners are still notified. */
 export function tellAll<Event>(
   listeners: ReadonlySet<(event: Event) => void>,
   event: Event,

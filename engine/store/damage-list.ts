@@ -14,7 +14,7 @@ export interface Damaged {
   readonly kind: "document" | "entry" | "attachment";
   /** The lower-cased id of a document; the name of the keyspace and the key of an entry; the hash of an attachment. */
   readonly id: string;
-  /** The place of the damage, as far as it is known. */
+  /** Position of the damage, if known. */
   readonly file: string;
   readonly offset: number;
 }

@@ -25,12 +25,12 @@ export class DatabaseState {
   readonly origin: ChangeOrigin;
   /** 22 characters of base64, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
   readonly clusterHash: string;
-  /** Likewise, for those of them that have guards: the `TRXN` entries. */
+  /** The same for guarded documents: the `TRXN` entries. */
   readonly transactionHash: string;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
-  /** Parses one document after the other: what it returns is good until the next one. */
+  /** Parses one document after the other: its result is valid until the next call. */
   readonly parser: DocumentParser;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
@@ -76,7 +76,7 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
-    // The next opening's stamp is higher, as there are fewer commits than microseconds until then.
+    // The next opening's stamp is higher, because fewer commits than microseconds happen until then.
     this.commitStamp = parts.clock.nowMicros();
   }
 
@@ -113,8 +113,8 @@ export class DatabaseState {
   }
 
   /**
-   * The change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change vector of
-   * its own: it includes both. @param current that vector, or "".
+   * Returns the change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change
+   * vector of its own: it includes both. @param current the change vector of that state, or "".
    */
   mergedChangeVector(current: string, etag: number): string {
     const count = this.keyspaces.clusterCount;

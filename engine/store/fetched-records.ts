@@ -1,6 +1,6 @@
 /**
- * Records read from disk for one transaction, so that each of its runs finds them: those that a run missed one by one,
- * and those that a scan's reader has fetched.
+ * Records read from disk for one transaction, so that each of its runs finds them: records that a run missed one by
+ * one, and records that a scan's reader has fetched.
  */
 import { type KeptBytes, lent } from "../base/transient-bytes.ts";
 import type { RecordPlace } from "../log/blocks.ts";
@@ -20,7 +20,7 @@ export class FetchedRecords implements RecordSource {
     this.#base = base;
   }
 
-  /** Keeps a record, over the turns of a transaction in slices. */
+  /** Stores a record for the time slices of a transaction. */
   set(position: Position, bytes: KeptBytes): void {
     this.#own ??= new Map();
     this.#own.set(position, bytes);

@@ -4,17 +4,18 @@
  *
  *   values["operations/next"]   the first id that no run may have assigned yet
  *   values["operations/<id>"]   the state of one operation
- *   values["operation-marks/<id>"]   how far one with a `request` is: written by its work together with what it changes,
- *                               and removed when it has ended
+ *   values["operation-marks/<id>"]   progress of an operation with a `request`: written by its work together with its
+ *                               changes, and removed when it has ended
  *
- * Knows nothing of what operations do, nor how replies show them.
+ * Independent of the work of operations, and of their representation in replies.
  *
  * Invariants:
  * - Ids are unique over all restarts: they are reserved on disk in blocks, before they are used.
- * - A record on disk says "running" from before the work begins until after it has ended. If it still says so when the
- *   database is opened, the operation was interrupted: what it had made durable is kept, and it is reported as
- *   interrupted. One that has a `request` can go on from there, also when the database was closed in the middle of it.
- * - At most `finishedOperationsMax` ended operations are kept.
+ * - A record on disk has the status "running" from before the work begins until after it has ended. If it still has
+ *   this status when the database is opened, the operation was interrupted: its durable changes remain, and it is
+ *   reported as interrupted. An operation with a `request` can resume from there, also if the database was closed in
+ *   the middle of it.
+ * - At most `finishedOperationsMax` ended operations are retained.
  */
 import { InvariantError } from "../base/assert.ts";
 import type { Report } from "../base/environment.ts";
@@ -72,7 +73,7 @@ export interface OperationInfo {
   readonly id: number;
   /** An identifier for programs, such as `UpdateByQuery`. */
   readonly kind: string;
-  /** For people: what it does, and to what. */
+  /** Description of the operation and its target, for users. */
   readonly description: string;
   /** The query that it executes, and its parameters. */
   readonly query?: string;
@@ -81,21 +82,21 @@ export interface OperationInfo {
   /** Null while it runs. */
   readonly endedAt: number | null;
   readonly state: OperationState;
-  /** Who started it; undefined: nobody in particular, or the server by itself. */
+  /** Name of the client that started it; undefined if unknown, or if the server started it. */
   readonly startedBy?: string;
-  /** Of one that can be steered: how it is. */
+  /** Whether it is paused; only for an operation with a control. */
   readonly isPaused?: boolean;
   /** Items a second; null: as fast as it can. */
   readonly rateMax?: number | null;
-  /** How far one that can be steered was when it ended. */
+  /** Progress at its end, for an operation with a control. */
   readonly reached?: OperationFigures | null;
-  /** What it needs to go on after an interruption; there while it runs or was interrupted. */
+  /** Data needed to resume it after an interruption; set while it runs or is interrupted. */
   readonly request?: unknown;
-  /** Facts for those who know this kind of operation, which stay as they are. */
+  /** Constant facts specific to this kind of operation. */
   readonly facts?: OperationFigures;
 }
 
-/** What is known of an operation when it is started. */
+/** Properties of an operation when it is started. */
 export interface OperationDetails {
   /** One returned by `nextId`; undefined: the next. */
   readonly id?: number | undefined;
@@ -110,7 +111,7 @@ export interface OperationDetails {
 
 /**
  * The work. It reports its progress through `progress`, stops soon after `signal` is aborted, and makes its writes
- * durable itself. @returns its result. @throws what made it fail, or anything once it is aborted
+ * durable itself. @returns its result. @throws the reason of its failure, or any error once it is aborted
  */
 export type OperationWork = (
   progress: (figures: OperationFigures) => void,
@@ -119,7 +120,7 @@ export type OperationWork = (
 
 export type OperationListener = (info: OperationInfo) => void;
 
-/** What operations need of their database. */
+/** The interface of a database for its operations. */
 export interface OperationHost {
   readonly values: EntryKeyspace<unknown>;
   nowMicros(): number;
@@ -136,7 +137,7 @@ export interface StartedOperation {
 
 export interface OperationEnd {
   readonly info: OperationInfo;
-  /** What the work threw; undefined when it succeeded. */
+  /** The error of the work; undefined if it succeeded. */
   readonly error: unknown;
 }
 
@@ -174,8 +175,8 @@ export class Operations {
   }
 
   /**
-   * Knows what was recorded, and gives out ids above all that were given out before. At the beginning, and when this node
-   * leads what another one wrote until then; nothing may be running.
+   * Reads the recorded operations, and assigns ids above all assigned ones. Must be called at the start, and when this
+   * node begins to lead; no operation may be running.
    */
   recallAll(): void {
     const { values } = this.#host;
@@ -237,7 +238,7 @@ export class Operations {
     if (!isInterrupted(info)) {
       throw new EngineError(
         "invalid-operation",
-        `Operation ${id} cannot go on: only one that was interrupted by the end of the server can, and it was not.`,
+        `Operation ${id} cannot be resumed: it was not interrupted by the end of the server.`,
       );
     }
     const at = this.#finished.indexOf(id);
@@ -262,7 +263,7 @@ export class Operations {
   }
 
   /**
-   * Starts an operation at once under an id chosen before. An ended operation with that id is forgotten.
+   * Starts an operation immediately under an id chosen before. An ended operation with that id is forgotten.
    * @throws EngineError invalid-operation while one with that id runs
    */
   startWithId(
@@ -384,7 +385,7 @@ export class Operations {
     if (!this.#isStopped) return;
     throw new EngineError(
       "database-stopped",
-      "The database is closing: nothing is started any more.",
+      "The database is closing: no operation can be started.",
     );
   }
 
@@ -450,7 +451,7 @@ export class Operations {
       const { isPaused, request, ...kept } = info;
       const endedAt = this.#host.nowMicros();
       const ended: OperationInfo = { ...kept, endedAt, state };
-      // What was interrupted goes on with its request.
+      // An interrupted operation resumes with its request.
       const known = isInterrupted({ ...ended, request }) ? { ...ended, request } : ended;
       slot.info = slot.control === null ? known : { ...known, reached: info.state.progress };
     }
@@ -460,7 +461,7 @@ export class Operations {
   #tell(info: OperationInfo): void {
     tellAll(this.#listeners, info, (listener, error) => {
       this.#listeners.delete(listener);
-      this.#host.report("A listener to operations failed, and is told nothing more", error);
+      this.#host.report("A listener to operations failed and was removed", error);
     });
   }
 
@@ -523,7 +524,7 @@ function dropMark(transaction: Transaction, id: number): void {
 function interrupted({ id, description }: OperationInfo): OperationState {
   const failure: OperationFailure = {
     code: "operation-cancelled",
-    message: `Operation ${id} (${description}) was interrupted when the server ended. What it had done until then stands.`,
+    message: `Operation ${id} (${description}) was interrupted when the server ended. Its changes up to then remain.`,
   };
   return { status: "failed", failure };
 }

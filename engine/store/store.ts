@@ -1,15 +1,15 @@
 /**
  * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. The
  * semantics of writes are in writes/, those of records in record-owner.ts; the services on top of it (queries,
- * subscriptions, tasks) are in database.ts.
+ * subscriptions, tasks) are in database/open-database.ts.
  *
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
- * - While a transaction runs over more than one turn of the event loop, no other begins.
+ * - While a transaction runs in several time slices, no other begins.
  * - An error before a transaction is staged fails that transaction alone. After a failed sync, or an error once
  *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is
- *   notified and reopens the database from disk (database-catalog.ts).
+ *   notified and reopens the database from disk (database/database-catalog.ts).
  */
 
 import { assert } from "../base/assert.ts";
@@ -71,7 +71,7 @@ interface EntryCount {
   count: number;
 }
 
-/** What one transaction staged, and the promise that is settled when it is durable or lost. */
+/** The changes that one transaction staged, and the promise that is settled when it is durable or lost. */
 interface PendingTransaction {
   readonly documents: number;
   /** Revisions added or removed. */
@@ -93,7 +93,7 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
-/** What is monitored of a log. */
+/** Monitored figures of a log. */
 export interface LogFigures {
   readonly log: LogMetrics;
   readonly lastSnapshotBytes: number;
@@ -171,7 +171,7 @@ export abstract class Store implements LogListener {
   #stagedAhead = 0;
   /** The error that staged transactions were last dropped for; a new object each time. */
   #lostBy: { readonly error: Error } | null = null;
-  /** What a continuous backup may go on with. */
+  /** Log and contents from which a continuous backup may resume. */
   #kept: KeptForShipping | null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
@@ -219,11 +219,11 @@ export abstract class Store implements LogListener {
 
   /**
    * Runs `change` over the newest state and commits its writes atomically. `change` is called synchronously, and again
-   * from its beginning when it needs a record that is not in memory: it must affect nothing but its transaction.
+   * from its beginning if it needs a record that is not in memory: it must have no effect except on its transaction.
    *
-   * @returns what `change` returned, once its writes are durable and visible.
-   * @throws what `change` throws (then nothing happened), when what it has seen is durable; EngineError disk-full,
-   * database-stopped
+   * @returns the result of `change`, once its writes are durable and visible.
+   * @throws the errors of `change` (then nothing was written), when the state that it has read is durable; EngineError
+   * disk-full, database-stopped
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
@@ -236,7 +236,7 @@ export abstract class Store implements LogListener {
 
   /**
    * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other
-   * transaction of this database begins meanwhile, and readers see none of its changes until it is durable.
+   * transaction of this database begins during it, and readers see none of its changes until it is durable.
    */
   async writeInTurns<Result>(
     work: (transaction: Transaction) => Work<Result>,
@@ -286,8 +286,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Adds a group of transactions of the node that leads, as it is. Resolves when it is durable and visible.
-   * `whenAppended` is called when it is in the log.
+   * Adds a group of transactions of the leader, verbatim. Resolves when it is durable and visible. `whenAppended` is
+   * called when it is in the log.
    * @throws EngineError record-damaged, disk-full, database-stopped
    */
   async addGroup(group: Buffer, whenAppended: () => void): Promise<void> {
@@ -300,7 +300,7 @@ export abstract class Store implements LogListener {
     if (definitions.length > 0) this.definitionsChanged(definitions);
   }
 
-  /** Stops the store for a reason of what replicates it, as after a failed sync; its owner opens it again. */
+  /** Stops the store on request of its replication, as after a failed sync; its owner opens it again. */
   stopFor(reason: unknown): void {
     this.#stop(reason);
   }
@@ -311,7 +311,7 @@ export abstract class Store implements LogListener {
     replication.replay(record, 0, record.length, position);
   }
 
-  /** Must a new transaction wait for one that runs in slices, or for memory of unsynced bytes? */
+  /** Whether a new transaction must wait for a transaction that runs in slices, or for memory of unsynced bytes. */
   get #mustWait(): boolean {
     return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
   }
@@ -322,9 +322,9 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Reads those records of `documents` that are not in memory, to be passed to `write`: each that a transaction misses
-   * makes it run again from its beginning, and one in slices keeps other writers waiting meanwhile. Best effort: what
-   * cannot be read, or would take too much memory, is left to the transaction.
+   * Reads those records of `documents` that are not in memory, to be passed to `write`: each record that a transaction
+   * misses makes it run again from its beginning, and a transaction in slices blocks other writers in the meantime.
+   * Best effort: records that cannot be read, or would use too much memory, are left to the transaction.
    */
   async fetchAhead(documents: Iterable<number>): Promise<FetchedRecords> {
     const fetched = new FetchedRecords(null);
@@ -377,7 +377,10 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** What a transaction was refused for may be staged only, which a crash can still undo: it is told when that is durable. */
+  /**
+   * The state that caused the refusal of a transaction may be only staged, and a crash can still undo it: the refusal
+   * is reported when that state is durable.
+   */
   #refused(error: unknown): Promise<never> {
     if (!(error instanceof EngineError) || this.#pending.length === 0) return Promise.reject(error);
     return this.#log.flush().then(() => Promise.reject(error));
@@ -412,13 +415,13 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** @throws RecordNotResident, and what `change` throws; then nothing has happened */
+  /** @throws RecordNotResident, and the errors of `change`; nothing was written then */
   #attempt<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
     fetched: FetchedRecords,
   ): Promise<Result> {
-    // An error in here fails this transaction alone: its changes are only in its scratch buffer.
+    // An error in here fails only this transaction: its changes are only in its scratch buffer.
     const transaction = this.#begin(fetched);
     let isKept = false;
     try {
@@ -435,7 +438,7 @@ export abstract class Store implements LogListener {
   /**
    * As `#attempt`, in slices. @returns a promise that resolves when the transaction is visible, wrapped so that it is
    * not awaited here
-   * @throws EngineError disk-full also when staged transactions that it may have read are lost meanwhile
+   * @throws EngineError disk-full also if staged transactions that it may have read are lost in the meantime
    */
   async #attemptInTurns<Result>(
     work: (transaction: Transaction) => Work<Result>,
@@ -480,7 +483,7 @@ export abstract class Store implements LogListener {
     try {
       steps.return(undefined);
     } catch (error) {
-      // The error to report is the one that it was abandoned for.
+      // The error to report is the reason of the abort.
       this.report(`Database '${this.name}' could not clean up after a transaction`, error);
     }
   }
@@ -556,7 +559,10 @@ export abstract class Store implements LogListener {
     return this.#appendOrStop(transaction, isDeletion, result);
   }
 
-  /** On an EngineError nothing was appended. Any other error stops the log before it writes what may be appended. */
+  /**
+   * On an EngineError nothing was appended. Any other error stops the log before it writes bytes that may have been
+   * appended.
+   */
   #appendOrStop<Result>(
     transaction: Transaction,
     isDeletion: boolean,
@@ -647,7 +653,7 @@ export abstract class Store implements LogListener {
       for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
       feed.tellCommit();
     } catch (error) {
-      this.report(`Database '${this.name}' could not tell of a commit`, error);
+      this.report(`Database '${this.name}' could not notify its listeners of a commit`, error);
     }
     for (const { resolve, result } of due) resolve(result);
   }
@@ -702,7 +708,7 @@ export abstract class Store implements LogListener {
     this.#stop(error);
   }
 
-  /** Called for each row as it is committed. A field, so that no closure is allocated per transaction. */
+  /** Called for each row when it is committed. A field, so that no closure is allocated per transaction. */
   readonly #rowCommitted = (
     document: number,
     _etag: number,
@@ -749,8 +755,9 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of an existing document, beginning at byte 0 of the result; a promise of a copy when it must be read
-   * from disk. Else valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * Returns the record of an existing document, beginning at byte 0 of the result; a promise of a copy if it must be
+   * read from disk. Otherwise it is valid until the next tick of the event loop. @throws EngineError record-damaged,
+   * naming the document
    */
   record(document: number): TransientBytes | Promise<KeptBytes> {
     const { documents } = this.state;
@@ -767,8 +774,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * As `recordAt`, for readers over many turns: it stays as it is until `release`. A view alone does not ensure that: the
-   * cache may evict the memory of a segment that is still in the log.
+   * As `recordAt`, for readers over many ticks of the event loop: the memory is not modified until `release`. A view
+   * alone does not ensure that: the cache may evict the memory of a segment that is still in the log.
    */
   async holdRecord(document: number, position: Position, length: number): Promise<HeldRecord> {
     const place = newPlace();
@@ -779,7 +786,7 @@ export abstract class Store implements LogListener {
       };
     }
     const { bytes, start, block } = place;
-    // Memory of a log that has no files belongs to no block, and stays while it is pinned.
+    // Memory of a log without files belongs to no block, and stays while it is pinned.
     const pin = this.#log.pin();
     block?.hold();
     let isHeld = true;
@@ -798,7 +805,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * A view of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records from compaction.
+   * Returns a view of all current documents. Cost: microseconds. Release it soon: it excludes old records from
+   * compaction.
    */
   view(): DatabaseView {
     this.assertServing();
@@ -814,8 +822,8 @@ export abstract class Store implements LogListener {
     };
   }
   /**
-   * The stored text of a document, without `@metadata`: synchronously when its record is in memory. Null when there is
-   * no such document.
+   * Returns the stored text of a document, without `@metadata`: synchronously if its record is in memory. Null if the
+   * document does not exist.
    */
   bodyText(id: string): string | null | Promise<string> {
     const document = this.find(id);
@@ -840,14 +848,14 @@ export abstract class Store implements LogListener {
     };
   }
 
-  /** Goes on with a copy after frame `point`; see `Shipment.resume`. */
+  /** Continues with a copy after frame `point`; see `Shipment.resume`. */
   async resumeShipment(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
     return this.#kept === null
       ? null
       : await Shipment.resume(this.shipped, this.#kept, point, known);
   }
 
-  /** Keeps no longer what shipments could have gone on with since the opening. */
+  /** Releases the log and contents from which shipments could have resumed since the opening. */
   releaseKept(): void {
     this.#kept?.frames.close();
     this.#kept?.contents.close();
@@ -855,8 +863,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Passes over `count` etags, for a database that goes on from an earlier state: what it had given out after that, it
-   * does not give out again. Resolves when that is durable.
+   * Skips `count` etags, for a database restored to an earlier state: etags that were assigned after that state are not
+   * assigned again. Resolves when that is durable.
    */
   async skipEtags(count: number): Promise<void> {
     await this.write((transaction) => {
@@ -910,7 +918,7 @@ export abstract class Store implements LogListener {
     return this.#log.metrics();
   }
 
-  /** Is it configured to refuse requests? */
+  /** Whether it is configured to refuse requests. */
   get isDisabled(): boolean {
     const { Disabled, DatabaseState } = this.settings;
     return Disabled === true || DatabaseState === "RestoreInProgress";
@@ -922,7 +930,7 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Replaces the settings record with the result of `change` for the newest record; `change` must have no side effect.
    * Resolves when the new record is durable. @returns the new record
    */
   async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
@@ -946,12 +954,12 @@ export abstract class Store implements LogListener {
   }
   // Ending
 
-  /** From now on all writes but those of `writeWhileEnding` are refused. */
+  /** From now on all writes except those of `writeWhileEnding` are refused. */
   protected startEnding(): void {
     this.#isEnding = true;
   }
 
-  /** Has it begun to close, or been abandoned? */
+  /** Whether it has begun to close, or was abandoned. */
   get hasEnded(): boolean {
     return this.#isEnding;
   }
@@ -1116,7 +1124,7 @@ export abstract class Store implements LogListener {
   }
 }
 
-/** Unsynced bytes are held in segment images, which take that much away from the record cache. */
+/** Unsynced bytes are held in segment images, which reduce the record cache accordingly. */
 function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }

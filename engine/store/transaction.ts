@@ -6,10 +6,10 @@
  * the database appends that buffer to the log. It throws `RecordNotResident` when it needs a record that is not in
  * memory; the database then reads the record and runs the whole transaction again.
  *
- * Knows nothing of what counters or attachments mean: see writes/.
+ * The semantics of counters, attachments and so on are in writes/.
  *
  * Invariants:
- * - Etags grow from record to record; those of a failed transaction are not reused.
+ * - Etags increase from record to record; etags of a failed transaction are not reused.
  * - A document whose counters or attachments changed is rewritten after everything else.
  */
 
@@ -71,14 +71,14 @@ export interface StagedRevision {
   readonly length: number;
 }
 
-/** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
+/** Position of the bytes of a document's record; valid until the next write or tick of the event loop. */
 export interface RecordSpan {
   readonly bytes: TransientBytes;
   readonly start: number;
 }
 
 const none: readonly never[] = [];
-/** What a transaction did to one key; an undefined value: removed. */
+/** A transaction's change of one key; an undefined value: removed. */
 interface OwnEntry {
   readonly value: unknown;
 }
@@ -94,7 +94,10 @@ const adoptedBytesMin = 1024 * 1024;
 const slicedGrowthBytes = 2 * 1024 * 1024;
 /** A payload of at least this many bytes is checksummed in slices before it is appended. */
 const summedBytesMin = 1024 * 1024;
-/** Many transactions write a few entries and read none of them back: these are sorted when somebody asks for them. */
+/**
+ * Number of entries that are not kept sorted: many transactions write a few entries and read none of them back; these
+ * are sorted on the first read.
+ */
 const unsortedEntriesMax = 16;
 /** A large buffer is tight when more than this part of it is used. */
 const tightShare = 3 / 4;
@@ -171,7 +174,7 @@ export class Scratch {
     this.#replace(bytes);
   }
 
-  /** Makes `bytes`, which are whole records and will not be changed any more, the content of the empty buffer. */
+  /** Makes `bytes`, which are whole records and must not be modified later, the content of the empty buffer. */
   give(bytes: Buffer): void {
     this.#replace(bytes);
     this.length = bytes.length;
@@ -218,15 +221,18 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
-  /** Units of work that its scripts have used in the present turn of the event loop. */
+  /** Units of work that its scripts have used in the current tick of the event loop. */
   scriptWork = 0;
-  /** Likewise, in earlier turns. */
+  /** Units of work that its scripts have used in earlier ticks. */
   scriptWorkBefore = 0;
-  /** A revision is kept of each document that it changes or deletes as it was, whatever the rules, and none is dropped. */
+  /**
+   * Whether a revision is stored of each document before it is changed or deleted, whatever the rules, and none is
+   * dropped.
+   */
   keepsBefore = false;
   /** All that it has done to documents, if that is known: see `FieldChange`. `count`: how many were changed. */
   fieldChange: (Omit<FieldChange, "to"> & { readonly count: number }) | null = null;
-  /** It is a copy of what another node has written: nothing follows from it that is not in it. */
+  /** Whether it is a copy of another node's transaction: no consequences are computed that are not in it. */
   isAdopted = false;
   // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
@@ -292,7 +298,7 @@ export class Transaction {
     this.#isDiscarded = true;
   }
 
-  /** To be called when a slice begins in a new turn of the event loop. */
+  /** Must be called when a slice begins in a new tick of the event loop. */
   beginTurn(): void {
     this.scriptWorkBefore += this.scriptWork;
     this.scriptWork = 0;
@@ -312,7 +318,7 @@ export class Transaction {
     return this.state.feed.isIdle;
   }
 
-  /** Adds a change for listeners, who are notified once it is durable; dropped when there are none. */
+  /** Adds a change for listeners, which are notified once it is durable; does nothing without listeners. */
   changed(change: Change): void {
     if (this.state.feed.isIdle) return;
     this.#changes ??= [];
@@ -397,7 +403,7 @@ export class Transaction {
     );
   }
 
-  /** As `place`, until the next turn. */
+  /** As `place`, but valid only until the next tick of the event loop. */
   #lend(position: Position, length: number, target: RecordPlace): boolean {
     return (
       this.#fetched.locate(position, length, target) ||

@@ -64,7 +64,7 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["CompareExchangeDELETE", () => null],
 ]);
 
-/** The text of the document of a PUT command. @throws EngineError invalid-operation when it has none */
+/** Returns the text of the document of a PUT command. @throws EngineError invalid-operation if it is missing */
 export function documentTextOf(command: BatchCommand): DocumentText {
   const span = command.span("Document");
   if (span === undefined) {
@@ -170,7 +170,7 @@ function* removeAll(run: BatchRun, command: BatchCommand): Work<BatchRow> {
   return row;
 }
 
-/** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
+/** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`; its content is uploaded with the batch. */
 function attachmentPut(run: BatchRun, command: BatchCommand): BatchRow {
   const { transaction } = run;
   if (!command.text("Name")) {

@@ -5,7 +5,7 @@
  *   body    := { "Commands": [ command, … ] (, "TransactionMode": string)? (, other)* }
  *   command := { "Type": string, "Id"?: string, "ChangeVector"?: string, "Document"?: object, … } in any order
  *
- * Knows nothing of what commands do: see batch-commands.ts.
+ * The semantics of commands are in batch-commands.ts.
  *
  * Invariants:
  * - All of the body is checked to be JSON, unused members included; a document is checked when it is stored.
@@ -56,8 +56,8 @@ const noMember = -1;
 const members = new MemberScan();
 
 /**
- * One command; its members are those of its JSON object, the last one of a repeated key. Thousands are alive at the same
- * time, and most have no other members than these: an `Id` and a `Type` that are strings, and a `Document`.
+ * One command; its members are the members of its JSON object (of a repeated key, the last). Thousands of them exist at
+ * the same time, and most have only an `Id` and a `Type`, both strings, and a `Document`.
  */
 export class BatchCommand {
   /** The text that contains the command; empty after `letGo`. */
@@ -149,7 +149,7 @@ export class BatchCommand {
     return key === "Type" ? this.#type : undefined;
   }
 
-  /** The place of a member; -1: there is none. */
+  /** Returns the index of a member; -1 if it is missing. */
   #find(key: string): number {
     const list = this.#members;
     if (list === null) return noMember;
@@ -189,7 +189,7 @@ export class BatchCommand {
     throw unexpected("String", this.bytes, list[member + fromPart] as number);
   }
 
-  /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
+  /** Drops the reference to the text: its document was parsed, and no other long value is needed. */
   letGo(): void {
     this.bytes = noBytes;
   }
@@ -231,7 +231,7 @@ export interface Batch {
 
 /**
  * Parses in slices, yielding to the event loop. `bytes` must not change until it has resolved.
- * @param commandsMax more are refused: a transaction becomes visible in one turn.
+ * @param commandsMax maximum number of commands: a transaction becomes visible in one tick of the event loop.
  * @throws EngineError json-truncated, json-invalid, invalid-operation, too-large
  */
 export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax): Promise<Batch> {
@@ -312,7 +312,7 @@ function tooMany(commandsMax: number): EngineError {
   );
 }
 
-/** Parses what follows the commands, up to the body's closing brace. */
+/** Parses the rest of the body after the commands, up to its closing brace. */
 function parseRest(
   bytes: Buffer,
   from: number,

@@ -1,4 +1,4 @@
-/** Batch commands that patch documents, by script or by JSON Patch. Result rows are those of RavenDB 7.2.7. */
+/** Batch commands that patch documents, by script or by JSON Patch. Result rows equal those of RavenDB 7.2.7. */
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, neverText } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";

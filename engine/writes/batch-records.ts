@@ -1,7 +1,7 @@
 /**
- * Which documents' records the commands of a batch read, as far as their ids say so before the batch runs: they are
- * fetched ahead (`Store.fetchAhead`), because each record that a transaction misses makes it run again. What a script
- * loads, a prefix or an earlier command of the batch leads to is not known.
+ * Predicts the records that the commands of a batch read, from the ids in the commands: they are fetched ahead
+ * (`Store.fetchAhead`), because each record that a transaction misses makes it run again. Documents that are found by a
+ * script, a prefix or an earlier command of the batch are not predicted.
  */
 
 import { turnIsOver } from "../base/turns.ts";
@@ -28,7 +28,7 @@ const readers: ReadonlySet<string> = new Set([
   "ForceRevisionCreation",
 ]);
 
-/** Commands between two looks at the clock. */
+/** Number of commands between two readings of the clock. */
 const commandsPerLook = 256;
 
 /** Reads the records that the commands will need, before their transaction keeps other writers waiting. */
@@ -74,7 +74,9 @@ function* idsOf(command: BatchCommand): Generator<string> {
   }
 }
 
-/** A document is replaced without a look at the old one, unless that is kept as a revision or has a vector of its own. */
+/**
+ * A document is replaced without reading the old one, unless that is stored as a revision or has a vector of its own.
+ */
 function isReadByPut(
   { documents, keyspaces }: DatabaseState,
   document: number,

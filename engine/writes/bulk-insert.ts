@@ -62,7 +62,7 @@ const longCommandBytes = 16 * 1024;
 export interface BulkInsertOptions {
   /** Documents that would not change are not written. */
   readonly skipsUnchanged: boolean;
-  /** The most bytes of a command's document, if less than those of any document. */
+  /** Maximum size of a command's document in bytes, if less than the general limit. */
   readonly documentBytesMax?: number;
 }
 
@@ -172,9 +172,9 @@ export class BulkInsert {
   }
 
   /**
-   * Waits for more of the body, or until a batch fails or the insert is cancelled. If nothing has arrived within a turn
-   * of the event loop, what is gathered is committed meanwhile; of a truncated body that arrived all at once nothing is
-   * committed, as on RavenDB 7.2.7.
+   * Waits for more of the body, or until a batch fails or the insert is cancelled. If nothing arrives within a tick of
+   * the event loop, the gathered commands are committed in the meantime; of a truncated body that arrived in one chunk
+   * nothing is committed, as on RavenDB 7.2.7.
    */
   async #receive(pieces: HeldPieces): Promise<void> {
     this.#check();
@@ -194,7 +194,7 @@ export class BulkInsert {
     this.#scanner.push(received.value);
   }
 
-  /** Commits what is gathered; if a batch is in progress, once that is durable. */
+  /** Commits the gathered commands; if a batch is in progress, once it is durable. */
   #pump(): void {
     if (this.#committing !== null || this.#gathered.length === 0 || this.#failure !== null) return;
     const items = this.#gathered;
@@ -256,7 +256,7 @@ export class BulkInsert {
     });
   }
 
-  /** Writes a part in one turn of the event loop. @returns the id of the last command's document. */
+  /** Writes a part synchronously. @returns the id of the last command's document. */
   #write(part: Part): Promise<string> {
     return this.#database.write((transaction) => {
       let lastId = "";
@@ -296,7 +296,7 @@ export class BulkInsert {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  /** Unexpected errors are left as they are, and errors of the server are not made those of the caller. */
+  /** Unexpected errors are rethrown unchanged, and errors of the server are not reported as errors of the caller. */
   #explained(error: unknown): unknown {
     if (!(error instanceof EngineError)) return error;
     const { code, details } = error;
@@ -308,7 +308,7 @@ export class BulkInsert {
   }
 }
 
-/** Errors of which the caller is not the cause: the same request may succeed later. */
+/** Errors that the caller did not cause: the same request may succeed later. */
 const serverErrors: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "database-stopped",
   "disk-full",
@@ -346,8 +346,8 @@ function isLong(command: BatchCommand): boolean {
 }
 
 /**
- * The items of one transaction that runs in one turn: as many as fit in a time slice, at least one. A large document is
- * always the first item, parsed beforehand. If the transaction is run again, it gets the same items.
+ * The items of one transaction that runs synchronously: as many as fit in a time slice, at least one. A large document
+ * is always the first item, parsed beforehand. If the transaction is run again, it gets the same items.
  */
 class Part {
   readonly from: number;
@@ -390,7 +390,7 @@ class Part {
   }
 }
 
-/** Nothing came in a turn of the event loop. */
+/** Nothing arrived in a tick of the event loop. */
 const isLate = Symbol("late");
 
 function late(): Promise<typeof isLate> {

@@ -21,7 +21,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
-/** The types by number, as RavenDB 7.2.7 also takes them. */
+/** The types by number, which RavenDB 7.2.7 also accepts. */
 const numberedTypes = ["None", "Increment", "Delete", "Get", "GetAll", "Put"] as const;
 
 export interface CounterOperation {
@@ -96,14 +96,14 @@ function* operationsOf(text: Buffer, at: number, isBatch: boolean): Work<Counter
   });
 }
 
-/** Can the operations change anything? */
+/** Returns whether the operations can change any counter. */
 export function changesCounters({ operations }: DocumentCounterOperations): boolean {
   return operations.some(({ type }) => type !== "Get" && type !== "GetAll" && type !== "None");
 }
 
 /** The outcome of `applyCounters`. */
 export interface AppliedCounters {
-  /** One for each increment and read, in order; null: no such counter. */
+  /** One for each increment and read, in order; null if the counter does not exist. */
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */
   readonly etag: number;
@@ -234,7 +234,7 @@ function deltaOf(text: Buffer, from: number, to: number): bigint {
   return clampInt64(BigInt(Math.trunc(number)));
 }
 
-/** Parsing a BigInt takes time quadratic in its digits, so more digits than can matter are not parsed. */
+/** Parsing a BigInt takes time quadratic in its digits, so digits beyond the relevant ones are not parsed. */
 function wholeDelta(digits: string): bigint {
   const [, sign, rest = ""] = /^([-+]?)0*(\d*)$/.exec(digits) ?? [];
   const size = rest.length > int64Digits ? int64Beyond : BigInt(rest === "" ? "0" : rest);
@@ -247,7 +247,7 @@ function stringMember(text: Buffer, at: number, key: Buffer): string | null {
   return valueKind(text, found.from) === "string" ? decodeString(text, found.from, found.to) : null;
 }
 
-/** What `read` makes of each element of an array member; none when it is absent or null. */
+/** Yields the result of `read` for each element of an array member; nothing if the member is absent or null. */
 function* eachElement<Result>(
   text: Buffer,
   at: number,

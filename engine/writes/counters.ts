@@ -40,7 +40,9 @@ export function incrementCounter(
   return value;
 }
 
-/** Sets a counter to a value, whatever it had: for imports. @throws document-missing, invalid-argument */
+/**
+ * Sets a counter to a value, regardless of its previous value: for imports. @throws document-missing, invalid-argument
+ */
 export function setCounter(
   transaction: Transaction,
   documentId: string,

@@ -28,8 +28,8 @@ export interface HiLoRange {
 }
 
 /**
- * The size of the next range for a client whose last range had `lastSize` numbers and was taken at `lastAtMicros` (0:
- * never): larger when it was used up quickly, smaller when slowly.
+ * Returns the size of the next range for a client whose last range had `lastSize` numbers and was acquired at
+ * `lastAtMicros` (0: never): larger if it was used up quickly, smaller if slowly.
  */
 export function hiLoCapacity(lastSize: number, lastAtMicros: number, nowMicros: number): number {
   const size = Math.max(0, lastSize);

@@ -1,7 +1,7 @@
 /**
  * Large documents are parsed, copied to where their record will be encoded, and checksummed in slices, before the
- * transaction that stores them. The transaction, which runs in one turn of the event loop, then only writes what
- * surrounds the body.
+ * transaction that stores them. The transaction, which runs in one tick of the event loop, then only writes the bytes
+ * around the body.
  *
  *   bytes of a prepared document, which become the scratch buffer of its transaction
  *   +-------------------------------------------+----------+--------------------------------+
@@ -9,11 +9,11 @@
  *   +-------------------------------------------+----------+--------------------------------+
  *   0, where its record will begin              bodyStart
  *
- * The position of the body is an estimate: if the record turns out to have another change vector or other lists of
- * attachments, the body is moved again.
+ * The position of the body is an estimate: if the record has another change vector or other lists of attachments, the
+ * body is moved again.
  *
  * Invariants:
- * - A prepared document depends on the text and the id alone: it may be stored any number of times, or never.
+ * - A prepared document depends only on the text and the id: it may be stored any number of times, or never.
  */
 
 import { crc32 } from "node:zlib";
@@ -43,7 +43,7 @@ export interface DocumentText {
   readonly to: number;
 }
 
-/** Is a text of `length` bytes large enough to be prepared when stored by itself? */
+/** Returns whether a text of `length` bytes is large enough to be prepared when stored individually. */
 export function isPrepared(length: number): boolean {
   return length >= preparedBytesMin;
 }

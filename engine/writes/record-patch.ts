@@ -2,13 +2,13 @@
  * Patches one document's record: locates its values, and writes a copy with some of them replaced. Created once and
  * reused for one record after another; nothing is parsed, and no object is allocated.
  *
- * The usual record (a body below 64 KiB, in aligned memory) is copied word by word; what follows a value of another
- * length is shifted on the way. Others use `patchFields`.
+ * The usual record (a body below 64 KiB, in aligned memory) is copied word by word; bytes after a value of another
+ * length are shifted in the same pass. Others use `patchFields`.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - Its output equals that of `patchFields` (test/engine/record-patch.test.ts).
+ * - Its output equals that of `patchFields` (test/engine/writes/record-patch.test.ts).
  */
 import { assert } from "../base/assert.ts";
 import { wordsOf } from "../base/record.ts";
@@ -232,7 +232,7 @@ export class RecordPatch {
     const bodyEnd = this.#bodyStart + this.#bodyLength;
     this.#copy(target, next, copied, bodyEnd);
     next += bodyEnd - copied;
-    assert(next - at === bodyEnd - start + this.#growth, "a patched body is as long as was told");
+    assert(next - at === bodyEnd - start + this.#growth, "a patched body has the computed length");
     if (((next - at) & 1) !== 0) target[next++] = 0;
     next = this.#writeTable(target, next);
     for (; next < at + length; next++) target[next] = 0;

@@ -1,6 +1,6 @@
 /**
  * Revision operations of a transaction: preserve a document's new state, or its old state from before there were rules;
- * record a deletion; remove surplus revisions. Flags, order of etags and texts are those of RavenDB 7.2.7.
+ * record a deletion; remove surplus revisions. Flags, order of etags and texts equal those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A revision references the contents of its attachments under its own keys.
@@ -54,7 +54,8 @@ export function copyOfRecord(transaction: Transaction, document: number): Buffer
 }
 
 /**
- * Creates a revision of a document's new state, after its record was staged, and removes those that exceed the rule.
+ * Creates a revision of a document's new state, after its record was staged, and removes revisions that exceed the
+ * rule.
  */
 export function keepNewState(transaction: Transaction, document: number, rule: RevisionRule): void {
   putRevision(transaction, document, copyOfRecord(transaction, document), Revision);
@@ -67,8 +68,8 @@ export function keepOldState(transaction: Transaction, document: number, record:
 }
 
 /**
- * Called before attachments, counters or time series of a document change: creates a revision of its present state, if
- * its collection has a rule and it has none yet.
+ * Must be called before attachments, counters or time series of a document change: creates a revision of its current
+ * state, if its collection has a rule and the state has no revision yet.
  */
 export function keepUnkeptState(transaction: Transaction, document: number): void {
   const { revisionRules } = transaction.keyspaces;
@@ -185,8 +186,8 @@ export interface RevisionOrigin {
 }
 
 /**
- * Stores a revision that was parsed with its original facts, and removes those that exceed the rule. @returns false when there is one with this change vector. @throws EngineError invalid-argument,
- * RecordNotResident
+ * Stores a parsed revision with its original facts, and removes revisions that exceed the rule. @returns false if a
+ * revision with this change vector exists. @throws EngineError invalid-argument, RecordNotResident
  */
 export function importRevision(
   transaction: Transaction,

@@ -6,7 +6,7 @@ import { parseChangeVector } from "../documents/change-vector.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 
-/** The etag of a stored position; 0 when it has none of this database. */
+/** Returns the etag of a stored position; 0 if it has no etag of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {
   if (changeVector === null) return 0;
   const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.origin.hash);

@@ -1,6 +1,6 @@
 /**
  * Time series operations of a transaction. A series belongs to an existing document; when the document's list of names
- * (`@timeseries`) changes, the document is rewritten at the end of the transaction. Error texts are those of RavenDB
+ * (`@timeseries`) changes, the document is rewritten at the end of the transaction. Error texts equal those of RavenDB
  * 7.2.7.
  *
  * The last segment of a series is filled to one `tailShare`th of its capacity; then it is merged into the one before
@@ -203,8 +203,8 @@ export function copySeries(
 }
 
 /**
- * Stores entries of a dump, also of an incremental series. Entries replace existing ones of the same time; those of an
- * incremental series, which has one per node that incremented it, are first added up. Names of rollups are allowed.
+ * Stores entries of a dump, also of an incremental series. Entries replace existing ones of the same time; entries of
+ * an incremental series, which has one per node that incremented it, are first added up. Names of rollups are allowed.
  * @returns and @throws as `appendToSeries`
  */
 export function importSeries(
@@ -402,7 +402,7 @@ function joined(
   return all;
 }
 
-/** All existing entries are later: the group goes into the first segment if there is room, else before it. */
+/** All existing entries are later: the group is added to the first segment if it fits, else before it. */
 function putInFront(
   series: OpenSeries,
   group: readonly SeriesEntry[],
@@ -415,7 +415,7 @@ function putInFront(
   return writeEntries(series, [...group, ...next[1].toEntries()]);
 }
 
-/** All existing entries are earlier: the group goes into the last segment while that is small, else after it. */
+/** All existing entries are earlier: the group is added to the last segment while that is small, else after it. */
 function putBehind(
   series: OpenSeries,
   group: readonly SeriesEntry[],

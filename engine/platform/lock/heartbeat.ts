@@ -3,11 +3,11 @@
  * thread pool whose threads all wait for the disk delays them.
  *
  * Each beat reads the lock file, verifies that it is unchanged, and increments its counter. `provenAt` is then set to
- * the start of the beat: for `leaseMs` from there nobody else can hold the folder, because others wait for at least
- * twice as long after the last heartbeat that they saw.
+ * the start of the beat: for `leaseMs` from there no other process can hold the folder, because others wait for at
+ * least twice as long after the last heartbeat that they saw.
  *
  * Invariants:
- * - When the lease has expired, nothing is written: the owner must take the next generation first.
+ * - When the lease has expired, nothing is written: the owner must acquire the next generation first.
  */
 import { Worker } from "node:worker_threads";
 import { assert } from "../../base/assert.ts";
@@ -62,7 +62,7 @@ const following = new Map<number, Following>();
 let worker: Worker | null = null;
 let nextId = 1;
 
-/** `silenceMs`: time without heartbeats after which others may take the folder. */
+/** `silenceMs`: time without heartbeats after which others may acquire the lock. */
 export function newBeat(silenceMs: number): Beat {
   return {
     id: nextId++,
@@ -192,7 +192,7 @@ function beatThread(
     if (Atomics.compareExchange(beat.turn, 0, free, beating) !== free) return;
     try {
       if (writeBeat(order)) {
-        // Unless the main thread has renewed it meanwhile.
+        // Unless the main thread has renewed it in the meantime.
         Atomics.compareExchange(beat.provenAt, 0, before, now);
         return;
       }

@@ -1,5 +1,5 @@
 /**
- * The identity of a process, from which another process can tell by a lock file whether it still lives. Unknown facts
+ * The identity of a process in a lock file, from which another process can determine whether it is alive. Unknown facts
  * are null, and nothing is concluded from them.
  *
  * Invariants:
@@ -40,7 +40,7 @@ export async function processIsGone(record: LockRecord, own: HolderFacts): Promi
   if (own.bootId === null || own.pidNamespace === null) return false;
   if (record.bootId !== own.bootId || record.pidNamespace !== own.pidNamespace) return false;
   if (!processExists(record.pid)) return true;
-  // /proc is used only when its process ids are those of our namespace.
+  // /proc is used only if its process ids are those of our namespace.
   const proc = await readlink("/proc/self").catch(() => null);
   if (record.startTicks === null || proc !== String(process.pid)) return false;
   const ticks = await startTicksOf(String(record.pid));

@@ -27,9 +27,9 @@ export interface LockRecord {
   readonly startTicks: string | null;
   /** The socket's file in the same folder; null: none. */
   readonly socket: string | null;
-  /** Milliseconds without a heartbeat, by the observer's clock, after which the folder may be taken. */
+  /** Milliseconds without a heartbeat, by the observer's clock, after which the lock may be acquired. */
   readonly silenceMs: number;
-  /** The lock that has the heartbeats, when it is not this one: that of the enclosing folder. */
+  /** The lock of the enclosing folder, if that has the heartbeats. */
   readonly under: { readonly folder: string; readonly nonce: string } | null;
 }
 
@@ -78,13 +78,13 @@ export async function highestGeneration(folder: string): Promise<number> {
   return highest;
 }
 
-/** The newest lock file of the folder; null when there is none. @throws what the file system throws. */
+/** Returns the newest lock file of the folder; null if it has no lock file. @throws the errors of the file system. */
 export async function findLock(folder: string): Promise<FoundLock | null> {
   for (;;) {
     const generation = await highestGeneration(folder);
     if (generation === 0) return null;
     const found = await readLock(folder, generation);
-    // Missing: it was replaced by another generation meanwhile.
+    // Missing: it was replaced by another generation in the meantime.
     if (found !== null) return found;
   }
 }
