@@ -1,4 +1,6 @@
-/** Time slicing of long work. One scheduler (turn-queue.ts) serves all of it; queries have a separate one. */
+/**
+ * Time slicing of long work. One scheduler (turn-queue.ts) serves all work except queries, which have a separate one.
+ */
 import { TurnQueue } from "./turn-queue.ts";
 import type { Work } from "./work-budget.ts";
 

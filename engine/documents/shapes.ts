@@ -194,7 +194,7 @@ export class ShapeTable {
   }
 
   /**
-   * Restores a shape from its record on opening. A repeated record is skipped, such as one that compaction has copied.
+   * Restores a shape from its record on opening. A repeated record is skipped, for example a copy made by compaction.
    * Records must be in id order.
    */
   restore(bytes: Buffer, start: number): void {

@@ -145,7 +145,7 @@ export function firstElement(bytes: Uint8Array, at: number): number {
   return bytes[at + 1] === byteArrayClose ? -1 : at + 1;
 }
 
-/** Returns the start of the element after the one that ends at `to`, or -1 after the last. */
+/** Returns the start of the element after the one that ends at `to`; -1 after the last element. */
 export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
 }

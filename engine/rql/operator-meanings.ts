@@ -256,9 +256,10 @@ function isOrdered(left: string, right: string, isInclusive: boolean): boolean {
 }
 
 /**
- * Finds values between two bounds. Null as a lower bound (or `*`, sent by clients) and null as an upper bound (or
- * `NULL`, sent by clients) are no bounds; without an upper bound, null is in the range, as it is sorted last (measured
- * on RavenDB 7.2.7). In indexes made for Lucene, `*` is no bound on either side, and the text of null is `NULL_VALUE`.
+ * Finds values between two bounds. Null as a lower bound (or `*`, which clients send) and null as an upper bound (or
+ * `NULL`, which clients send) are no bounds. Without an upper bound, null is in the range, as it is sorted last
+ * (measured on RavenDB 7.2.7). In indexes made for Lucene, `*` is no bound on either side, and the text of null is
+ * `NULL_VALUE`.
  */
 function* findBetween(
   field: FieldSearch,

@@ -213,7 +213,7 @@ function thenBy(sign: number): Native {
   return (run, _self, [source, selector]) => {
     if (isMissing(source)) return undefined;
     const sorting = isArray(source) ? sortings.get(source) : undefined;
-    if (sorting === undefined) throw failed("ThenBy must be called behind OrderBy");
+    if (sorting === undefined) throw failed("ThenBy must be called after OrderBy");
     return sorted(run, { items: sorting.items, keys: [...sorting.keys, { selector, sign }] });
   };
 }

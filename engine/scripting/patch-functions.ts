@@ -84,7 +84,7 @@ function loadOne(run: Run, id: string): Value {
   const { host, loadedHint } = run.context as ScriptContext;
   const loaded = id === "" ? null : host.load(id, loadedHint);
   if (loaded === null) return undefined;
-  // Locating its properties, and parsing those that the script uses, costs time proportional to its text.
+  // The cost of locating its properties and parsing the used ones is proportional to its text.
   run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;

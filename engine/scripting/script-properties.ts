@@ -123,7 +123,7 @@ function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
   return isListed ? methodTables.iterable.get("iterator") : undefined;
 }
 
-/** Returns the object that holds a value's properties under symbols; null if it has none yet, or cannot have any. */
+/** Returns the object that holds a value's properties under symbols; null if it does not exist. */
 function symbolHolder(base: Value): ScriptObject | null {
   if (!isReference(base)) return null;
   if (base.kind === kinds.object) return base;

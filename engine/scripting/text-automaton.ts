@@ -250,7 +250,7 @@ export class TextAutomaton {
     return state;
   }
 
-  /** Discards all states. The current state stays alive as long as it is needed. */
+  /** Discards all states. The current state stays alive while it is in use. */
   forget(): void {
     this.#space.numbers -= this.#ownNumbers;
     this.#ownNumbers = 0;

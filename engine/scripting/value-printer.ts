@@ -2,7 +2,7 @@
  * Serializes script values to the stored text of documents, as UTF-8 bytes; stretches that a script did not change are
  * copied.
  *
- * Independent of document storage, and of the rules for what a script may change.
+ * Independent of document storage, and of the rules for changes by scripts.
  *
  * Hot: bench/script.bench.ts, bench/patch.bench.ts.
  *

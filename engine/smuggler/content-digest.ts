@@ -1,9 +1,9 @@
 /**
- * What a database has, as a count and a hash of each kind of content: for comparing a restored database with another.
- * Etags, change vectors and times are not part of it, and neither is any order: a restore from a dump gives new ones.
+ * The contents of a database, as a count and a hash of each kind of content: for comparing a restored database with
+ * another. Etags, change vectors and times are excluded, and so is any order: a restore from a dump assigns new ones.
  *
  * Invariants:
- * - It is of the state at one point in time.
+ * - It describes the state at one point in time.
  */
 
 import { createHash } from "node:crypto";
@@ -50,7 +50,7 @@ class Gathering {
   }
 }
 
-/** Cost: reads all documents. @throws EngineError record-damaged; what `signal` was aborted with */
+/** Cost: reads all documents. @throws EngineError record-damaged; the reason of `signal` */
 export async function digestOf(database: Store, signal?: AbortSignal): Promise<ContentDigest> {
   const { state } = database;
   const { keyspaces } = state;
@@ -81,7 +81,7 @@ export async function digestOf(database: Store, signal?: AbortSignal): Promise<C
       kinds: {
         Documents,
         Attachments: await digest(attachments.entries(), (found, key, value) => {
-          // Those of revisions are under keys with an etag, and begin with this character.
+          // Attachments of revisions have keys with an etag, which begin with this character.
           if (key.startsWith("\u0000")) return;
           found.add(key, value.name, value.hash, value.contentType);
         }),

@@ -44,7 +44,7 @@ const defaultTypes: readonly DumpItemType[] = [
   "TimeSeriesDeletedRanges",
 ];
 
-/** Types that a backup has besides those of an export. */
+/** Item types of a backup in addition to those of an export. */
 const backupOnlyTypes: readonly DumpItemType[] = ["Tombstones", "CompareExchangeTombstones"];
 
 /** Types that are complete in every file of a backup. */
@@ -86,8 +86,8 @@ export interface DumpOptions {
 
 export interface BackupScope {
   /**
-   * The backup contains only what changed after this etag; 0: everything. Compare-exchange values, identities,
-   * indexes, subscriptions and the record are always complete.
+   * The backup contains only changes after this etag; 0: everything. Compare-exchange values, identities, indexes,
+   * subscriptions and the record are always complete.
    */
   readonly since: number;
 }

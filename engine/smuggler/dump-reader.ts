@@ -1,15 +1,15 @@
 /**
- * Reads the text of a dump incrementally, in pieces of any size: one object, whose members are read one after another,
+ * Reads the text of a dump incrementally, in chunks of any size: one object, whose members are read one after another,
  * each value as a whole or item by item. Raw bytes may follow an item.
  *
  *   dump := { key : value (, key : value)* }      value of a section := [ item (, item)* ]      item := value bytes?
  *
- * A comma before a closing bracket is ignored: RavenDB 7.2.7 writes some, and accepts them. Knows nothing of what
- * sections mean.
+ * A comma before a closing bracket is ignored: RavenDB 7.2.7 writes some, and accepts them. Independent of the meaning
+ * of sections.
  *
  * Invariants:
  * - Returned bytes do not change.
- * - A value is at most `dumpItemBytesMax` long; at most that, and one piece of the source, is buffered.
+ * - A value is at most `dumpItemBytesMax` long; at most that, and one chunk of the source, is buffered.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -131,7 +131,7 @@ export class DumpReader {
   /** Releases the source. */
   close(): void {
     this.#pieces.release();
-    // Not awaited: it may be waiting for a piece that never comes.
+    // Not awaited: it may be waiting for a chunk that never arrives.
     this.#source.return?.().catch(() => undefined);
   }
 

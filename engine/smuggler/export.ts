@@ -1,16 +1,17 @@
 /**
- * Writes the dump of a database as a stream of pieces: a consistent snapshot, taken while writes go on.
+ * Writes the dump of a database as a stream of chunks: a consistent snapshot, created while writes continue.
  *
  *   { "BuildVersion", "DatabaseRecord", "Docs", "RevisionDocuments", "Tombstones", "Conflicts", "Indexes", "Identities",
  *     "CompareExchange", "CompareExchangeTombstones", "CounterGroups", "Subscriptions", "TimeSeriesDeletedRanges",
  *     "TimeSeries", "ReplicationHubCertificates" }
  *
  * The content of an attachment is written once, after an item of its own, before the first document that references it;
- * each segment of a time series follows its item. Order and format are those of RavenDB 7.2.7.
+ * each segment of a time series follows its item. Order and format equal those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A dump is the state at one point in time, including the contents of attachments.
- * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
+ * - At most one document and one chunk are in memory at a time, besides the list of revisions and the hashes of
+ *   attachments.
  */
 
 import { foldedName, lowerCased } from "../base/case-folding.ts";
@@ -378,7 +379,7 @@ class DumpExport {
     counts.sizeBytes += this.#text.length - before;
   }
 
-  /** The row, which is not placed again meanwhile, holds the record that `pieces` references. */
+  /** The row, which is not placed again in the meantime, holds the record that `pieces` references. */
   async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
     this.#comma();
     yield this.#text.take();
@@ -541,8 +542,8 @@ class DumpExport {
   }
 
   /**
-   * In incremental backups: series that were created, or entries of which were deleted, are cleared before the section
-   * of the series fills them again.
+   * In incremental backups: series that were created, or from which entries were deleted, are cleared before the
+   * section of the series fills them again.
    */
   *#deletedRanges(counts: ItemCounts): Generator<Buffer> {
     if (this.#since === 0) return;

@@ -48,7 +48,7 @@ export class DocumentRewriter {
   readonly #state: DatabaseState;
   readonly #transform: DocumentTransform | undefined;
   readonly #lists: readonly ListKind[];
-  /** Flags shown for exported documents. RavenDB 7.2.7 omits those of counters and time series. */
+  /** Flags of exported documents. RavenDB 7.2.7 omits those of counters and time series. */
   readonly #shownFlags: number;
   readonly #fields = new DocumentFields();
   /** Without shapes: its documents are not stored. */
@@ -103,8 +103,8 @@ export class DocumentRewriter {
   }
 
   /**
-   * As `document` (or `revision`), in pieces that reference `record`, whose body is neither copied nor rewritten. Null
-   * when it is small enough to be rewritten at once, or a script is to see it.
+   * As `document` (or `revision`), in chunks that reference `record`, whose body is neither copied nor rewritten. Null
+   * if it is small enough to be rewritten as one string, or if a script must read it.
    */
   inPieces(record: Buffer, isRevision: boolean): DocumentPieces | null {
     if (record.length <= rewrittenBytesMax) return null;

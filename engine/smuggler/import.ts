@@ -3,8 +3,8 @@
  * disk while the next one is gathered.
  *
  * Invariants:
- * - Items are written in the order of the dump. Each transaction is atomic, and those committed before the import fails
- *   are kept.
+ * - Items are written in the order of the dump. Each transaction is atomic, and transactions committed before the
+ *   import fails remain.
  * - Memory is bounded: the items of a few transactions, and the hashes of attachments.
  * - An attachment is bound only to a content with its hash.
  */
@@ -73,15 +73,15 @@ export interface ImportSettings {
   /** May indexes in C# be deployed? */
   readonly mayDeployCSharp: boolean;
   /**
-   * The dump is a file of a backup, and the database has what the files before it had: documents replace what is
-   * there, with all that belongs to them, and the whole record is taken over.
+   * The dump is a file of a backup, and the database contains the previous files: documents replace existing ones, with
+   * all their parts, and the whole record is restored.
    */
   readonly isRestore?: boolean;
   /** The index of the next command that changes the record or defines something. */
   nextIndex(): Promise<number>;
 }
 
-/** Keys of the sections that have state of ours, and of those that are read besides. */
+/** Keys of the sections with state of this database, and of further sections that are read. */
 type StateKey = Exclude<DumpSection, "Documents"> | "Docs";
 type OtherKey =
   | "Conflicts"
@@ -102,7 +102,7 @@ interface Section {
   readonly kind: ResultKind;
   /** Undefined: its items are read and counted, but there is nothing to import them into. */
   readonly read?: SectionReader;
-  /** It is read whatever the options say, as by RavenDB 7.2.7. */
+  /** It is read regardless of the options, as by RavenDB 7.2.7. */
   readonly isAlwaysRead?: true;
 }
 
@@ -374,7 +374,10 @@ class DumpImport {
   async #unread(key: string, counts: ItemCounts): Promise<void> {
     counts.readCount += await this.#pass(key);
     if (counts.readCount === 0) return;
-    this.#result.add("WARNING", `Items of type '${key}' are not imported: there are none here.`);
+    this.#result.add(
+      "WARNING",
+      `Items of type '${key}' are not imported: this server does not support them.`,
+    );
   }
 
   async #record(bytes: Buffer): Promise<void> {
@@ -581,7 +584,7 @@ class DumpImport {
         counts.erroredCount++;
         this.#result.add(
           "ERROR",
-          `A revision of '${metadata.id}' has no change vector, or one that is too long. It is left out.`,
+          `A revision of '${metadata.id}' has no change vector, or a change vector that is too long. It is left out.`,
         );
       } else {
         const attachments = await this.#attachmentsOf(metadata, revisionAttachments);
@@ -912,12 +915,12 @@ class ImportPart {
     return this.end - this.#from;
   }
 
-  /** Applies items in order; those of missing documents are refused, and skipped. */
+  /** Applies items in order; items of missing documents are refused, and skipped. */
   apply(transaction: Transaction): RefusedItem[] {
     const refused: RefusedItem[] = [];
     transaction.importsLists = true;
     const stopMs = performance.now() + sliceMs;
-    // The next transaction starts at `end`: a second run must end there too, however long it takes.
+    // The next transaction starts at `end`: a second run must end there too, regardless of its duration.
     const end = this.isDone ? this.end : this.#items.length;
     this.end = this.#from;
     while (this.end < end) {
@@ -952,7 +955,7 @@ function placed(error: EngineError, { name }: ImportItem): EngineError {
 
 /** Size of the content that follows an item, in bytes; undefined when it is no attachment. @throws EngineError invalid-argument */
 function contentLength(item: Buffer): number | undefined {
-  // Most items have none, and need not be parsed.
+  // Most items do not contain it, and need not be parsed.
   if (!item.includes('"@export-type"')) return undefined;
   const { Size: length, "@metadata": metadata } = dumpValue(item) as JsonObject;
   if (!isObject(metadata) || metadata["@export-type"] !== "Attachment") return undefined;
@@ -1025,7 +1028,7 @@ function isChangeVector(text: string): boolean {
   return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
 }
 
-/** A 64-bit integer from `dumpValue`; null for anything else. */
+/** Returns a 64-bit integer from `dumpValue`; null for other values. */
 function wholeOf(value: unknown): bigint | null {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : null;
   return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : null;

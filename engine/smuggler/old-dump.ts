@@ -1,6 +1,6 @@
 /**
- * Converts items of a dump of RavenDB 3.5 or earlier to the present format: the metadata of documents, index
- * definitions, attachments, and the names of identities. Results are those of RavenDB 7.2.7.
+ * Converts items of a dump of RavenDB 3.5 or earlier to the current format: the metadata of documents, index
+ * definitions, attachments, and the names of identities. Results equal those of RavenDB 7.2.7.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from "../json/json-object.ts";
 import { eachRawMember } from "../json/raw-scan.ts";
 
 /**
- * Does the build have the old format? Numbers of two digits were those of development builds: 35 and 40 are 3.5 and
+ * Returns whether the build has the old format. Numbers of two digits were development builds: 35 and 40 are 3.5 and
  * 4.0. A dump without a build has the old format.
  */
 export function isOldBuild(build: number): boolean {
@@ -50,7 +50,7 @@ export function presentMetadata(id: string, text: string): string {
   return `{${texts.join(",")}}`;
 }
 
-/** What an item of `Docs` is. */
+/** Type of an item of `Docs`. */
 export type OldDocumentKind = "document" | "revision" | "obsolete";
 
 /** `metadata`: as in the dump. */

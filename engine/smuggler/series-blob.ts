@@ -13,8 +13,8 @@
  * - tags: for each its length (7 bits per byte), UTF-8 and a zero; then the size of each of these (u8); then their
  *   number (u8).
  * - bits: the number of uncompressed bits (u32); bytes of an LZ4 block before them, and of its decompressed content
- *   (u16 each; 0: there is no block); the block; the bits, most significant first, which continue those of the block.
- *   An entry is:
+ *   (u16 each; 0: no block); the block; the bits, most significant first, which continue those of the block. An entry
+ *   is:
  *     1 bit: is it deleted? · its time · its values · its tag.
  *     first time: 31 bits. Others by how much the step differs from the one before, less 1 when positive:
  *     0 | 10 and 7 bits | 110 and 9 | 1110 and 12 | 1111 and 32, each with half of its range added.

@@ -54,7 +54,7 @@ export function transformOf(
 
 /**
  * Compiles the script of the options, if they have one.
- * @returns whether it may take more steps than other scripts may @throws EngineError script-syntax
+ * @returns whether it may run more steps than other scripts @throws EngineError script-syntax
  */
 export function checkTransform(options: DumpOptions): boolean {
   const isScript = transformOf(options, () => 0) !== undefined;

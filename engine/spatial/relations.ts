@@ -1,10 +1,10 @@
 /**
- * How two shapes lie to each other: whether they intersect, and whether one covers the other, as the simple-features
- * predicates define them (a boundary belongs to its shape). Lines and areas are straight between their places in x and
+ * Spatial relations of two shapes: whether they intersect, and whether one covers the other, as the simple-features
+ * predicates define them (a boundary belongs to its shape). Lines and areas are straight between their points in x and
  * y, also on the globe, as in RavenDB; circles on the globe are true circles.
  *
- * Signs of areas come from robust-predicates, so that rounding decides no test of orientation. Work is charged for each
- * pair of segments, and pauses.
+ * Signs of areas are computed by robust-predicates, so that rounding decides no test of orientation. Work is charged
+ * for each pair of segments, and pauses.
  */
 import { orient2d } from "robust-predicates";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -29,7 +29,7 @@ function segmentsOf(paths: readonly Float64Array[]): Float64Array {
   return segments;
 }
 
-/** A shape that is compared with many others: what each comparison needs of it is computed once. */
+/** A shape that is compared with many others: data that each comparison needs is computed once. */
 export class PreparedShape {
   readonly shape: Shape;
   readonly space: Space;
@@ -233,8 +233,8 @@ function* isLineCovered(
 }
 
 /**
- * An area is covered when its rings are, a place inside it is, and no boundary of the outer areas runs through it (such
- * a boundary is that of a hole, or of a bay).
+ * An area is covered if its rings are, a point inside it is, and no boundary of the outer areas crosses it (such a
+ * boundary is that of a hole, or of a bay).
  */
 function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): Work<boolean> {
   const rings = segmentsOf(area);
@@ -275,8 +275,8 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
 }
 
 /**
- * Whether every piece of the segment at `i`, cut where `cutters` meet it, passes `test` in its middle. A piece that runs
- * along a cutter passes. `pieceUnits`: the cost of a test.
+ * Returns whether every section of the segment at `i`, cut where `cutters` meet it, passes `test` at its midpoint. A
+ * section that runs along a cutter passes. `pieceUnits`: the cost of a test.
  */
 function* everyPiece(
   segments: Float64Array,
@@ -310,7 +310,7 @@ function* everyPiece(
   return true;
 }
 
-/** Pieces below this part of a segment are rounding. */
+/** Sections below this share of a segment are rounding errors. */
 const pieceMin = 1e-9;
 
 /** Adds where the cutter at `k` meets the segment a + t·u, as values of t. */
@@ -348,7 +348,10 @@ function within01(value: number): number {
   return Math.max(0, Math.min(1, value));
 }
 
-/** A place inside an area: in the middle of its widest run along a line through its middle. Null: it has no inside. */
+/**
+ * Returns a point inside an area: the midpoint of its widest run along a line through its middle. Null if it has no
+ * inside.
+ */
 function placeInside([outer, ...holes]: Area): { readonly x: number; readonly y: number } | null {
   const { minY, maxY } = boxOf(outer as Float64Array);
   const y = lineBetween([outer as Float64Array, ...holes], minY, maxY);

@@ -3,9 +3,9 @@
  * enclose it.
  *
  * Invariants:
- * - Coordinates are x, y, x, y, …. A ring of an area is closed: its last place is its first.
- * - On the globe a line or ring that crosses the date line goes on beyond 180 degrees, and is there a second time, 360
- *   degrees aside: so planar tests hold on both sides.
+ * - Coordinates are x, y, x, y, …. A ring of an area is closed: its last point is its first.
+ * - On the globe a line or ring that crosses the date line continues beyond 180 degrees, and is stored a second time,
+ *   shifted by 360 degrees: so planar tests hold on both sides.
  */
 import { arcOf, distanceBetween, haversine, type Space } from "./space.ts";
 
@@ -117,7 +117,7 @@ export function placeCountOf(shape: Shape): number {
   return count;
 }
 
-/** Whether it is one point and nothing else. */
+/** Returns whether it is a single point. */
 export function isPoint({ points, lines, areas, circles }: Shape): boolean {
   return points.length === 2 && lines.length + areas.length + circles.length === 0;
 }

@@ -2,7 +2,7 @@
  * The space that shapes are in: the globe in degrees of longitude (x) and latitude (y), or a plane; its bounds, and the
  * unit of its distances. Distances inside the engine are in degrees of arc on the globe, and in the plane's own unit.
  *
- * The earth's radius and the texts of errors are those of RavenDB 7.2.7 (measured).
+ * The earth's radius and the error texts equal those of RavenDB 7.2.7 (measured).
  */
 import { EngineError } from "../base/errors.ts";
 
@@ -53,12 +53,12 @@ export function lengthOf(space: Space, distance: number, units: SpatialUnits): n
   return units === "Miles" ? km / kilometersOfMile : km;
 }
 
-/** Of a degree of arc where RavenDB tells distances: with another radius than where it compares them. */
+/** Length of a degree of arc in reported distances: RavenDB uses another radius for these than for comparisons. */
 const nauticalMilesOfDegree = 60;
 const milesOfNauticalMile = 1.1515;
 const kilometersOfToldMile = 1 / 0.621371192;
 
-/** As `lengthOf` in the units of the space, for a distance that is told. */
+/** As `lengthOf` in the units of the space, for a reported distance. */
 export function toldLengthOf(space: Space, distance: number): number {
   if (space.type === "Cartesian") return distance;
   const miles = distance * nauticalMilesOfDegree * milesOfNauticalMile;
@@ -66,8 +66,8 @@ export function toldLengthOf(space: Space, distance: number): number {
 }
 
 /**
- * The distance of two places as it is told: by the law of cosines, with an error of some centimeters at short distances,
- * so that its digits are those of RavenDB 7.2.7.
+ * Returns the distance of two points for reports: by the law of cosines, with an error of some centimeters at short
+ * distances, so that its digits equal those of RavenDB 7.2.7.
  */
 export function toldDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
   if (space.type === "Cartesian") return distanceBetween(space, x1, y1, x2, y2);
@@ -111,7 +111,7 @@ export function distanceBetween(
   return arcOf(haversine(x1, y1, x2, y2));
 }
 
-/** @throws EngineError shape-invalid when the place is outside the space, or is none */
+/** @throws EngineError shape-invalid if the point is outside the space, or not a number */
 export function checkPlace(space: Space, x: number, y: number): void {
   const { minX, maxX, minY, maxY } = space;
   if (x >= minX && x <= maxX && y >= minY && y <= maxY) return;
@@ -125,8 +125,8 @@ export function badShape(message: string): EngineError {
 }
 
 /**
- * A lower bound of the `haversine` between a place and any place in a box: 0 inside it. `cosY`: the cosine of the
- * place's latitude. The method is that of the package geoflatbush.
+ * Returns a lower bound of the `haversine` between a point and any point in a box: 0 inside it. `cosY`: the cosine of
+ * the point's latitude. The method is that of the package geoflatbush.
  */
 export function haversineToBox(
   x: number,

@@ -1,6 +1,6 @@
 /**
  * Evaluates the query of a subscription document by document: its condition, and the text to send. Documents are tested
- * one by one as they change, not through an index; conditions are those of scripts.
+ * one by one as they change, not through an index; conditions follow the rules of scripts.
  *
  * A subscription of revisions has rows of two states, `{"Current":…,"Previous":…}`; its conditions and scripts see
  * that object.
@@ -85,7 +85,7 @@ export class SubscriptionQuery {
     this.#includes = new IncludeCollector(query, this.#rows, this.#budget);
   }
 
-  /** The kinds of includes in the query itself. Those added by its scripts are not known in advance. */
+  /** The types of includes in the query itself. Types added by its scripts are not known in advance. */
   get includedKinds(): readonly IncludeKind[] {
     const { paths, counters, series } = this.#query.include;
     const kinds: IncludeKind[] = [];

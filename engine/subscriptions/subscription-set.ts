@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A `Subscription` exists while it has workers; without it, the stored position is the state.
- * - Workers of a task that is changed, disabled or removed are ended in the turn in which that becomes visible.
+ * - Workers of a task that is changed, disabled or removed are closed in the tick in which the change becomes visible.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -50,7 +50,7 @@ interface Pending {
 
 export class SubscriptionSet {
   readonly #database: SubscriptionStore;
-  /** By key; those with workers. */
+  /** Subscriptions with workers, by key. */
   readonly #live = new Map<string, Subscription>();
   /** By key, in order of arrival. */
   readonly #pending = new Map<string, Pending[]>();
@@ -186,7 +186,7 @@ export class SubscriptionSet {
     }
   }
 
-  /** Ends all workers, including those that wait. */
+  /** Closes all workers, including waiting ones. */
   endAll(reason: EngineError): void {
     for (const key of [...this.#pending.keys()]) this.#refusePending(key, reason);
     for (const { workers } of [...this.#live.values()]) {
@@ -356,7 +356,7 @@ const kindNames: Readonly<Record<IncludeKind, string>> = {
   series: "TimeSeries Includes",
 };
 
-/** Calls `make` for a stored query. @throws EngineError subscription-invalid when that is not valid any more */
+/** Calls `make` for a stored query. @throws EngineError subscription-invalid if the query is no longer valid */
 function orInvalid<Result>(make: () => Result): Result {
   try {
     return make();
@@ -374,7 +374,7 @@ function isSharing({ workers }: Subscription): boolean {
   return [...workers].every(({ options }) => options.strategy === "Concurrent");
 }
 
-/** The error that ends a worker, and whether it may reconnect at once. */
+/** Returns the error that closes a worker, with a flag whether it may reconnect immediately. */
 export function closed(message: string, canReconnect: boolean, isNoneLeft = false): EngineError {
   return new EngineError("subscription-closed", message, {
     details: { CanReconnect: canReconnect, NoDocsLeft: isNoneLeft },

@@ -32,7 +32,7 @@ export interface SubscriptionSource {
   readonly newestEtag: number;
   /** Candidates with an etag above `etag`. */
   walk(etag: number): CandidateWalk;
-  /** A scan over earlier candidates to be sent again; those that are no longer current are skipped. */
+  /** Returns a scan over earlier candidates to be sent again; candidates that are no longer current are skipped. */
   again(candidates: readonly Candidate[]): CandidateWalk;
 }
 
@@ -170,9 +170,9 @@ class RevisionSource implements SubscriptionSource {
   async #evaluate({ document, etag }: Candidate): Promise<SubscriptionItem | null> {
     const { revisions } = this.#database.state.keyspaces;
     const row = revisions.find(document, etag);
-    if (row < 0) return null; // removed meanwhile
+    if (row < 0) return null; // removed in the meantime
     const older = revisions.olderThan(row);
-    // Both in this turn: rows may be reused later.
+    // Both in this tick: rows may be reused later.
     const [current, previous] = await Promise.all([
       this.#read(row),
       older < 0 ? null : this.#read(older),

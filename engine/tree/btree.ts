@@ -371,7 +371,7 @@ export class TreeCursor<K, V> {
   readonly #descending: boolean;
   readonly #stop: K | undefined;
   readonly #stopExclusive: boolean;
-  /** The branches above the leaf, and the child taken in each. */
+  /** The branches above the leaf, and the index of the child in each. */
   readonly #path: Branch<K, V>[] = [];
   readonly #turns: number[] = [];
   #leaf: Leaf<K, V>;
@@ -466,7 +466,10 @@ function widthOf<K, V>(node: TreeNode<K, V>): number {
   return node.kind === "leaf" ? node.keys.length : node.children.length;
 }
 
-/** Is `key` greater than all of `keys`? Many keys come in ascending order: etags, times, names with a number. */
+/**
+ * Returns whether `key` is greater than all of `keys`. Many keys arrive in ascending order: etags, times, names with a
+ * number.
+ */
 function isAbove<K>(keys: readonly K[], key: K, compare: Compare<K>): boolean {
   const last = keys.length - 1;
   return last >= 0 && compare(keys[last] as K, key) < 0;

@@ -38,7 +38,7 @@ function codePointRank(unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
-/** Orders two byte ranges; a proper prefix comes first. Hot: short ranges. */
+/** Orders two byte ranges; a proper prefix is less. Hot: short ranges. */
 export function compareBytes(
   left: Uint8Array,
   leftStart: number,

@@ -39,7 +39,7 @@ export class EtagList {
   /** Dead entries that the last sweep kept for views, and the store's `releaseCount` at that time. */
   #keptCount = 0;
   #keptRelease = -1;
-  /** The chunk of the last `#chunkOf`, and the entry after the last one that `documentOf` found in it. */
+  /** The chunk of the last `#chunkOf`, and the entry after the last result of `documentOf` in it. */
   #askedChunk = 0;
   #nextEntry = 0;
   /** Empty chunks of full size, for reuse. */
@@ -251,7 +251,7 @@ export class EtagList {
     this.#counts[at] = keptCount;
   }
 
-  /** Keeps a chunk for reuse, as long as the spare chunks take no more room than dead entries may. */
+  /** Retains a chunk for reuse, as long as spare chunks use at most as much memory as dead entries may. */
   #keepSpare(chunk: Uint32Array): void {
     if (chunk.length !== 2 * this.#entriesMax) return;
     if (this.#hasRoomBeside(this.#spare.length)) this.#spare.push(chunk);
@@ -380,8 +380,8 @@ export class EtagList {
   }
 
   /**
-   * The document of the entry with this etag, dead or live; -1 when there is none, as sweeps remove dead ones. Cost:
-   * O(log entries), less for consecutive etags.
+   * Returns the document of the entry with this etag, dead or live; -1 if no entry exists (sweeps remove dead entries).
+   * Cost: O(log entries), less for consecutive etags.
    */
   documentOf(etag: number): number {
     const at = this.#chunkOf(etag);

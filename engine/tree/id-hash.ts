@@ -5,9 +5,9 @@
  *   page (i32): depth | count | capacity | epoch | hash, place, docNum | hash, place, docNum | ...
  *
  * The directory's entry for the upper bits of a hash points to the page; in it, linear probing starts from the lower
- * bits. Place is that of the id in the slab, 0 in a free slot; with the number beside it, a document's row can be read
- * while its id is still being compared. A removal leaves no tombstone: the entries after it are shifted back. Nearly
- * empty pages are merged with their siblings, or shrink.
+ * bits. The place is that of the id in the slab, 0 in a free slot; with the number beside it, a document's row can be
+ * read while its id is still being compared. A removal leaves no tombstone: the entries after it are shifted back.
+ * Nearly empty pages are merged with their siblings, or shrink.
  *
  * Invariants:
  * - A page of depth d is in 2^(directory depth - d) adjacent entries of the directory, and all hashes in it share their
@@ -63,8 +63,8 @@ export class IdHash {
   }
 
   /**
-   * The number of the first document whose id has the same 32-bit hash, or -1: almost always that of `find`. Verify it
-   * with `isCandidate`. Hot.
+   * Returns the number of the first document whose id has the same 32-bit hash, or -1: almost always the result of
+   * `find`. Verify it with `isCandidate`. Hot.
    */
   candidate(key: IdKey): number {
     const hash = key.hash;
@@ -299,7 +299,7 @@ export class IdHash {
     this.#place(small, entry);
   }
 
-  /** The page of the hashes that differ from those of `entry` in bit `depth`. */
+  /** Returns the page of the hashes that differ from those of `entry` in bit `depth`. */
   #siblingOf(entry: number, depth: number): Int32Array {
     return this.#directory[entry ^ (2 ** (this.#depth - depth))] as Int32Array; // within the directory
   }

@@ -30,7 +30,7 @@ export class IdOrder {
   /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
   #pending: Uint32Array[] = [];
   #pendingTail: number;
-  /** The run of pending document numbers that is being sorted and merged; those before `#runAt` are in leaves. */
+  /** The run of pending document numbers that is being sorted and merged; numbers before `#runAt` are in leaves. */
   #run: SlicedSort | undefined;
   #runAt = 0;
   /** A bitmap of the document numbers that are members. */
@@ -108,7 +108,7 @@ export class IdOrder {
     return true;
   }
 
-  /** Merges all pending documents at once, for a read that must not wait. */
+  /** Merges all pending documents synchronously, for a read that must not wait. */
   settlePending(rows: RowStore): void {
     while (this.#isPending()) this.#settleStep(rows);
   }
@@ -123,7 +123,7 @@ export class IdOrder {
     return gone > rows.columns.documentCount / 4 + this.#leafMax;
   }
 
-  /** Takes a run of pending documents, or sorts or merges part of it. There must be something pending. */
+  /** Starts a run of pending documents, or sorts or merges part of it. At least one document must be pending. */
   #settleStep(rows: RowStore): void {
     if (this.#run === undefined) this.#takeRun(rows);
     else if (this.#run.step()) this.#mergeSome(this.#run.items);
@@ -184,7 +184,7 @@ export class IdOrder {
       from = until;
     }
     merged.set(leaf.subarray(from), to);
-    // Ascending ids leave full leaves behind; others leave room on both sides of a split.
+    // Ascending ids leave full leaves; otherwise a split leaves space on both sides.
     const isAppend = from === leaf.length && leafAt >= this.#leaves.length - 1;
     const pieceCount = Math.ceil(merged.length / this.#leafMax);
     const size = isAppend ? this.#leafMax : Math.ceil(merged.length / pieceCount);
@@ -268,7 +268,7 @@ export class IdOrder {
     return this.#leaves[leafAt]?.[0] as number; // leaves are not empty
   }
 
-  /** The first position in leaf `leafAt` whose id is not below `bytes`; its length when there is none. */
+  /** Returns the first position in leaf `leafAt` whose id is not below `bytes`; its length if all are below. */
   entryFrom(leafAt: number, bytes: Buffer): number {
     const leaf = this.#leaves[leafAt] ?? [];
     const isBefore = (at: number) => this.#slab.compareTo(leaf[at] as number, bytes) < 0; // at < length

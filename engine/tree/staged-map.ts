@@ -21,7 +21,7 @@ interface StagedChange<V> {
   next: StagedChange<V> | undefined;
 }
 
-/** Called for each change as it is committed; `value` undefined: removed; `previous` undefined: newly added. */
+/** Called for each change when it is committed; `value` undefined: removed; `previous` undefined: newly added. */
 export type CommitListener<V> = (
   key: string,
   value: V | undefined,
@@ -104,7 +104,7 @@ export class StagedMap<V> {
     }
   }
 
-  /** Commits a change at once, bypassing the staged ones: for replay. Returns the previous value. */
+  /** Commits a change directly, bypassing the staged ones: for replay. Returns the previous value. */
   apply(key: string, value: V | undefined): V | undefined {
     return value === undefined ? this.#committed.delete(key) : this.#committed.set(key, value);
   }

@@ -48,7 +48,7 @@ export class StagedRows {
   readonly #newestMask: number;
   #numbers: Float64Array[] = [];
   #words: Uint32Array[] = [];
-  /** Chunks in the order of the queue, those of its first and last entry included. */
+  /** Chunks in the order of the queue, including those of its first and last entry. */
   #order: number[] = [];
   #free: number[] = [];
   /** Offset of the oldest entry in the first chunk; offset after the newest in the last. */
