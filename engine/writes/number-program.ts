@@ -8,7 +8,7 @@
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - When every input is a number, the result equals the script's (test/engine/byte-patch.test.ts).
+ * - When every input is a number, the result equals the script's (test/engine/writes/byte-patch.test.ts).
  */
 import type { SimpleExpression, SimpleOperator } from "../scripting/script-reading.ts";
 
