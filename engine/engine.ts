@@ -206,7 +206,7 @@ export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-datab
 export { ChangeOrigin } from "./documents/change-origin.ts";
 export {
   checkedJson,
-  checkedJsonInTurns,
+  checkedJsonInSlices,
   checkJson,
   readMinified,
 } from "./documents/checked-json.ts";

@@ -376,7 +376,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/store/damage-list.ts",
     "engine/store/stopped-error.ts",
   ],
-  "test/engine/store/store.test.ts": ["engine/base/turns.ts"],
+  "test/engine/store/store.test.ts": ["engine/base/time-slices.ts"],
   "test/engine/subscriptions/subscription-set.test.ts": [
     "engine/keyspaces/subscriptions.ts",
     "engine/subscriptions/subscription-query.ts",
@@ -610,7 +610,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/functions/unsupported-functions.ts",
     "engine/rql/functions/value-functions.ts",
   ],
-  "test/engine/store/turns.test.ts": ["engine/writes/batch-records.ts"],
+  "test/engine/store/time-slices.test.ts": ["engine/writes/batch-records.ts"],
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],

@@ -1,5 +1,5 @@
 /** Counters of documents: 64-bit integers by name. */
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { counterKey } from "../keyspaces/counters.ts";
@@ -43,7 +43,7 @@ export class Counters {
    * @throws EngineError invalid-format, invalid-argument for a change without a document id
    */
   parse(text: Buffer): Promise<DocumentCounterOperations[]> {
-    return runInTurns(parseCounterRequest(text));
+    return runInSlices(parseCounterRequest(text));
   }
 
   /** Returns whether the operations can change any counter. */
@@ -57,8 +57,8 @@ export class Counters {
    * @throws EngineError document-missing, counter-overflow, invalid-argument
    */
   apply(requests: readonly DocumentCounterOperations[]): Promise<(CounterSlot | null)[]> {
-    if (!this.areChanges(requests)) return runInTurns(this.#read(requests));
-    return this.#database.writeInTurns(function* apply(transaction) {
+    if (!this.areChanges(requests)) return runInSlices(this.#read(requests));
+    return this.#database.writeInSlices(function* apply(transaction) {
       const all: (CounterSlot | null)[] = [];
       for (const request of requests) {
         const applied = yield* applyCounters(transaction, request);

@@ -1,5 +1,5 @@
 /** The documents of one database: found by id, listed from one moment's view, stored and deleted. */
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -158,14 +158,14 @@ export class DocumentsView {
       const found = cursor.fill(batch, Math.min(left, batch.length));
       if (found === 0) return;
       for (let at = 0; at < found; at++) if (documents.etagOf(batch[at] as number) !== 0) left--;
-      await turnIsOver();
+      await pauseIfDue();
     }
   }
 
   async #eachOf(rows: DocumentCursor, receive: ListReceiver): Promise<void> {
     const { state } = this.#source.database;
     for (;;) {
-      await turnIsOver();
+      await pauseIfDue();
       if (!rows.next()) {
         if (rows.pending === null) return;
         await rows.pending;

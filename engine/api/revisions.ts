@@ -14,7 +14,7 @@ import {
 } from "../background/revision-tasks.ts";
 import { lowerCased } from "../base/case-folding.ts";
 import { sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
@@ -29,7 +29,7 @@ export type { RevisionDeletion, RevisionScope };
 /** Maximum number of revisions that are listed in one call: their records are read. */
 const listedMax = 1024;
 /** Number of revision rows examined in one tick of the event loop. */
-const rowsPerTurn = 16_384;
+const rowsPerTick = 16_384;
 
 /** A page of the requested revisions. */
 export interface RevisionPage {
@@ -135,7 +135,7 @@ export class Revisions {
     const newest = new BestEntries(Math.max(1, end));
     let total = 0;
     for (let row = 0; row < revisions.rowsEnd; row++) {
-      if (row % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (row % rowsPerTick === rowsPerTick - 1) await nextSlice();
       if (!revisions.isSeen(row)) continue;
       if (collection !== undefined && revisions.collectionOf(row) !== id) continue;
       const isDeletion = (revisions.flagsOf(row) & documentFlags.DeleteRevision) !== 0;
@@ -169,7 +169,7 @@ export class Revisions {
     const { revisions } = keyspaces;
     const most = Math.min(pageSize, listedMax);
     if (most <= 0) return [];
-    while (!documents.settleOrder(sliceMs)) await nextTurn();
+    while (!documents.settleOrder(sliceMs)) await nextSlice();
     const view = documents.view();
     try {
       const found = [
@@ -189,11 +189,11 @@ export class Revisions {
     const { revisions } = this.#database.state.keyspaces;
     const found: number[] = [];
     const cursor = view.byId(prefix);
-    const batch = new Uint32Array(rowsPerTurn);
+    const batch = new Uint32Array(rowsPerTick);
     for (let count = batch.length; count === batch.length && found.length < most; ) {
       count = cursor.fill(batch, batch.length);
       found.push(...batch.subarray(0, count).filter((document) => revisions.countOf(document) > 0));
-      if (count === batch.length) await nextTurn();
+      if (count === batch.length) await nextSlice();
     }
     return found;
   }
@@ -204,7 +204,7 @@ export class Revisions {
     const lowerPrefix = lowerCased(prefix);
     let found: number[] = [];
     for (let document = 0; document < revisions.documentsEnd; document++) {
-      if (document % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (document % rowsPerTick === rowsPerTick - 1) await nextSlice();
       if (revisions.countOf(document) === 0 || view.etagOf(document) !== 0) continue;
       if (!view.lowerIdOf(document).startsWith(lowerPrefix)) continue;
       found.push(document);

@@ -1,5 +1,5 @@
 /** Time series of documents: entries by range, their statistics, and writes. */
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
   lastEntries,
@@ -106,8 +106,8 @@ export class TimeSeries {
    * @throws EngineError invalid-argument, invalid-format, invalid-operation, document-missing
    */
   async apply(documentId: string, operations: unknown): Promise<void> {
-    const parsed = await runInTurns(parseSeriesOperations(operations));
-    await this.#database.writeInTurns((transaction) =>
+    const parsed = await runInSlices(parseSeriesOperations(operations));
+    await this.#database.writeInSlices((transaction) =>
       applySeriesOperations(transaction, documentId, parsed),
     );
   }

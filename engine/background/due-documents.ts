@@ -14,7 +14,7 @@ import { parseDueTime } from "../base/due-time.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { metadataLengthOf, metadataStartOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { quoteString } from "../json/escape.ts";
@@ -152,7 +152,7 @@ export class DueDocuments {
           this.#scannedEtag = documents.etagOf(document);
         }
         if (this.#clock.monotonicMs() < sliceEnd) continue;
-        await nextTurn();
+        await nextSlice();
         sliceEnd = this.#clock.monotonicMs() + sliceMs;
       }
     } finally {

@@ -26,7 +26,7 @@ import {
   tombstonesPerStep,
   tombstonesRetryMs,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { numbersPerTombstone } from "../keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "../keyspaces/tombstones.ts";
 import type { BlobStore } from "../log/blob-store.ts";
@@ -286,7 +286,7 @@ export class Maintenance {
     await this.#reclaimNumbers();
     if (isInMemory) return;
     // Two snapshots are kept, and the older one keeps deletions in the log too.
-    for (let turn = 0; turn < 2 && !this.#ending.signal.aborted; turn++) {
+    for (let round = 0; round < 2 && !this.#ending.signal.aborted; round++) {
       const snapshotBytes = documents.memoryBytes() + keyspaces.snapshotBytes();
       const isLarge = log.lastSnapshotBytes > largerSnapshot * snapshotBytes + deletionBytesMin;
       const mayStay = Math.max(deletionBytesMin, log.liveBytes / liveBytesPerDeletionByteAtRest);
@@ -310,7 +310,7 @@ export class Maintenance {
         await this.#reclaimNumbers();
         return;
       }
-      await nextTurn();
+      await nextSlice();
     }
     this.#order.armIn(settleOrderDelayMs);
   }
@@ -322,7 +322,7 @@ export class Maintenance {
       for (let left = 2 * pending; left > 0; left -= numbersPerSlice) {
         if (this.#ending.signal.aborted) return;
         documents.reclaim(numbersPerSlice);
-        await nextTurn();
+        await nextSlice();
       }
       if (documents.pendingNumberCount >= pending) return;
       pending = documents.pendingNumberCount;

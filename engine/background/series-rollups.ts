@@ -16,7 +16,7 @@ import { foldedName, lowerCased } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import {
   type CollectionPolicies,
   collectionsWithPolicies,
@@ -408,7 +408,7 @@ export class SeriesRollups {
 
   async #pause(): Promise<void> {
     if (this.#clock.monotonicMs() < this.#sliceEnd) return;
-    await nextTurn();
+    await nextSlice();
     this.#sliceEnd = this.#clock.monotonicMs() + sliceMs;
   }
 }

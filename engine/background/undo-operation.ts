@@ -9,7 +9,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { documentFlags, metadataTextOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -30,7 +30,7 @@ const { DeleteRevision, ForceCreated, FromOldDocumentRevision, HasCounters, Reve
 /** Maximum number of skipped documents whose ids are listed. */
 const listedMax = 1000;
 /** Number of revision rows examined in one tick of the event loop. */
-const rowsPerTurn = 4096;
+const rowsPerTick = 4096;
 
 type UndoneStore = Store & { readonly operations: Operations };
 
@@ -142,7 +142,7 @@ class Undo {
     for (const [first, last] of this.#written.ranges()) {
       const cursor = documents.byEtag(allCollections, first);
       for (let isIn = true; isIn; ) {
-        await this.#turn();
+        await this.#nextSlice();
         const count = cursor.fill(batch, this.#pace.batchOf(documentsPerTask));
         let end = 0;
         while (end < count && documents.etagOf(batch[end] as number) <= last) end++;
@@ -158,8 +158,8 @@ class Undo {
     const { revisions } = keyspaces;
     const end = revisions.rowsEnd;
     for (let row = 0; row < end; ) {
-      await this.#turn();
-      const stop = Math.min(end, row + rowsPerTurn);
+      await this.#nextSlice();
+      const stop = Math.min(end, row + rowsPerTick);
       const deleted: number[] = [];
       for (; row < stop && deleted.length < this.#pace.batchOf(documentsPerTask); row++) {
         if (!revisions.isSeen(row) || !this.#written.has(revisions.etagOf(row))) continue;
@@ -173,7 +173,7 @@ class Undo {
         else this.#leave(document);
       }
       if (deleted.length > 0) await this.#putBack(deleted);
-      else await nextTurn();
+      else await nextSlice();
     }
   }
 
@@ -206,7 +206,7 @@ class Undo {
     this.#tell();
   }
 
-  async #turn(): Promise<void> {
+  async #nextSlice(): Promise<void> {
     await this.#pace.next(this.#restored);
     if (!this.#signal.aborted) return;
     throw new EngineError("operation-cancelled", "The operation was stopped.");

@@ -10,7 +10,7 @@
  */
 import type { Clock } from "../base/environment.ts";
 import { documentsPerTask, undoDaysMax, undoOperationsMax } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { RevisionFacts } from "../keyspaces/revision-table.ts";
 import type { Operations } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
@@ -18,7 +18,7 @@ import { dropRanges, operationsWithRanges, WrittenEtags } from "../store/undo-ra
 import { dropRevision } from "../writes/revisions.ts";
 import { ConfiguredTask } from "./configured-task.ts";
 
-const rowsPerTurn = 4096;
+const rowsPerTick = 4096;
 const secondsBetween = 3600;
 const microsPerDay = 86_400_000_000;
 
@@ -90,7 +90,7 @@ export class UndoRetention {
     try {
       const end = revisions.rowsEnd;
       for (let row = 0; row < end && !this.#isClosed; ) {
-        const stop = Math.min(end, row + rowsPerTurn);
+        const stop = Math.min(end, row + rowsPerTick);
         const some: RevisionFacts[] = [];
         for (; row < stop && some.length < documentsPerTask; row++) {
           if (!revisions.isSeen(row) || !written.has(revisions.etagOf(row))) continue;
@@ -98,7 +98,7 @@ export class UndoRetention {
             some.push(revisions.factsOf(row));
         }
         if (some.length > 0) await this.#drop(some);
-        else await nextTurn();
+        else await nextSlice();
       }
     } finally {
       hold.release();

@@ -20,7 +20,7 @@ import {
   queryWorkMax,
 } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
-import { TurnQueue } from "./turn-queue.ts";
+import { SliceScheduler } from "./slice-scheduler.ts";
 
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
@@ -29,7 +29,7 @@ export type Work<Result> = Generator<undefined, Result, undefined>;
 const lookUnits = 1024;
 
 /** The scheduler of this process, shared by all engines in it. */
-export const processTurns = new TurnQueue();
+export const processScheduler = new SliceScheduler();
 
 /** The limits of one request. */
 export interface WorkLimits {
@@ -63,7 +63,7 @@ export function setWorkLimits(limits: WorkLimits): void {
 export type Abortable = Pick<AbortSignal, "aborted">;
 
 export class WorkBudget {
-  readonly #turns: TurnQueue;
+  readonly #scheduler: SliceScheduler;
   readonly #signal: Abortable | undefined;
   readonly #unitsMax: number;
   #units = 0;
@@ -71,10 +71,10 @@ export class WorkBudget {
   #heldBytes = 0;
 
   /** `signal`: aborted when the result is no longer wanted. */
-  constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, turns = processTurns) {
+  constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, scheduler = processScheduler) {
     this.#signal = signal;
     this.#unitsMax = unitsMax;
-    this.#turns = turns;
+    this.#scheduler = scheduler;
   }
 
   /** Units of work so far. */
@@ -107,12 +107,12 @@ export class WorkBudget {
   get isDue(): boolean {
     if (this.#units < this.#unitsAtLook) return false;
     this.#unitsAtLook = this.#units + lookUnits;
-    return this.#turns.isOver();
+    return this.#scheduler.isOver();
   }
 
   /** Waits for a time slice. @throws EngineError operation-cancelled */
   async pause(): Promise<void> {
-    await this.#turns.next();
+    await this.#scheduler.next();
     this.refuseCancelled();
   }
 

@@ -62,7 +62,7 @@ interface Slot {
   /** Set while it is open. */
   database: OpenDatabase | undefined;
   /** The last queued task for it: creating, opening or deleting. They run one after another. */
-  turn: Promise<unknown> | undefined;
+  running: Promise<unknown> | undefined;
   /** It was deleted, or could not be created. */
   isGone: boolean;
   /** Its deletion has been requested. */
@@ -80,7 +80,7 @@ function newSlot(name: string): Slot {
     usedMs: 0,
     servedCount: 0,
     database: undefined,
-    turn: undefined,
+    running: undefined,
     isGone: false,
     isLeaving: false,
     stopCause: undefined,
@@ -176,9 +176,9 @@ export class DatabaseCatalog {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return undefined;
     slot.usedMs = this.#environment.clock.monotonicMs();
-    if (slot.database !== undefined && slot.turn === undefined) return slot.database;
+    if (slot.database !== undefined && slot.running === undefined) return slot.database;
     if (slot.stopCause !== undefined) return this.#findStopped(slot, slot.stopCause);
-    return this.#inTurn(slot, () => this.#open(slot));
+    return this.#serialized(slot, () => this.#open(slot));
   }
 
   /**
@@ -204,11 +204,11 @@ export class DatabaseCatalog {
       if (!present.isLeaving) {
         throw new EngineError("database-exists", `Database '${name}' already exists!`);
       }
-      await present.turn?.catch(() => undefined);
+      await present.running?.catch(() => undefined);
     }
     const slot = newSlot(name);
     this.#slots.set(key, slot);
-    return await this.#inTurn(slot, async () => {
+    return await this.#serialized(slot, async () => {
       try {
         slot.database = this.#kept(slot, await make());
         return slot.database;
@@ -233,7 +233,7 @@ export class DatabaseCatalog {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return false;
     slot.isLeaving = true;
-    return await this.#inTurn(slot, () => this.#remove(slot));
+    return await this.#serialized(slot, () => this.#remove(slot));
   }
 
   /**
@@ -258,7 +258,7 @@ export class DatabaseCatalog {
     const making = this.#newFolder();
     try {
       await write(this.#environment, making, `${folder}/${slot.name}`);
-      return await this.#inTurn(slot, async () => {
+      return await this.#serialized(slot, async () => {
         if (slot.isGone) throw missing(name);
         this.#assertOpen();
         const { database } = slot;
@@ -282,7 +282,7 @@ export class DatabaseCatalog {
   async unload(name: string): Promise<void> {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined || this.#folder === null) return;
-    await this.#inTurn(slot, async () => {
+    await this.#serialized(slot, async () => {
       const { database } = slot;
       slot.database = undefined;
       await database?.close();
@@ -305,8 +305,8 @@ export class DatabaseCatalog {
     };
     let closed = 0;
     for (const slot of [...this.#slots.values()]) {
-      if (this.#isClosed || slot.turn !== undefined || !isIdle(slot)) continue;
-      await this.#inTurn(slot, async () => {
+      if (this.#isClosed || slot.running !== undefined || !isIdle(slot)) continue;
+      await this.#serialized(slot, async () => {
         // It may have been used since the check.
         const { database } = slot;
         if (database === undefined || !isIdle(slot)) return;
@@ -335,7 +335,7 @@ export class DatabaseCatalog {
     const slots = [...this.#slots.values()];
     const results = await Promise.allSettled(
       slots.map((slot) =>
-        this.#inTurn(slot, async () => {
+        this.#serialized(slot, async () => {
           const { database } = slot;
           slot.database = undefined;
           await database?.close();
@@ -346,14 +346,14 @@ export class DatabaseCatalog {
   }
 
   /** Runs `work` when all earlier tasks of the slot are done. */
-  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
-    const turn = (slot.turn ?? Promise.resolve()).then(work, work);
-    slot.turn = turn;
+  #serialized<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const running = (slot.running ?? Promise.resolve()).then(work, work);
+    slot.running = running;
     const settled = (): void => {
-      if (slot.turn === turn) slot.turn = undefined;
+      if (slot.running === running) slot.running = undefined;
     };
-    turn.then(settled, settled);
-    return turn;
+    running.then(settled, settled);
+    return running;
   }
 
   async #open(slot: Slot): Promise<OpenDatabase | undefined> {
@@ -401,7 +401,7 @@ export class DatabaseCatalog {
       this.#report(told, error, "database-stopped");
     }
     slot.stopCause = error;
-    this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
+    this.#serialized(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
       this.#report(`Database '${slot.name}' could not be opened again`, cause, "database-closed"),
     );
   }
@@ -448,10 +448,10 @@ export class DatabaseCatalog {
    */
   #findStopped(slot: Slot, cause: Error): Promise<OpenDatabase | undefined> {
     const waitMs = slot.reopenings.waitMs(this.#nowMs());
-    if (slot.turn === undefined && waitMs === 0) {
-      return this.#inTurn(slot, () => this.#openAgain(slot));
+    if (slot.running === undefined && waitMs === 0) {
+      return this.#serialized(slot, () => this.#openAgain(slot));
     }
-    const isUnderWay = slot.turn !== undefined;
+    const isUnderWay = slot.running !== undefined;
     return Promise.reject(stoppedError(slot.name, cause, isUnderWay ? undefined : waitMs));
   }
 

@@ -14,7 +14,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { contentChunkBytesMax, framesInFlightMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   markRecord,
   type ReplicationMark,
@@ -558,7 +558,7 @@ async function joined(pieces: readonly Buffer[]): Promise<Buffer> {
   let at = 0;
   for (const piece of pieces) {
     at += piece.copy(group, at);
-    await turnIsOver();
+    await pauseIfDue();
   }
   return group;
 }

@@ -32,7 +32,7 @@ import {
   putText,
   refreshDocument,
   rewriteTouched,
-  rewriteTouchedInTurns,
+  rewriteTouchedInSlices,
   type StoredDocument,
 } from "../writes/documents.ts";
 import { isPrepared, parsedOf, prepareDocument } from "../writes/prepared-document.ts";
@@ -287,8 +287,8 @@ export class OpenDatabase extends Store {
     rewriteTouched(transaction);
   }
 
-  protected override completeInTurns(transaction: Transaction): Work<void> {
-    return rewriteTouchedInTurns(transaction);
+  protected override completeInSlices(transaction: Transaction): Work<void> {
+    return rewriteTouchedInSlices(transaction);
   }
 
   protected override committed(bytes: number, hasDocuments: boolean): void {

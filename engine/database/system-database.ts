@@ -18,7 +18,7 @@ export class SystemDatabase {
   readonly #reopenings = new Reopenings();
   #current: OpenDatabase;
   /** The last reopening; never rejects. */
-  #turn: Promise<void> = Promise.resolve();
+  #reopening: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   private constructor(
@@ -50,14 +50,14 @@ export class SystemDatabase {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#turn;
+    await this.#reopening;
     await this.#current.close();
   }
 
   #keep(database: OpenDatabase): void {
     this.#current = database;
     database.whenStopped = (error) => {
-      this.#turn = this.#turn.then(() => this.#reopen(error));
+      this.#reopening = this.#reopening.then(() => this.#reopen(error));
     };
   }
 
@@ -89,7 +89,7 @@ export class SystemDatabase {
   /** Unlike other databases it is not opened on request, so it retries on a timer. */
   #retryIn(ms: number, cause: Error): void {
     this.#environment.clock.setTimer(ms, () => {
-      this.#turn = this.#turn.then(() => this.#reopen(cause));
+      this.#reopening = this.#reopening.then(() => this.#reopen(cause));
     });
   }
 }

@@ -3,7 +3,7 @@
  * messages, values.
  */
 import { largeBuffer } from "../base/large-buffer.ts";
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import { DocumentParser } from "./document-parser.ts";
 
 const parser = new DocumentParser(null);
@@ -35,13 +35,13 @@ const slicedBytesMin = 64 * 1024;
  * checked. A long one is checked in slices, and must not change until the promise has resolved.
  */
 export function readMinified(bytes: Buffer): Buffer | Promise<Buffer> {
-  if (bytes.length >= slicedBytesMin) return checkedJsonInTurns(bytes);
+  if (bytes.length >= slicedBytesMin) return checkedJsonInSlices(bytes);
   return parser.parse(bytes, 0, bytes.length).body;
 }
 
 /** As `checkedJson`, in slices. `bytes` must not change until it has resolved. */
-export async function checkedJsonInTurns(bytes: Buffer): Promise<Buffer> {
+export async function checkedJsonInSlices(bytes: Buffer): Promise<Buffer> {
   const own = new DocumentParser(null);
   const target = largeBuffer(bytes.length);
-  return (await runInTurns(own.parseInSlices(bytes, 0, bytes.length, target))).body;
+  return (await runInSlices(own.parseInSlices(bytes, 0, bytes.length, target))).body;
 }

@@ -146,7 +146,7 @@ export interface IndexHost {
   /** Does another node decide which indexes there are? */
   readonly isFollowing: boolean;
   /** Yields to the event loop. */
-  yieldTurn(): Promise<void>;
+  yieldSlice(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. The timer keeps the process alive only if `isAwaited`. */
   setTimer(ms: number, run: () => void, isAwaited?: boolean): { cancel(): void };
   /** Stores the reduced objects of an index, `isScript` of one in JavaScript; omitted: not supported. */

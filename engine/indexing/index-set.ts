@@ -350,7 +350,7 @@ export class IndexSet {
   async #pump(): Promise<void> {
     try {
       // The caller of `wake` is in the middle of a write or a query.
-      await this.#host.yieldTurn();
+      await this.#host.yieldSlice();
       for (;;) {
         for (const index of this.all()) this.#noteCaughtUp(index);
         const stale = this.#stale();
@@ -361,7 +361,7 @@ export class IndexSet {
           } catch (error) {
             this.#failed(index, error);
           }
-          await this.#host.yieldTurn();
+          await this.#host.yieldSlice();
         }
       }
       this.#isPumping = false;

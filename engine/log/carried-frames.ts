@@ -8,7 +8,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { framesInFlightMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { Health } from "./health.ts";
 import type { LateCopies } from "./late-copies.ts";
 import type { LogCarrier } from "./log-carrier.ts";
@@ -86,7 +86,7 @@ export class CarriedFrames {
     while (late.isPending(from, to)) {
       this.#health.check();
       late.step();
-      await turnIsOver();
+      await pauseIfDue();
     }
     this.#health.check();
   }

@@ -4,7 +4,7 @@
  * transient, and is not recorded.
  */
 import { EngineError } from "../base/errors.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 
 /** Number of attempts of a read, one per tick of the event loop: descriptors soon become free. */
 export const readTriesMax = 3;
@@ -96,7 +96,7 @@ export async function triedRead<Result>(
     } catch (error) {
       if (isMissing(error)) return missing;
       if (error instanceof EngineError || tries === readTriesMax) throw readFailed(path, error);
-      await nextTurn();
+      await nextSlice();
     }
   }
 }

@@ -25,7 +25,7 @@ import type { Clock, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { CarriedFrames } from "./carried-frames.ts";
 import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
@@ -388,7 +388,7 @@ export class LogWriter {
   /** Makes the deferred copies of large records, in slices. */
   async #fill(segment: Segment): Promise<void> {
     const { late } = segment;
-    while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
+    while (this.#store.health.stopped === null && late?.step() === true) await pauseIfDue();
     // Copies deferred in the meantime are made before their own frame is written.
     if (segment.late?.isEmpty === true) segment.late = null;
   }

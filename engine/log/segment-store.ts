@@ -84,7 +84,7 @@ export class SegmentStore {
   readonly #place = newPlace();
   #generation = 0;
   #isClosed = false;
-  #manifestTurn: Promise<void> = Promise.resolve();
+  #manifestSaved: Promise<void> = Promise.resolve();
   #removals: Promise<void> = Promise.resolve();
 
   constructor(
@@ -224,9 +224,9 @@ export class SegmentStore {
    * @throws the disk's error when it is full (the change is undone), else EngineError database-stopped.
    */
   saveManifest(change: ManifestChange): Promise<void> {
-    const turn = this.#manifestTurn.then(() => this.#saveManifest(change));
-    this.#manifestTurn = turn.catch(() => undefined);
-    return turn;
+    const saved = this.#manifestSaved.then(() => this.#saveManifest(change));
+    this.#manifestSaved = saved.catch(() => undefined);
+    return saved;
   }
 
   async #saveManifest(change: ManifestChange): Promise<void> {
@@ -569,7 +569,7 @@ export class SegmentStore {
 
   /** Waits for operations in progress, closes all files and releases the memory. */
   async close(): Promise<void> {
-    await this.#manifestTurn;
+    await this.#manifestSaved;
     await this.#removals;
     this.#isClosed = true;
     for (const segment of this.#byNumber.values()) {

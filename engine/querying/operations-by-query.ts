@@ -16,7 +16,7 @@
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { newIndexWaitMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { allCollections, type DocumentTable } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
 import { collectionIdNamed } from "../reading/query-rows.ts";
@@ -467,7 +467,7 @@ class SetOperation {
       this.#inFlight.push(written);
       const most = isShared ? sharedInFlightMax : inFlightMax;
       while (this.#inFlight.length > most) await this.#inFlight.shift();
-      await nextTurn();
+      await nextSlice();
     }
   }
 

@@ -11,7 +11,7 @@ import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
 import { awaited, runSteps, type Steps } from "../base/steps.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
@@ -543,7 +543,7 @@ export class DatabaseQueries {
   async #settle({ access }: AnalyzedQuery): Promise<void> {
     if (access.kind !== "collection") await this.administration.restored;
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
-    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
+    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextSlice();
   }
 }
 

@@ -66,7 +66,7 @@ interface Checkpoint {
 const checkpointsMax = 8;
 
 /** Number of frames of the largest size that are created in one tick of the event loop: each takes some 1.5 ms. */
-const framesATurn = 2;
+const framesPerTick = 2;
 
 /**
  * Number of consecutive times that a frame must be missing before it counts as lost: a server of the stream may lag.
@@ -599,7 +599,7 @@ export class Replica implements ReplicaInputs {
     for (let next = this.#window.next(after); next !== null; next = this.#window.next(after)) {
       this.#send(next);
       bytes += next.frame.payload.length;
-      if (bytes < framesATurn * this.#window.partBytesMax) continue;
+      if (bytes < framesPerTick * this.#window.partBytesMax) continue;
       this.#isToGoOn = true;
       this.#effects.later();
       return;

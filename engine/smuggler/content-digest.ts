@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { lowerCased } from "../base/case-folding.ts";
-import { nextTurn, turnIsOver } from "../base/turns.ts";
+import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { bodyTextOf, idOf, metadataTextOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -71,7 +71,7 @@ export async function digestOf(database: Store, signal?: AbortSignal): Promise<C
       const found = new Gathering();
       for (const [key, { value }] of entries) {
         add(found, key, value);
-        await turnIsOver();
+        await pauseIfDue();
         signal?.throwIfAborted();
       }
       return found.result();
@@ -136,11 +136,11 @@ async function digestOfDocuments(
           metadataTextOf(bytes, start),
           bodyTextOf(bytes, start),
         );
-        await turnIsOver();
+        await pauseIfDue();
       }
       signal?.throwIfAborted();
       if (filled < batch.length) return found.result();
-      await nextTurn();
+      await nextSlice();
     }
   } finally {
     reader.close();

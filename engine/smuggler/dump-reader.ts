@@ -16,7 +16,7 @@ import { EngineError } from "../base/errors.ts";
 import { HeldPieces } from "../base/held-pieces.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { dumpItemBytesMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -217,7 +217,7 @@ export class DumpReader {
   async #more(): Promise<boolean> {
     const next = await this.#pieces.next(this.#end - this.#at);
     // A dump that was already received arrives without a wait.
-    await turnIsOver();
+    await pauseIfDue();
     if (next.done) return false;
     const chunk = next.value;
     const held = this.#end - this.#at;

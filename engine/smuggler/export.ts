@@ -17,8 +17,8 @@
 import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
+import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import { nextTurn, turnIsOver } from "../base/turns.ts";
 import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
@@ -291,11 +291,11 @@ class DumpExport {
         const record = found instanceof Promise ? await found : found;
         yield* this.#document(record, counts, documentAttachments, 0);
         // A script may take long for each of them.
-        await turnIsOver();
+        await pauseIfDue();
       }
       if (filled < batch.length) return;
       // Yield even if the consumer applies no back-pressure.
-      await nextTurn();
+      await nextSlice();
     }
   }
 
@@ -386,7 +386,7 @@ class DumpExport {
     for (let start = 0; start < pieces.length; start += pieceBytes) {
       this.#checkAborted();
       this.#tell();
-      await turnIsOver();
+      await pauseIfDue();
       yield pieces.copy(start, Math.min(pieces.length, start + pieceBytes));
     }
     counts.sizeBytes += pieces.length;

@@ -19,8 +19,8 @@ import {
   sliceMs,
 } from "../base/limits.ts";
 import { checkCompareExchangeKey, checkIdentityName } from "../base/names.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
-import { turnIsOver } from "../base/turns.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import { byteObjectOpen } from "../json/bytes.ts";
@@ -787,7 +787,7 @@ class DumpImport {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
       // A dump that was already received is read without a wait.
-      await turnIsOver();
+      await pauseIfDue();
       if (bytes[0] !== byteObjectOpen) {
         const token = tokenName(bytes, 0);
         if (token === "") throw misplaced(bytes, 0);
@@ -827,7 +827,7 @@ class DumpImport {
         this.#failure ??= { error: error instanceof EngineError ? placed(error, first) : error };
         break;
       }
-      await turnIsOver();
+      await pauseIfDue();
       const part = new ImportPart(items, from);
       const written = this.#write(part).catch((error: unknown) => {
         this.#failure ??= { error };

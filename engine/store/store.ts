@@ -22,8 +22,8 @@ import {
   unsyncedShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
-import { nextTurn } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
 import type { FieldChange } from "../indexing/followed-index.ts";
@@ -201,7 +201,7 @@ export abstract class Store implements LogListener {
   protected abstract complete(transaction: Transaction): void;
 
   /** As `complete`, in slices. */
-  protected abstract completeInTurns(transaction: Transaction): Work<void>;
+  protected abstract completeInSlices(transaction: Transaction): Work<void>;
 
   /** Transactions of `bytes` bytes in the log became visible. `hasDocuments`: one of them changed documents. */
   protected abstract committed(bytes: number, hasDocuments: boolean): void;
@@ -238,7 +238,7 @@ export abstract class Store implements LogListener {
    * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other
    * transaction of this database begins during it, and readers see none of its changes until it is durable.
    */
-  async writeInTurns<Result>(
+  async writeInSlices<Result>(
     work: (transaction: Transaction) => Work<Result>,
     options?: WriteOptions,
   ): Promise<Result> {
@@ -252,7 +252,7 @@ export abstract class Store implements LogListener {
       while (this.#mustWait) await this.#mayWriteSoon();
       let attempt: { readonly written: Promise<Result> };
       try {
-        attempt = await this.#attemptInTurns(work, isDeletion, fetched);
+        attempt = await this.#attemptInSlices(work, isDeletion, fetched);
       } catch (error) {
         if (!(error instanceof RecordNotResident)) return await this.#refused(error);
         const { document, position, length } = error;
@@ -293,7 +293,7 @@ export abstract class Store implements LogListener {
   async addGroup(group: Buffer, whenAppended: () => void): Promise<void> {
     while (this.#mustWait) await this.#mayWriteSoon();
     const adopt = (transaction: Transaction) => adoptGroup(transaction, group);
-    const { written } = await this.#attemptInTurns(adopt, true, nothingFetched, true);
+    const { written } = await this.#attemptInSlices(adopt, true, nothingFetched, true);
     whenAppended();
     const { hasSettings, definitions } = await written;
     if (hasSettings) this.settingsChanged();
@@ -440,7 +440,7 @@ export abstract class Store implements LogListener {
    * not awaited here
    * @throws EngineError disk-full also if staged transactions that it may have read are lost in the meantime
    */
-  async #attemptInTurns<Result>(
+  async #attemptInSlices<Result>(
     work: (transaction: Transaction) => Work<Result>,
     isDeletion: boolean,
     fetched: FetchedRecords,
@@ -458,11 +458,11 @@ export abstract class Store implements LogListener {
     try {
       let result = slice(steps, transaction);
       while (result.done !== true) {
-        await nextTurn();
+        await nextSlice();
         this.assertServing();
         // Staged transactions that it has read may have been rolled back.
         if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
-        transaction.beginTurn();
+        transaction.beginSlice();
         result = slice(steps, transaction);
       }
       const written = this.#appendAny(transaction, isDeletion, result.value);
@@ -488,7 +488,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
+  /** All steps of a transaction in slices: its work, `completeInSlices`, checksum, and staging of many entries. */
   *#wholeTransaction<Result>(
     begin: (transaction: Transaction) => Work<Result>,
     transaction: Transaction,
@@ -506,7 +506,7 @@ export abstract class Store implements LogListener {
     } finally {
       (work as Work<unknown>).return(undefined);
     }
-    if (!transaction.isAdopted) yield* this.completeInTurns(transaction);
+    if (!transaction.isAdopted) yield* this.completeInSlices(transaction);
     if (transaction.isEmpty) return step.value;
     yield* scratch.sum();
     const { entries } = transaction;

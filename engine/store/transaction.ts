@@ -299,7 +299,7 @@ export class Transaction {
   }
 
   /** Must be called when a slice begins in a new tick of the event loop. */
-  beginTurn(): void {
+  beginSlice(): void {
     this.scriptWorkBefore += this.scriptWork;
     this.scriptWork = 0;
   }

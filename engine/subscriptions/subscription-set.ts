@@ -13,7 +13,7 @@ import {
   subscriptionBatchDocumentsMax,
   subscriptionWorkersMax,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
 import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
@@ -133,7 +133,7 @@ export class SubscriptionSet {
       for (let bytes = 0; items.length < countMax && bytes < subscriptionBatchBytes; ) {
         if (clock.monotonicMs() > endMs) break;
         if (clock.monotonicMs() >= sliceEndMs) {
-          await nextTurn();
+          await nextSlice();
           sliceEndMs = clock.monotonicMs() + sliceMs;
         }
         if ((await walk.next()) === null) break;

@@ -23,7 +23,7 @@ import {
   subscriptionPassedMax,
   subscriptionPassedMs,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
@@ -163,7 +163,7 @@ export class Subscription {
   async nextBatch(worker: SubscriptionWorker): Promise<SubscriptionBatch | null> {
     assert(!this.#outstanding.has(worker), "a worker acknowledges one batch before the next");
     while (!worker.isEnded) {
-      const batch = await this.#inTurn(() => this.#gather(worker));
+      const batch = await this.#serialized(() => this.#gather(worker));
       if (batch !== null || worker.isEnded) return batch;
       if (this.#hasMore()) continue;
       if (worker.options.closesWhenNoneLeft) return null;
@@ -199,7 +199,7 @@ export class Subscription {
     return this.#again.some(({ document }) => !this.#held.has(document));
   }
 
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  async #serialized<Result>(work: () => Promise<Result>): Promise<Result> {
     const before = this.#gathering;
     const running = before.then(work);
     this.#gathering = running.then(
@@ -282,7 +282,7 @@ export class Subscription {
       const nowMs = clock.monotonicMs();
       if (gathering.isFull(nowMs) || worker.isEnded) return last;
       if (nowMs >= sliceEndMs) {
-        await nextTurn();
+        await nextSlice();
         sliceEndMs = clock.monotonicMs() + sliceMs;
       }
       const next = walk.next();

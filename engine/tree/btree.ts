@@ -373,7 +373,7 @@ export class TreeCursor<K, V> {
   readonly #stopExclusive: boolean;
   /** The branches above the leaf, and the index of the child in each. */
   readonly #path: Branch<K, V>[] = [];
-  readonly #turns: number[] = [];
+  readonly #childIndexes: number[] = [];
   #leaf: Leaf<K, V>;
   #at: number;
 
@@ -394,7 +394,7 @@ export class TreeCursor<K, V> {
       const open = this.#descending ? node.children.length - 1 : 0;
       const turn = start === undefined ? open : countBelow(node.keys, start, true, tree.compare);
       this.#path.push(node);
-      this.#turns.push(turn);
+      this.#childIndexes.push(turn);
       node = childOf(node, turn);
     }
     this.#leaf = node;
@@ -436,9 +436,9 @@ export class TreeCursor<K, V> {
     let level = this.#path.length - 1;
     while (level >= 0) {
       const branch = this.#path[level] as Branch<K, V>; // level < path.length
-      const turn = (this.#turns[level] as number) + step;
+      const turn = (this.#childIndexes[level] as number) + step;
       if (turn >= 0 && turn < branch.children.length) {
-        this.#turns[level] = turn;
+        this.#childIndexes[level] = turn;
         this.#descend(childOf(branch, turn), level + 1);
         return true;
       }
@@ -453,7 +453,7 @@ export class TreeCursor<K, V> {
     for (let depth = level; below.kind === "branch"; depth++) {
       const turn = this.#descending ? below.children.length - 1 : 0;
       this.#path[depth] = below;
-      this.#turns[depth] = turn;
+      this.#childIndexes[depth] = turn;
       below = childOf(below, turn);
     }
     this.#leaf = below;

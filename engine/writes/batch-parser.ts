@@ -12,7 +12,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { batchCommandsMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -272,7 +272,7 @@ async function parseCommands(
   let at = first;
   for (;;) {
     if (commands.length >= commandsMax) throw tooMany(commandsMax);
-    if (commands.length % commandsPerLook === commandsPerLook - 1) await turnIsOver();
+    if (commands.length % commandsPerLook === commandsPerLook - 1) await pauseIfDue();
     expectByte(bytes, at, end, byteObjectOpen, "StartObject");
     const found = commandAt(bytes, at, end);
     const command = found instanceof BatchCommand ? found : await found;

@@ -4,7 +4,7 @@
  * script, a prefix or an earlier command of the batch are not predicted.
  */
 
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { documentFlags, explicitVectorRowFlag } from "../documents/document-record.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import { type FetchedRecords, nothingFetched } from "../store/fetched-records.ts";
@@ -47,7 +47,7 @@ async function documentsRead(
 ): Promise<Set<number>> {
   const found = new Set<number>();
   for (const [position, command] of commands.entries()) {
-    if (position % commandsPerLook === commandsPerLook - 1) await turnIsOver();
+    if (position % commandsPerLook === commandsPerLook - 1) await pauseIfDue();
     for (const id of idsOf(command)) {
       const document = state.documents.lookup(id);
       if (document < 0 || state.documents.newestEtag(document) === 0) continue;

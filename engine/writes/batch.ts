@@ -7,7 +7,7 @@ import { EngineError } from "../base/errors.ts";
 import { countDropped, countPassing } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
@@ -18,7 +18,7 @@ import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
 import { type BatchRow, BatchRows } from "./batch-rows.ts";
-import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
+import { nextIdentity, rewriteTouchedInSlices } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;
@@ -104,7 +104,7 @@ export async function executeBatch(
   const bytes = commands[0]?.bytes.length ?? 0;
   const { prepared, room } = await prepareCommands(database.state, commands);
   const fetched = await recordsAhead(database, commands);
-  const written = database.writeInTurns(
+  const written = database.writeInSlices(
     (transaction) => {
       if (room !== null) transaction.scratch.adopt(room);
       let taken = 0;
@@ -169,7 +169,7 @@ function* carryOut(
     bytes = 0;
     yield;
   }
-  yield* rewriteTouchedInTurns(run.transaction);
+  yield* rewriteTouchedInSlices(run.transaction);
   return yield* rows.whole();
 }
 
@@ -205,7 +205,7 @@ async function prepareCommands(
   // The operating system provides memory on first write, which costs as much as the copy.
   for (let at = 0; at < bytes; at += touchedBytes) {
     room.fill(0, at, Math.min(at + touchedBytes, room.length));
-    await turnIsOver();
+    await pauseIfDue();
   }
   return { prepared, room };
 }
@@ -220,7 +220,7 @@ async function useUpIdentities(database: Store, commands: Batch["commands"]): Pr
     return id?.endsWith("|") ? [id] : [];
   });
   if (names.length === 0) return;
-  await database.writeInTurns(function* useUp(transaction) {
+  await database.writeInSlices(function* useUp(transaction) {
     for (const name of names) {
       nextIdentity(transaction, name);
       yield;

@@ -19,7 +19,7 @@ import {
   preparedBytesMin,
   sliceMs,
 } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { finish, type Work } from "../base/work-budget.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { truncated } from "../json/raw-scan.ts";
@@ -134,7 +134,7 @@ export class BulkInsert {
       if (command === "more") {
         await this.#receive(pieces);
         // Bytes that were already received arrive without a wait.
-        await turnIsOver();
+        await pauseIfDue();
         continue;
       }
       if (!command.isWhole) await command.parseRest();
@@ -215,7 +215,7 @@ export class BulkInsert {
       for (let from = 0; from < items.length; ) {
         const first = items[from] as Item; // from < items.length
         first.prepared = await prepareCommand(this.#database.state, first.command);
-        await turnIsOver();
+        await pauseIfDue();
         const part = new Part(items, from);
         const write = isLong(first.command) ? this.#writeLong(first, part) : this.#write(part);
         const { prepared } = first;
@@ -269,7 +269,7 @@ export class BulkInsert {
   #writeLong(item: Item, part: Part): Promise<string> {
     const { command } = item;
     part.takeFirst();
-    return this.#database.writeInTurns((transaction) => {
+    return this.#database.writeInSlices((transaction) => {
       return executed(runOf(transaction, item), command);
     });
   }

@@ -96,7 +96,7 @@ export async function executeClusterBatch(
     keepOutcome(transaction, "batch", requestId, result);
     return result;
   };
-  return await database.writeInTurns(carryOut, { fetched });
+  return await database.writeInSlices(carryOut, { fetched });
 }
 
 function checkType({ type }: BatchCommand): void {

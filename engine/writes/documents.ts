@@ -485,7 +485,7 @@ export function rewriteTouched(transaction: Transaction): void {
 }
 
 /** As `rewriteTouched`, in slices. */
-export function* rewriteTouchedInTurns(transaction: Transaction): Work<void> {
+export function* rewriteTouchedInSlices(transaction: Transaction): Work<void> {
   for (const document of transaction.takeTouched()) {
     if (transaction.exists(document)) rewriteLists(transaction, document);
     yield;

@@ -20,8 +20,8 @@ import { crc32 } from "node:zlib";
 import { combinedCrc } from "../base/crc-combine.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { KeptBytes } from "../base/transient-bytes.ts";
-import { turnIsOver } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentHeaderBytes } from "../documents/document-record.ts";
@@ -63,7 +63,7 @@ export async function prepareDocument(
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
-    await turnIsOver();
+    await pauseIfDue();
   }
 }
 

@@ -18,8 +18,8 @@ export interface Beat {
   readonly id: number;
   /** Nanoseconds of `process.hrtime`: the last time at which the folder was certainly ours. */
   readonly provenAt: BigInt64Array;
-  /** See `turns`. */
-  readonly turn: Int32Array;
+  /** See `beatStates`. */
+  readonly state: Int32Array;
   readonly leaseMs: number;
   readonly intervalMs: number;
 }
@@ -55,8 +55,8 @@ interface BeatNews {
 }
 
 /** Exclusion of the thread from the lock file: free, a beat is in progress, or beats have ended for good. */
-const turns = { free: 0, beating: 1, ended: 2 } as const;
-const turnPollMs = 1;
+const beatStates = { free: 0, beating: 1, ended: 2 } as const;
+const statePollMs = 1;
 
 const following = new Map<number, Following>();
 let worker: Worker | null = null;
@@ -67,7 +67,7 @@ export function newBeat(silenceMs: number): Beat {
   return {
     id: nextId++,
     provenAt: new BigInt64Array(new SharedArrayBuffer(8)),
-    turn: new Int32Array(new SharedArrayBuffer(4)),
+    state: new Int32Array(new SharedArrayBuffer(4)),
     // Less than half, see above.
     leaseMs: Math.floor(silenceMs * 0.4),
     intervalMs: Math.max(10, Math.floor(silenceMs / 10)),
@@ -103,10 +103,10 @@ export async function stopBeats(beat: Beat): Promise<void> {
   following.delete(beat.id);
   tell({ beat, path: null, generation: 0, line: "" });
   // A thread that died in the middle of a beat never ends it.
-  for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += turnPollMs) {
-    const turn = Atomics.compareExchange(beat.turn, 0, turns.free, turns.ended);
-    if (turn !== turns.beating) return;
-    await new Promise<void>((resolve) => setTimeout(resolve, turnPollMs));
+  for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += statePollMs) {
+    const state = Atomics.compareExchange(beat.state, 0, beatStates.free, beatStates.ended);
+    if (state !== beatStates.beating) return;
+    await new Promise<void>((resolve) => setTimeout(resolve, statePollMs));
   }
 }
 
@@ -120,7 +120,7 @@ function startWorker(): void {
     eval: true,
     name: "folder heartbeats",
     execArgv: [],
-    workerData: { releasedState, turns },
+    workerData: { releasedState, beatStates },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
   worker = made;
@@ -153,9 +153,9 @@ function beatThread(
   fs: typeof import("node:fs"),
 ): void {
   const { parentPort, workerData } = threads;
-  const data = workerData as { releasedState: string; turns: Record<string, number> };
+  const data = workerData as { releasedState: string; beatStates: Record<string, number> };
   const released = data.releasedState;
-  const { free = 0, beating = 1 } = data.turns;
+  const { free = 0, beating = 1 } = data.beatStates;
   const orders = new Map<number, BeatOrder & { timer: NodeJS.Timeout }>();
   const bytes = Buffer.alloc(64 * 1024);
   let count = 0;
@@ -189,7 +189,7 @@ function beatThread(
       parentPort?.postMessage({ id: beat.id, generation, kind: "lapsed" });
       return;
     }
-    if (Atomics.compareExchange(beat.turn, 0, free, beating) !== free) return;
+    if (Atomics.compareExchange(beat.state, 0, free, beating) !== free) return;
     try {
       if (writeBeat(order)) {
         // Unless the main thread has renewed it in the meantime.
@@ -201,7 +201,7 @@ function beatThread(
       // Other errors may be transient; if not, the lease expires.
       if (code !== "ENOENT" && code !== "ESTALE") return;
     } finally {
-      Atomics.store(beat.turn, 0, free);
+      Atomics.store(beat.state, 0, free);
     }
     parentPort?.postMessage({ id: beat.id, generation, kind: "lost" });
   };

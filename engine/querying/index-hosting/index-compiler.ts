@@ -11,7 +11,7 @@ import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { indexEntriesPerDocumentMax } from "../../base/limits.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { collectionIdOf, idOf } from "../../documents/document-record.ts";
 import { type CSharpScript, compileCSharp } from "../../indexing/csharp/csharp-definition.ts";
 import type { StoredRow } from "../../indexing/index-host.ts";
@@ -288,7 +288,7 @@ class ScriptProgram implements IndexProgram {
       if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
       if (error instanceof ScriptLate && this.#mayTryAgain(version))
-        throw new RecordAwaited(nextTurn);
+        throw new RecordAwaited(nextSlice);
       failure = error;
     }
     host.contents.clear();

@@ -7,7 +7,7 @@
 
 import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock, Timer } from "../../base/environment.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { idOf } from "../../documents/document-record.ts";
 import type { Shape } from "../../documents/shapes.ts";
 import type { FollowedCollection } from "../../indexing/collection-follower.ts";
@@ -247,8 +247,8 @@ export class IndexedDocuments implements IndexHost {
     return this.#clock.nowMicros();
   }
 
-  yieldTurn(): Promise<void> {
-    return nextTurn();
+  yieldSlice(): Promise<void> {
+    return nextSlice();
   }
 
   report(message: string, cause: unknown): void {

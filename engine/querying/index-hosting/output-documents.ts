@@ -15,7 +15,7 @@ import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import { EngineError } from "../../base/errors.ts";
 import { outputDocumentsPerWrite } from "../../base/limits.ts";
 import { checkDocumentId } from "../../base/names.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { bodyTextOf, documentFlags } from "../../documents/document-record.ts";
 import {
   type OutputSink,
@@ -204,14 +204,14 @@ export class ReduceOutputs implements OutputSink {
   async #compare(): Promise<void> {
     let count = 0;
     for (const [id, text] of [...this.#changed]) {
-      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      if (++count % outputDocumentsPerWrite === 0) await nextSlice();
       if (!(await this.#isAs(id, text, this.#output.collection))) continue;
       // The index may have changed the object again during the write.
       if (this.#changed.get(id) === text) this.#changed.delete(id);
       this.#refer(id, text);
     }
     for (const id of [...this.#touched]) {
-      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      if (++count % outputDocumentsPerWrite === 0) await nextSlice();
       const text = this.#referencesText(id);
       if (!(await this.#isAs(id, text, referencesCollection(this.#output)))) continue;
       this.#touched.delete(id);

@@ -8,7 +8,7 @@
  */
 import { sliceMs } from "./limits.ts";
 
-export class TurnQueue {
+export class SliceScheduler {
   readonly #nowMs: () => number;
   readonly #waiters: (() => void)[] = [];
   /** Start of the first work in this tick; negative if no work has begun in it. */
@@ -48,10 +48,10 @@ export class TurnQueue {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => this.#turn());
+    setImmediate(() => this.#runNext());
   }
 
-  #turn(): void {
+  #runNext(): void {
     this.#isScheduled = false;
     this.#startMs = -1;
     if (this.#waiters.length === 0) return;

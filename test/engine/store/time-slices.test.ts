@@ -39,7 +39,7 @@ async function batch(database: OpenDatabase, commands: readonly object[]): Promi
 test("work that is abandoned cleans up", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   let isCleanedUp = false;
-  const work = database.writeInTurns(function* endless() {
+  const work = database.writeInSlices(function* endless() {
     try {
       for (;;) yield;
     } finally {
@@ -56,7 +56,7 @@ test("work that is abandoned cleans up", async () => {
 test("work that fails cleans up once, and its error is the one that is told", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   const steps: string[] = [];
-  const work = database.writeInTurns(function* failing() {
+  const work = database.writeInSlices(function* failing() {
     try {
       yield;
       throw new Error("the work has failed");
@@ -109,7 +109,7 @@ test("a record that others have read meanwhile is not lent to a transaction over
     for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
   };
   const ids = await Promise.all([
-    database.writeInTurns(function* read(transaction) {
+    database.writeInSlices(function* read(transaction) {
       const found: string[] = [];
       for (let n = 0; n < 60; n++) {
         const { bytes, start } = transaction.recordOf(transaction.find(`things/${n}`));
