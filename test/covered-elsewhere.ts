@@ -593,7 +593,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/documents/document-row.ts",
     "engine/engine.ts",
   ],
-  "test/engine/log/image-pool.test.ts": ["engine/base/transient-bytes.ts"],
+  "test/engine/log/image-pool.test.ts": ["engine/base/borrowed-bytes.ts"],
   "test/engine/rql/functions/function-table.test.ts": [
     "engine/rql/functions/arguments.ts",
     "engine/rql/functions/condition-functions.ts",

@@ -27,9 +27,9 @@
  * - The results of a parse are a value that is good until the next one: see parsed-document.ts.
  */
 import { assert } from "../base/assert.ts";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { documentBytesMax, documentDepthMax, shapeFieldCountMax } from "../base/limits.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import {
   bytesEqual,
@@ -183,7 +183,7 @@ export class DocumentParser {
    * @param target a buffer of at least `end - start` bytes. @throws as `parse`
    */
   *parseInSlices(
-    bytes: KeptBytes,
+    bytes: OwnedBytes,
     start: number,
     end: number,
     target: Buffer,

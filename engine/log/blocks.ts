@@ -15,8 +15,8 @@
  *   (`ComparedExtents`).
  */
 import { setImmediate } from "node:timers";
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { verifyRecord } from "../base/record.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
@@ -28,7 +28,7 @@ const poison = 0xdb;
 
 /** The place of a record in memory. */
 export interface RecordPlace {
-  bytes: TransientBytes;
+  bytes: BorrowedBytes;
   /** Offset of the record in `bytes`. */
   start: number;
   /** Must be held by a reader that uses the record for longer than a tick of the event loop; null: nothing to hold. */
@@ -39,7 +39,7 @@ export function newPlace(): RecordPlace {
   return { bytes: nothing, start: 0, block: null };
 }
 
-const nothing = lent(Buffer.alloc(0));
+const nothing = borrowed(Buffer.alloc(0));
 
 /** Recycles the memory of blocks. */
 export class BlockPool implements BlockKeeper {

@@ -15,6 +15,7 @@
  * - Everything reported durable is found by `replay`, or opening fails and reports the damage.
  */
 import { assert } from "../base/assert.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Clock, DirectoryLock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -23,7 +24,6 @@ import {
   rivalNumbers,
   sliceMs,
 } from "../base/limits.ts";
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
@@ -431,11 +431,11 @@ export class FileLog implements CommitLog {
     return this.#ready.flush();
   }
 
-  peek(position: Position, length: number): TransientBytes | null {
+  peek(position: Position, length: number): BorrowedBytes | null {
     return this.#store.peek(position, length);
   }
 
-  read(position: Position, length: number): Promise<KeptBytes> {
+  read(position: Position, length: number): Promise<OwnedBytes> {
     return this.#store.read(position, length);
   }
 

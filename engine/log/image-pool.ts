@@ -14,8 +14,9 @@
  * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are retained, and none if no
  *   image was acquired for a while.
  */
+
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { countDropped, startCollection } from "../base/garbage.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;
@@ -130,11 +131,11 @@ export class ImagePool implements BlockKeeper {
  * For tests: replaces recycled memory by a copy that is overwritten at the end of the tick of the event loop. So a late
  * read is detected whether or not the memory was in fact recycled.
  */
-export function poisonedLater(bytes: TransientBytes): TransientBytes {
+export function poisonedAfterTick(bytes: BorrowedBytes): BorrowedBytes {
   const copy = Buffer.allocUnsafeSlow(bytes.length); // aligned, as records are
   bytes.copy(copy);
   setImmediate(() => copy.fill(poison));
-  return lent(copy);
+  return borrowed(copy);
 }
 
 /** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */

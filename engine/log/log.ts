@@ -5,7 +5,7 @@
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
 import type { DiskWrite } from "./disk-writes.ts";
@@ -121,7 +121,7 @@ export interface CommitLog {
    * Returns the bytes at `position` if they are in memory, else null. Not a copy: valid until the next tick of the
    * event loop.
    */
-  peek(position: Position, length: number): TransientBytes | null;
+  peek(position: Position, length: number): BorrowedBytes | null;
   /**
    * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next tick of the event
    * loop; longer while the place's block is held, or, if it has no block, while a pin is held. With `isWalk` it does
@@ -155,7 +155,7 @@ export interface CommitLog {
    * Reads the bytes at `position`, from memory or disk, with verified checksum: a copy, because ticks pass before the
    * caller receives it. @throws EngineError record-damaged
    */
-  read(position: Position, length: number): Promise<KeptBytes>;
+  read(position: Position, length: number): Promise<OwnedBytes>;
   /**
    * The record there is no longer needed, as whatever supersedes it is durable. Once per record; counts toward
    * compaction.

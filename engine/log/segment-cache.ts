@@ -13,8 +13,9 @@
  * Invariants:
  * - Cached data uses at most `bytesMax` bytes.
  */
+
+import { borrowed } from "../base/borrowed-bytes.ts";
 import { MemoryBudget } from "../base/memory-budget.ts";
-import { lent } from "../base/transient-bytes.ts";
 import {
   Block,
   BlockPool,
@@ -246,7 +247,7 @@ export class SegmentCache {
       if (singles.find(offset, found)) {
         const block = this.#slots[found.slot] as GatheredBlock; // the table refers only to cached blocks
         block.usedAt = ++this.#ticks;
-        target.bytes = lent(block.bytes);
+        target.bytes = borrowed(block.bytes);
         target.start = found.start;
         target.block = block;
         return true;
@@ -261,7 +262,7 @@ export class SegmentCache {
       if (extent.uses < usesMax) extent.uses++;
       extent.usedAt = ++this.#ticks;
     }
-    target.bytes = lent(extent.bytes);
+    target.bytes = borrowed(extent.bytes);
     target.start = offset - extent.start;
     target.block = extent;
     return true;

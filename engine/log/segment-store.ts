@@ -7,17 +7,22 @@
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
  */
 import { assert } from "../base/assert.ts";
+import {
+  type BorrowedBytes,
+  borrowed,
+  type OwnedBytes,
+  ownedCopy,
+} from "../base/borrowed-bytes.ts";
 import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { syncLatency } from "../base/latency-counts.ts";
 import { verifyRecord } from "../base/record.ts";
 import { recordLookups } from "../base/record-lookups.ts";
-import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { DiskWrites } from "./disk-writes.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
-import { poisonedLater } from "./image-pool.ts";
+import { poisonedAfterTick } from "./image-pool.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
 import type { LogFollower, LogRange } from "./log-follower.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
@@ -281,7 +286,7 @@ export class SegmentStore {
     recordLookups.found++;
     this.cache.touch(segment);
     segment.late?.finish(start, start + length);
-    target.bytes = lent(image);
+    target.bytes = borrowed(image);
     target.start = start;
     target.block = segment.imageBlock;
     return true;
@@ -310,7 +315,7 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.peek`. */
-  peek(position: Position, length: number): TransientBytes | null {
+  peek(position: Position, length: number): BorrowedBytes | null {
     const place = this.#place;
     if (!this.lend(position, length, place)) return null;
     return place.bytes.subarray(place.start, place.start + length);
@@ -320,7 +325,7 @@ export class SegmentStore {
   lend(position: Position, length: number, target: RecordPlace): boolean {
     if (!this.place(position, length, target)) return false;
     if (this.cache.images.poisons) {
-      target.bytes = poisonedLater(target.bytes.subarray(target.start, target.start + length));
+      target.bytes = poisonedAfterTick(target.bytes.subarray(target.start, target.start + length));
       target.start = 0;
       target.block = null;
     }
@@ -362,9 +367,9 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.read`. */
-  async read(position: Position, length: number): Promise<KeptBytes> {
+  async read(position: Position, length: number): Promise<OwnedBytes> {
     const inMemory = this.peek(position, length);
-    if (inMemory !== null) return kept(inMemory);
+    if (inMemory !== null) return ownedCopy(inMemory);
     const number = Math.floor(position / positionSegmentFactor);
     const start = position - number * positionSegmentFactor;
     const segment = this.#byNumber.get(number);

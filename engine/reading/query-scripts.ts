@@ -4,8 +4,8 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError } from "../base/errors.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { Position } from "../log/log.ts";
 import type {
@@ -66,7 +66,7 @@ import {
 const rowName = "__document";
 
 /** Reads the record that a script missed, into its own buffer. */
-export type FetchRecord = (missing: RecordNotResident) => Promise<KeptBytes>;
+export type FetchRecord = (missing: RecordNotResident) => Promise<OwnedBytes>;
 
 /** Fetched records that scripts keep from row to row. */
 const fetchedMax = 64;
@@ -403,7 +403,7 @@ export class ReadingScriptHost implements ScriptHost {
   readonly #source: RowSource;
   readonly series = new SeriesResults();
   /** Records that a run missed, fetched for the next run, by position. */
-  readonly fetched = new Map<Position, KeptBytes>();
+  readonly fetched = new Map<Position, OwnedBytes>();
 
   constructor(state: DatabaseState, source: RowSource) {
     this.#state = state;

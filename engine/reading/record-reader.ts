@@ -11,7 +11,7 @@
  * - The bytes of a row remain unchanged until the row is placed again.
  */
 
-import { type KeptBytes, kept, lent } from "../base/transient-bytes.ts";
+import { borrowed, type OwnedBytes, ownedCopy } from "../base/borrowed-bytes.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { Extent, newPlace, type RecordPlace } from "../log/blocks.ts";
 import type { CommitLog, Position } from "../log/log.ts";
@@ -41,7 +41,7 @@ const singlesMax = 64;
 
 /** Most readers fetch nothing. Nothing is added to these. */
 const noExtents = new Map<number, Promise<void>>();
-const noRecords = new Map<Position, KeptBytes>();
+const noRecords = new Map<Position, OwnedBytes>();
 
 interface Wanted {
   readonly document: number;
@@ -132,7 +132,7 @@ export class RecordReader implements RecordSource {
     }
     const bytes = this.#gathered.get(position) ?? this.#singles.get(position);
     if (bytes === undefined) return false;
-    place.bytes = lent(bytes);
+    place.bytes = borrowed(bytes);
     place.start = 0;
     place.block = null;
     return true;
@@ -142,7 +142,7 @@ export class RecordReader implements RecordSource {
     const offset = position - extent.segment.number * positionSegmentFactor;
     if (!extent.has(offset, length)) return false;
     const place = this.#place;
-    place.bytes = lent(extent.bytes);
+    place.bytes = borrowed(extent.bytes);
     place.start = offset - extent.start;
     place.block = extent;
     return true;
@@ -219,9 +219,9 @@ export class RecordReader implements RecordSource {
   }
 
   /** As a copy. */
-  async #read(document: number, position: Position, length: number): Promise<KeptBytes> {
+  async #read(document: number, position: Position, length: number): Promise<OwnedBytes> {
     const read = this.#database.recordAt(document, position, length);
-    return read instanceof Promise ? await read : kept(read);
+    return read instanceof Promise ? await read : ownedCopy(read);
   }
 
   /**
@@ -273,7 +273,7 @@ export class RecordReader implements RecordSource {
   /** The missing records, in order; drops gathered records that are not among the documents. */
   #wantedOf(table: RecordTable, numbers: Uint32Array, from: number, to: number): Wanted[] {
     const wanted: Wanted[] = [];
-    const stillWanted = new Map<Position, KeptBytes>();
+    const stillWanted = new Map<Position, OwnedBytes>();
     let bytes = 0;
     for (let i = from; i < to; i++) {
       const number = numbers[i] as number; // i < to

@@ -13,6 +13,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Clock, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -23,7 +24,6 @@ import {
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
 import { nextSlice } from "../base/time-slices.ts";
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
 import type { FieldChange } from "../indexing/followed-index.ts";
@@ -759,7 +759,7 @@ export abstract class Store implements LogListener {
    * read from disk. Otherwise it is valid until the next tick of the event loop. @throws EngineError record-damaged,
    * naming the document
    */
-  record(document: number): TransientBytes | Promise<KeptBytes> {
+  record(document: number): BorrowedBytes | Promise<OwnedBytes> {
     const { documents } = this.state;
     return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
   }
@@ -769,7 +769,7 @@ export abstract class Store implements LogListener {
     document: number,
     position: Position,
     length: number,
-  ): TransientBytes | Promise<KeptBytes> {
+  ): BorrowedBytes | Promise<OwnedBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
@@ -800,7 +800,7 @@ export abstract class Store implements LogListener {
   }
 
   /** A copy of the record that a script missed. @throws EngineError record-damaged */
-  fetchRecord({ document, position, length }: RecordNotResident): Promise<KeptBytes> {
+  fetchRecord({ document, position, length }: RecordNotResident): Promise<OwnedBytes> {
     return this.#readRecord(document, position, length);
   }
 
@@ -1094,7 +1094,7 @@ export abstract class Store implements LogListener {
   }
 
   /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<KeptBytes> {
+  async #readRecord(document: number, position: Position, length: number): Promise<OwnedBytes> {
     const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);

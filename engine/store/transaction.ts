@@ -15,13 +15,13 @@
 
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentFields } from "../documents/document-encoding.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
@@ -73,7 +73,7 @@ export interface StagedRevision {
 
 /** Position of the bytes of a document's record; valid until the next write or tick of the event loop. */
 export interface RecordSpan {
-  readonly bytes: TransientBytes;
+  readonly bytes: BorrowedBytes;
   readonly start: number;
 }
 
@@ -385,7 +385,8 @@ export class Transaction {
   /** The newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
     const row = this.documents.newestOf(document);
-    if (row >= 0) return { bytes: lent(this.scratch.bytes), start: this.documents.offsetOf(row) };
+    if (row >= 0)
+      return { bytes: borrowed(this.scratch.bytes), start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
     const place = newPlace();
@@ -411,7 +412,7 @@ export class Transaction {
     );
   }
 
-  #recordAt(document: number, position: Position, length: number): TransientBytes {
+  #recordAt(document: number, position: Position, length: number): BorrowedBytes {
     const place = newPlace();
     if (!this.#lend(position, length, place)) {
       throw new RecordNotResident(document, position, length);
@@ -532,7 +533,7 @@ export class Transaction {
     const own = this.#ownRevisionsOf(document).find(
       ({ facts, length }) => facts.etag === etag && length > 0,
     );
-    if (own !== undefined) return { bytes: lent(this.scratch.bytes), start: own.at };
+    if (own !== undefined) return { bytes: borrowed(this.scratch.bytes), start: own.at };
     const { revisions } = this.keyspaces;
     const row = revisions.find(document, etag);
     return {

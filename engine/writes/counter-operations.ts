@@ -2,9 +2,10 @@
  * Counter operations of requests (batches, bulk inserts and their own endpoint): parsing, with all 64 bits of the
  * numbers, and execution.
  */
+
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError } from "../base/errors.ts";
 import { boundedDocumentId } from "../base/names.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -61,7 +62,7 @@ const int64Beyond = 2n ** 64n;
  * @param text checked, minified JSON of an object that begins at 0.
  * @throws EngineError invalid-format, invalid-argument for a change without a document id
  */
-export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOperations[]> {
+export function* parseCounterRequest(text: OwnedBytes): Work<DocumentCounterOperations[]> {
   return yield* eachElement(text, 0, documentsKey, function* read(at) {
     const documentId = boundedDocumentId(stringMember(text, at, documentIdKey) ?? "");
     const request = { documentId, operations: yield* operationsOf(text, at, false) };
@@ -74,7 +75,7 @@ export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOpera
 
 /** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
 export function* parseDocumentCounters(
-  text: KeptBytes,
+  text: OwnedBytes,
   at: number,
 ): Work<DocumentCounterOperations> {
   const documentId = stringMember(text, at, documentIdKey);

@@ -17,11 +17,11 @@
  */
 
 import { crc32 } from "node:zlib";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { combinedCrc } from "../base/crc-combine.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentHeaderBytes } from "../documents/document-record.ts";
@@ -38,7 +38,7 @@ const movedBytes = 4 * 1024 * 1024;
 
 /** The text of a document: `bytes[from, to)`. */
 export interface DocumentText {
-  readonly bytes: KeptBytes;
+  readonly bytes: OwnedBytes;
   readonly from: number;
   readonly to: number;
 }

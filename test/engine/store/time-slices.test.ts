@@ -1,8 +1,12 @@
 /** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
+import {
+  type BorrowedBytes,
+  type OwnedBytes,
+  ownedCopy,
+} from "../../../engine/base/borrowed-bytes.ts";
 import { verifyRecord } from "../../../engine/base/record.ts";
-import { type KeptBytes, kept, type TransientBytes } from "../../../engine/base/transient-bytes.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { newPlace } from "../../../engine/log/blocks.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
@@ -79,7 +83,7 @@ test("what is peeked at is gone in the next turn, what is read is kept", async (
   const peeked = log.peek(position, length);
   if (peeked === null) throw new Error("the newest record is in memory");
   expect(read.equals(peeked)).toBe(true);
-  const copy = kept(peeked);
+  const copy = ownedCopy(peeked);
   await setImmediate();
   expect(peeked.every((byte) => byte === 0xdb)).toBe(true);
   expect(copy.equals(read)).toBe(true);
@@ -93,11 +97,11 @@ test("only bytes that are kept can be kept for a transaction", () => {
   fetched.set(1, bytes);
   // @ts-expect-error: and so is a part of it
   fetched.set(2, bytes.subarray(1));
-  fetched.set(3, kept(bytes));
+  fetched.set(3, ownedCopy(bytes));
   fetched.set(4, Buffer.from("own"));
-  const own = (one: KeptBytes): KeptBytes => one;
-  const short = (one: TransientBytes): Buffer => one;
-  expect(own(kept(short(bytes))).length).toBe(0);
+  const own = (one: OwnedBytes): OwnedBytes => one;
+  const short = (one: BorrowedBytes): Buffer => one;
+  expect(own(ownedCopy(short(bytes))).length).toBe(0);
 });
 
 test("a record that others have read meanwhile is not lent to a transaction over its turns", async () => {
