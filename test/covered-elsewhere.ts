@@ -204,7 +204,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/log/formats.test.ts": ["engine/log/frame.ts"],
   "test/engine/log/log-writer.test.ts": [
     "engine/log/health.ts",
-    "engine/log/late-copies.ts",
+    "engine/log/deferred-copies.ts",
     "engine/log/space-guard.ts",
   ],
   "test/engine/log/segment-cache.test.ts": ["engine/log/segment.ts"],

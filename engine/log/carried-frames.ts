@@ -10,7 +10,7 @@ import { assert } from "../base/assert.ts";
 import { framesInFlightMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";
 import type { Health } from "./health.ts";
-import type { LateCopies } from "./late-copies.ts";
+import type { DeferredCopies } from "./deferred-copies.ts";
 import type { LogCarrier } from "./log-carrier.ts";
 import type { Segment } from "./segment.ts";
 
@@ -68,24 +68,24 @@ export class CarriedFrames {
   }
 
   #whenFilled(segment: Segment, from: number, to: number): Promise<Buffer> {
-    const { image, late } = segment;
+    const { image, deferredCopies } = segment;
     assert(image !== null, "a segment that is written to is in memory");
     const payload = image.subarray(from, to);
-    const isLate = late !== null && this.#carrier.isSending && late.isPending(from, to);
-    if (!isLate && this.#fillingCount === 0) return this.#carrier.carry(payload);
+    const isDeferred = deferredCopies !== null && this.#carrier.isSending && deferredCopies.isPending(from, to);
+    if (!isDeferred && this.#fillingCount === 0) return this.#carrier.carry(payload);
     this.#fillingCount++;
     this.#filled = this.#filled.then(async () => {
-      if (isLate) await this.#fill(late, from, to);
+      if (isDeferred) await this.#fill(deferredCopies, from, to);
       this.#fillingCount--;
     });
     return this.#filled.then(() => this.#carrier.carry(payload));
   }
 
   /** Makes the deferred copies of a frame, in slices. */
-  async #fill(late: LateCopies, from: number, to: number): Promise<void> {
-    while (late.isPending(from, to)) {
+  async #fill(deferredCopies: DeferredCopies, from: number, to: number): Promise<void> {
+    while (deferredCopies.isPending(from, to)) {
       this.#health.check();
-      late.step();
+      deferredCopies.step();
       await pauseIfDue();
     }
     this.#health.check();

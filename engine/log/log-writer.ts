@@ -32,7 +32,7 @@ import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { isSystemError } from "./failed-read.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
-import { LateCopies } from "./late-copies.ts";
+import { DeferredCopies } from "./deferred-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
 import { pieceBytesMin } from "./piece-sums.ts";
@@ -353,8 +353,8 @@ export class LogWriter {
       payload.copy(image, tail + copied, copied, at + recordKindAt);
       copied = at + length;
       if (isGiven) {
-        segment.late ??= new LateCopies(image);
-        segment.late.add(payload, tail, tail + at + recordKindAt, tail + copied);
+        segment.deferredCopies ??= new DeferredCopies(image);
+        segment.deferredCopies.add(payload, tail, tail + at + recordKindAt, tail + copied);
       } else payload.copy(image, tail + at + recordKindAt, at + recordKindAt, copied);
       if (this.#store.disk === null) continue;
       this.#crc = crc32(image.subarray(this.#crcEnd, tail + at + recordKindAt), this.#crc);
@@ -376,8 +376,8 @@ export class LogWriter {
     assert(summed.length <= length, "the summed prefix is within the payload");
     const tail = this.#tail;
     const end = tail + summed.length;
-    segment.late ??= new LateCopies(image);
-    segment.late.add(payload, tail, tail, end);
+    segment.deferredCopies ??= new DeferredCopies(image);
+    segment.deferredCopies.add(payload, tail, tail, end);
     payload.copy(image, end, summed.length, length);
     if (this.#store.disk === null) return;
     this.#crc = crc32(image.subarray(this.#crcEnd, tail), this.#crc);
@@ -387,10 +387,10 @@ export class LogWriter {
 
   /** Makes the deferred copies of large records, in slices. */
   async #fill(segment: Segment): Promise<void> {
-    const { late } = segment;
-    while (this.#store.health.stopped === null && late?.step() === true) await pauseIfDue();
+    const { deferredCopies } = segment;
+    while (this.#store.health.stopped === null && deferredCopies?.step() === true) await pauseIfDue();
     // Copies deferred in the meantime are made before their own frame is written.
-    if (segment.late?.isEmpty === true) segment.late = null;
+    if (segment.deferredCopies?.isEmpty === true) segment.deferredCopies = null;
   }
 
   /** Switches to the next segment, which has space for `length` bytes. */
@@ -587,7 +587,7 @@ export class LogWriter {
   async #write(frames: [Frame, ...Frame[]]): Promise<void> {
     const [{ segment, start }] = frames;
     if (this.#carried !== null) await this.#finishCarried(frames);
-    if (segment.late !== null) await this.#fill(segment);
+    if (segment.deferredCopies !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
       // The manifest lists the spare after the others: it need not be rewritten.
@@ -758,7 +758,7 @@ export class LogWriter {
       if (this.#store.order.includes(segment)) continue;
       this.#store.cache.remove(segment);
       segment.isTaken = false;
-      segment.late = null;
+      segment.deferredCopies = null;
       segment.pieceSums.cut(0);
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
@@ -769,7 +769,7 @@ export class LogWriter {
     this.#lastCrc = this.durableCrc;
     if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
     this.#active = last;
-    last.late = null;
+    last.deferredCopies = null;
     last.pieceSums.cut(last.end);
     this.#openFrameAt(last.end);
     for (const segment of this.#store.order) {

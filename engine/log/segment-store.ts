@@ -285,7 +285,7 @@ export class SegmentStore {
     }
     recordLookups.found++;
     this.cache.touch(segment);
-    segment.late?.finish(start, start + length);
+    segment.deferredCopies?.finish(start, start + length);
     target.bytes = borrowed(image);
     target.start = start;
     target.block = segment.imageBlock;

@@ -21,7 +21,7 @@ import type { FileHandle } from "../base/environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { ComparedExtents } from "./compared-extents.ts";
 import { readInteger, writeInteger } from "./frame.ts";
-import type { LateCopies } from "./late-copies.ts";
+import type { DeferredCopies } from "./deferred-copies.ts";
 import { PieceSums } from "./piece-sums.ts";
 
 export const segmentHeaderBytes = 64;
@@ -71,7 +71,7 @@ export class Segment {
   /** The owner of the image's memory; null in an in-memory log. */
   imageBlock: Block | null = null;
   /** Pending copies into the image; null: none. */
-  late: LateCopies | null = null;
+  deferredCopies: DeferredCopies | null = null;
   /** When the image was last used, in ticks of the cache. */
   usedAt = 0;
   /** End of the last durable frame. */

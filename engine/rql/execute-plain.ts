@@ -229,7 +229,7 @@ function addDocuments(count: number, source: PlainSource, sink: RowSink): Promis
     if (isFirstLate && late !== null) text = takeText();
   }
   giveText(text);
-  return late === null ? null : addLate(late, sink);
+  return late === null ? null : addDeferred(late, sink);
 }
 
 function addObjects(
@@ -247,7 +247,7 @@ function addObjects(
     const object = withMetadata(projector.project(parts), projectionMetadata(parts, source));
     late = added(Buffer.from(object), sink, late);
   }
-  return late === null ? null : addLate(late, sink);
+  return late === null ? null : addDeferred(late, sink);
 }
 
 const noLoaded = new Map<string, never>();
@@ -268,7 +268,7 @@ function added(row: Buffer, sink: RowSink, late: Late | null): Late | null {
   return waiting === null ? null : { waiting, rows: [] };
 }
 
-async function addLate(late: Late, sink: RowSink): Promise<void> {
+async function addDeferred(late: Late, sink: RowSink): Promise<void> {
   await late.waiting;
   for (const row of late.rows) await sink.add(row);
 }

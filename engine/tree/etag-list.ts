@@ -68,7 +68,7 @@ export class EtagList {
     const tail = this.#chunks.length - 1;
     const base = this.#bases[tail] as number; // undefined only when tail = -1
     if (tail >= 0 && etag <= base + this.#lastDelta(tail)) {
-      this.#addLate(docNum, etag);
+      this.#addDeferred(docNum, etag);
       return;
     }
     if (tail < 0 || etag - base >= 2 ** 32 || this.#counts[tail] === this.#entriesMax) {
@@ -290,7 +290,7 @@ export class EtagList {
   }
 
   /** Inserts an entry among newer ones, as the replay of relocated records may need. */
-  #addLate(docNum: number, etag: number): void {
+  #addDeferred(docNum: number, etag: number): void {
     const at = Math.max(0, this.chunkBelow(etag));
     const chunk = this.#chunks[at] as Uint32Array; // the list is not empty
     const count = this.#counts[at] as number;

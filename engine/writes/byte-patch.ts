@@ -220,7 +220,7 @@ export class BytePatch {
     const { documents, committedEtag } = transaction.state;
     const position = documents.newestPosition(document);
     const start = position - this.#segmentStart;
-    // The bytes of a staged record may not be copied yet (log/late-copies.ts).
+    // The bytes of a staged record may not be copied yet (log/deferred-copies.ts).
     const isThere = this.#segment !== null && documents.newestEtag(document) <= committedEtag;
     if (this.#segment !== null && isThere && start >= 0 && start < positionSegmentFactor) {
       this.#record.open(this.#segment, start | 0);

@@ -118,7 +118,7 @@ export class NumberPatch {
         continue;
       }
       const start = (positions[at - first] as number) - imageStart;
-      // The bytes of a staged record may not be copied yet (log/late-copies.ts).
+      // The bytes of a staged record may not be copied yet (log/deferred-copies.ts).
       if (etag > committedEtag || start < 0 || start >= bytes.length) break;
       const base = start >>> 2;
       if (words[base + shapeIdWord] !== this.#shapeId) break;

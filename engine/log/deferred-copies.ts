@@ -10,7 +10,7 @@ import { assert } from "../base/assert.ts";
 /** Bytes copied without a pause. */
 const pieceBytes = 1024 * 1024;
 
-interface LateCopy {
+interface DeferredCopy {
   readonly source: Buffer;
   /** Offset of the source's byte 0 in the image. */
   readonly origin: number;
@@ -19,9 +19,9 @@ interface LateCopy {
   readonly to: number;
 }
 
-export class LateCopies {
+export class DeferredCopies {
   readonly #image: Buffer;
-  #copies: LateCopy[] = [];
+  #copies: DeferredCopy[] = [];
 
   constructor(image: Buffer) {
     this.#image = image;
@@ -59,7 +59,7 @@ export class LateCopies {
     this.#copies = this.#copies.filter((copy) => copy.from < copy.to);
   }
 
-  #advance(copy: LateCopy, bytes: number): void {
+  #advance(copy: DeferredCopy, bytes: number): void {
     const end = Math.min(copy.from + bytes, copy.to);
     copy.source.copy(this.#image, copy.from, copy.from - copy.origin, end - copy.origin);
     copy.from = end;
