@@ -111,7 +111,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
-    "engine/database/reopenings.ts",
+    "engine/database/reopen-rate-limit.ts",
   ],
   "test/engine/database/database-stops.test.ts": [
     "engine/log/log-defaults.ts",

@@ -30,7 +30,7 @@ import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
 import { nameOfReplaced, settleSwap, swapFolders } from "./folder-swap.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
-import { Reopenings } from "./reopenings.ts";
+import { ReopenRateLimit } from "./reopen-rate-limit.ts";
 
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
@@ -71,7 +71,7 @@ interface Slot {
   stopCause: Error | undefined;
   /** Why it could not be opened the last time, until it is open. */
   openingError: Error | undefined;
-  readonly reopenings: Reopenings;
+  readonly reopenLimit: ReopenRateLimit;
 }
 
 function newSlot(name: string): Slot {
@@ -85,7 +85,7 @@ function newSlot(name: string): Slot {
     isLeaving: false,
     stopCause: undefined,
     openingError: undefined,
-    reopenings: new Reopenings(),
+    reopenLimit: new ReopenRateLimit(),
   };
 }
 
@@ -413,7 +413,7 @@ export class DatabaseCatalog {
     await stopped
       .abandon()
       .catch((cause: unknown) => this.#report(`Database '${slot.name}' did not end well`, cause));
-    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    const waitMs = slot.reopenLimit.waitMs(this.#nowMs());
     if (waitMs > 0) {
       this.#report(
         `Database '${slot.name}' was opened again ${reopeningsMax} times within an hour and stays closed for ${seconds(waitMs)} s`,
@@ -429,7 +429,7 @@ export class DatabaseCatalog {
     if (slot.isGone) return undefined;
     const beganMs = this.#nowMs();
     // Nothing failed when another node leads: that may happen often.
-    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause)) slot.reopenings.note(beganMs);
+    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause)) slot.reopenLimit.note(beganMs);
     try {
       const database = await this.#open(slot);
       const tookMs = Math.round(this.#nowMs() - beganMs);
@@ -447,7 +447,7 @@ export class DatabaseCatalog {
    * it.
    */
   #findStopped(slot: Slot, cause: Error): Promise<OpenDatabase | undefined> {
-    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    const waitMs = slot.reopenLimit.waitMs(this.#nowMs());
     if (slot.running === undefined && waitMs === 0) {
       return this.#serialized(slot, () => this.#openAgain(slot));
     }

@@ -6,7 +6,7 @@
 import { systemDatabaseName } from "../base/database-name.ts";
 import type { Environment } from "../base/environment.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
-import { Reopenings } from "./reopenings.ts";
+import { ReopenRateLimit } from "./reopen-rate-limit.ts";
 
 /** A disk error may be transient. */
 const retryMs = 60_000;
@@ -15,7 +15,7 @@ export class SystemDatabase {
   readonly #environment: Environment;
   readonly #folder: string | null;
   readonly #options: DatabaseOptions;
-  readonly #reopenings = new Reopenings();
+  readonly #reopenLimit = new ReopenRateLimit();
   #current: OpenDatabase;
   /** The last reopening; never rejects. */
   #reopening: Promise<void> = Promise.resolve();
@@ -66,13 +66,13 @@ export class SystemDatabase {
     const { clock } = this.#environment;
     report("The server's own database has stopped", cause, "database-stopped");
     if (this.#isClosed || this.#folder === null) return;
-    const waitMs = this.#reopenings.waitMs(clock.monotonicMs());
+    const waitMs = this.#reopenLimit.waitMs(clock.monotonicMs());
     if (waitMs > 0) {
       report("It has stopped too often within an hour: it takes no writes until later");
       this.#retryIn(waitMs, cause);
       return;
     }
-    this.#reopenings.note(clock.monotonicMs());
+    this.#reopenLimit.note(clock.monotonicMs());
     try {
       await this.#current.abandon();
       const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };

@@ -4,7 +4,7 @@
  */
 import { reopeningsMax, reopeningWindowMs } from "../base/limits.ts";
 
-export class Reopenings {
+export class ReopenRateLimit {
   /** Monotonic times of recent reopenings, oldest first. */
   #atMs: number[] = [];
 
