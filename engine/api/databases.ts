@@ -48,8 +48,8 @@ export class Databases {
   }
 
   /** Reasons why databases cannot be used, by name: databases that have stopped, or could not be opened. */
-  troubles(): Map<string, Error> {
-    return this.#catalog.troubles();
+  failures(): Map<string, Error> {
+    return this.#catalog.failures();
   }
 
   /**

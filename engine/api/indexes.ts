@@ -289,7 +289,7 @@ export class Indexes {
     }
     index.lockMode = mode;
     await this.#administration.save(index);
-    this.#database.feed.tellIndex("LockModeChanged", index.name);
+    this.#database.feed.notifyIndex("LockModeChanged", index.name);
   }
 
   /** Resolves when durable. @throws EngineError index-missing */
@@ -297,7 +297,7 @@ export class Indexes {
     const index = this.#require(name);
     index.priority = priority;
     await this.#administration.save(index);
-    this.#database.feed.tellIndex("PriorityChanged", index.name);
+    this.#database.feed.notifyIndex("PriorityChanged", index.name);
   }
 
   /** Resolves when durable. @throws EngineError index-missing */
@@ -306,7 +306,7 @@ export class Indexes {
     index.isDisabled = isDisabled;
     await this.#administration.save(index);
     const event = isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted";
-    this.#database.feed.tellIndex(event, index.name);
+    this.#database.feed.notifyIndex(event, index.name);
     this.#database.queries.indexes.wake();
   }
 
@@ -325,7 +325,7 @@ export class Indexes {
     const event = isPaused ? "IndexPaused" : "BatchCompleted";
     for (const index of changed) {
       index.isPaused = isPaused;
-      this.#database.feed.tellIndex(event, index.name);
+      this.#database.feed.notifyIndex(event, index.name);
     }
     indexes.wake();
   }

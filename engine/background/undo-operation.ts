@@ -122,7 +122,7 @@ class Undo {
   }
 
   async run(): Promise<OperationFigures> {
-    this.#tell();
+    this.#reportProgress();
     await this.#putBackChanged();
     await this.#putBackDeleted();
     return {
@@ -203,7 +203,7 @@ class Undo {
         this.#list(document);
       }
     });
-    this.#tell();
+    this.#reportProgress();
   }
 
   async #nextSlice(): Promise<void> {
@@ -212,7 +212,7 @@ class Undo {
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const Processed = this.#restored + this.#changedSince + this.#withoutBefore;
     this.#progress({
       Processed,

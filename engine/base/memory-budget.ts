@@ -68,7 +68,7 @@ export class MemoryBudget {
   /** Takes effect immediately: caches are notified, and waiters re-examined. */
   set bytesMax(bytesMax: number) {
     this.#bytesMax = bytesMax;
-    this.#tellCaches();
+    this.#notifyCaches();
     this.#serve();
   }
 
@@ -180,10 +180,10 @@ export class MemoryBudget {
   #take(use: WorkUse, bytes: number): void {
     this.#workByUse[use] += bytes;
     this.#workBytes += bytes;
-    this.#tellCaches();
+    this.#notifyCaches();
   }
 
-  #tellCaches(): void {
+  #notifyCaches(): void {
     for (const shrink of this.#caches) shrink();
   }
 

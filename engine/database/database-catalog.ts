@@ -159,7 +159,7 @@ export class DatabaseCatalog {
   }
 
   /** Returns the reasons why databases cannot be used, by name: databases that have stopped, or could not be opened. */
-  troubles(): Map<string, Error> {
+  failures(): Map<string, Error> {
     const found = new Map<string, Error>();
     for (const { name, stopCause, openingError } of this.#slots.values()) {
       const cause = stopCause ?? openingError;

@@ -412,10 +412,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   read(token: number, sequence: number): void {
-    const tell = (answer: Buffer | null | "unavailable") => {
+    const respond = (answer: Buffer | null | "unavailable") => {
       this.#present?.readDone(token, answer);
     };
-    this.#options.stream.read(sequence).then(tell, () => tell("unavailable"));
+    this.#options.stream.read(sequence).then(respond, () => respond("unavailable"));
   }
 
   follow(id: number, from: number): void {
@@ -513,10 +513,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   needRange(from: number, to: number, previous: string): void {
-    const tell = (frames: readonly Buffer[] | null) => {
+    const respond = (frames: readonly Buffer[] | null) => {
       this.#present?.rangeDone(frames);
     };
-    this.#options.watcher.fetchRange(from, to, previous).then(tell, () => tell([]));
+    this.#options.watcher.fetchRange(from, to, previous).then(respond, () => respond([]));
   }
 
   needSnapshot(reason: string): void {

@@ -296,7 +296,7 @@ export class OpenDatabase extends Store {
   }
 
   protected override settingsChanged(): void {
-    if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
+    if (this.isDisabled) this.feed.notifyClosed(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
     this.seriesRollups.configure();
@@ -343,7 +343,7 @@ export class OpenDatabase extends Store {
     const hadFailed = this.hasFailed;
     this.subscriptions.close(this.closedError());
     const ending = hadFailed ? "opened again" : withSnapshot ? "closed" : "deleted";
-    this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
+    this.feed.notifyClosed(`Database '${this.name}' is being ${ending}.`);
     const stopping = this.operations.stop();
     // A stopped database does not wait for operations that may never notice.
     await (hadFailed ? Promise.race([stopping, this.#afterMs(endingWaitMs)]) : stopping);

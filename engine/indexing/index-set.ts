@@ -365,7 +365,7 @@ export class IndexSet {
         }
       }
       this.#isPumping = false;
-      this.#tellWaiters();
+      this.#notifyWaiters();
     } catch (error) {
       this.#host.report?.("Indexes could not go on, and do so with the next write", error);
     } finally {
@@ -416,7 +416,7 @@ export class IndexSet {
       this.#host.indexEvent("IndexMarkedAsErrored", index.name);
       this.#release(index);
     } else if (!index.isStale) this.#caughtUp(index);
-    this.#tellWaiters();
+    this.#notifyWaiters();
     if (pending !== null) await pending;
   }
 
@@ -437,7 +437,7 @@ export class IndexSet {
     }
   }
 
-  #tellWaiters(): void {
+  #notifyWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
       const seen = index.items?.seen ?? waiter.itemGoal;

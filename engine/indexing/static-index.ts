@@ -241,7 +241,7 @@ class StagedIndex implements FollowedIndex {
     yield* this.maps.restore(parts.under("maps"), documents);
     if (this.#sink !== null) {
       yield* this.#sink.restore(parts.under("outputs"));
-      if (this.#sink.hasDoubts) yield* this.reduce?.tellAgain(this.#sink) ?? [];
+      if (this.#sink.hasDoubts) yield* this.reduce?.resend(this.#sink) ?? [];
     }
     this.errors.restore(parts.get("errors"));
     this.#isReducing = this.reduce?.isSettled === false;

@@ -252,7 +252,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 
   /** Reports every object whose document is in doubt. */
-  *tellAgain(sink: OutputSink): Generator<void> {
+  *resend(sink: OutputSink): Generator<void> {
     for (const [number, group] of this.#groups.entries()) {
       if (number % goneStride === 0) yield;
       // Dirty groups are reported when they are reduced.

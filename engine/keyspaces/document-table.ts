@@ -476,7 +476,7 @@ export class DocumentTable implements DocumentReader {
       if (replaced > 0) continue;
       const slot = staged.oldest();
       const docNum = staged.docNumOf(slot);
-      if (listener !== undefined) this.#tell(docNum, listener);
+      if (listener !== undefined) this.#notify(docNum, listener);
       const etag = staged.etagOf(slot);
       const position = staged.positionOf(slot);
       const length = staged.lengthOf(slot);
@@ -533,7 +533,7 @@ export class DocumentTable implements DocumentReader {
       "a replayed row has an etag and collection",
     );
     if (etag < this.etagOf(docNum)) return false;
-    if (listener !== undefined) this.#tell(docNum, listener);
+    if (listener !== undefined) this.#notify(docNum, listener);
     this.#commit(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
     return true;
   }
@@ -564,7 +564,7 @@ export class DocumentTable implements DocumentReader {
     return slot >= 0;
   }
 
-  #tell(docNum: number, listener: RowListener): void {
+  #notify(docNum: number, listener: RowListener): void {
     const columns = this.#rows.columns;
     listener(
       docNum,

@@ -167,7 +167,7 @@ export class FileLog implements CommitLog {
   #brake = 0;
   readonly #brakes: Throttle;
   /** Monotonic time of the last report that writers are held back. */
-  #toldHeldMs = Number.NEGATIVE_INFINITY;
+  #heldReportedAtMs = Number.NEGATIVE_INFINITY;
   /** Bytes of frames written since `#compactSoon` last examined the segments. */
   #bytesSinceLook = 0;
   /** The segment of the last `markReplaced`. */
@@ -615,16 +615,16 @@ export class FileLog implements CommitLog {
     this.#bytesSinceLook += bytes;
     if (this.#bytesSinceLook >= this.#options.segmentBytesMin) this.#compactSoon();
     if (this.#brake === 0 || this.#compaction === null) return null;
-    this.#tellHeld();
+    this.#reportHeldBack();
     return this.#brakes.spend(bytes * this.#brake);
   }
 
   /** Tells the operator that writers are held back, once in a while. */
-  #tellHeld(): void {
+  #reportHeldBack(): void {
     const { clock, folder, report } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (folder === null || nowMs - this.#toldHeldMs < heldReportMs) return;
-    this.#toldHeldMs = nowMs;
+    if (folder === null || nowMs - this.#heldReportedAtMs < heldReportMs) return;
+    this.#heldReportedAtMs = nowMs;
     const told = `Writers of ${folder} are held back, because they overwrite faster than compaction reclaims`;
     report?.(told, undefined, "writers-held");
   }

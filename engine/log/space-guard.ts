@@ -25,7 +25,7 @@ export class SpaceGuard {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #checking: Promise<void> | null = null;
   /** Has this guard reported the present shortage? */
-  #isTold = false;
+  #isReported = false;
 
   constructor(
     disk: Disk | null,
@@ -51,7 +51,7 @@ export class SpaceGuard {
   becameFull(): void {
     this.#full = true;
     this.#checkedAtMs = this.#clock.monotonicMs();
-    this.#tellFull("A write found no room");
+    this.#reportFull("A write found no room");
   }
 
   /** The database is closed: its guard no longer suppresses messages of others. */
@@ -59,13 +59,13 @@ export class SpaceGuard {
     fullGuards.get(this.#files)?.delete(this);
   }
 
-  #tellFull(what: string): void {
+  #reportFull(what: string): void {
     if (this.#disk === null) return;
     const { folder } = this.#disk;
     const known = fullGuards.get(this.#files) ?? new Set();
     fullGuards.set(this.#files, known.add(this));
-    if (known.size > 1 || this.#isTold) return;
-    this.#isTold = true;
+    if (known.size > 1 || this.#isReported) return;
+    this.#isReported = true;
     const reserve = Math.round(this.#reserveBytes / 1024 ** 2);
     this.#report(
       `The disk of ${folder} is full. ${what}: until there is room again, writes are refused, but for deletions. ` +
@@ -75,12 +75,12 @@ export class SpaceGuard {
     );
   }
 
-  #tellRoom(): void {
+  #reportSpace(): void {
     if (this.#disk === null) return;
     const { folder } = this.#disk;
     fullGuards.get(this.#files)?.delete(this);
-    if (!this.#isTold) return;
-    this.#isTold = false;
+    if (!this.#isReported) return;
+    this.#isReported = false;
     const told = `The disk of ${folder} has room again: all writes are taken`;
     this.#report(told, undefined, "disk-has-room");
   }
@@ -105,7 +105,7 @@ export class SpaceGuard {
     this.#checkedAtMs = this.#clock.monotonicMs();
     const free = await this.#disk.files.freeBytes(this.#disk.folder);
     this.#full = free < this.#reserveBytes;
-    if (this.#full) this.#tellFull(`${Math.floor(free / 1024 ** 2)} MB are free`);
-    else if (free >= 2 * this.#reserveBytes) this.#tellRoom();
+    if (this.#full) this.#reportFull(`${Math.floor(free / 1024 ** 2)} MB are free`);
+    else if (free >= 2 * this.#reserveBytes) this.#reportSpace();
   }
 }

@@ -374,7 +374,7 @@ class SetOperation {
   async run(running: RunningQuery | null): Promise<OperationFigures> {
     const source = running === null ? await this.#source() : await this.#indexSource(running);
     this.#total = this.#run.mark?.Total ?? source.total;
-    this.#tell();
+    this.#reportProgress();
     const batch = new Uint32Array(setBatchMax);
     let visited = 0;
     let hold = this.#database.holdCompaction();
@@ -420,7 +420,7 @@ class SetOperation {
     };
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const Processed = this.#durableCount;
     const Changed = this.#durableChanged;
     this.#progress({
@@ -513,7 +513,7 @@ class SetOperation {
       this.#mistakeCount++;
       if (this.#mistakes.length < shownMistakesMax) this.#mistakes.push(slice.mistake);
     }
-    this.#tell();
+    this.#reportProgress();
   }
 
   /** Whether another request was served since the last slice, or recently. A slice itself counts as one. */

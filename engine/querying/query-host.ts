@@ -202,7 +202,7 @@ export class DatabaseQueries {
         query.access.kind !== "collection" && this.administration.restored !== null;
       const index = isRestoring ? undefined : this.answeringIndex(query);
       if (index === undefined) return null;
-      if (index !== null && (index.outputs !== null || this.#tellsScores(index))) return null;
+      if (index !== null && (index.outputs !== null || this.#reportsScores(index))) return null;
       const resultEtag = this.fingerprintOf(query, index);
       return executePlain(query, { source: rows, index, resultEtag, startMs }, budget, sink);
     } finally {
@@ -211,7 +211,7 @@ export class DatabaseQueries {
     }
   }
 
-  #tellsScores(index: OpenIndex): boolean {
+  #reportsScores(index: OpenIndex): boolean {
     return searchEngineOf(this.#database.settings, index) === "Lucene";
   }
 
@@ -307,9 +307,9 @@ export class DatabaseQueries {
       isStream: options.isStream,
       signal,
       trace: options.trace,
-      tellsScores: ({ name }) => {
+      reportsScores: ({ name }) => {
         const index = this.indexes.byName(name);
-        return index !== undefined && this.#tellsScores(index);
+        return index !== undefined && this.#reportsScores(index);
       },
     };
   }

@@ -13,7 +13,7 @@ import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { sortedByPlace } from "../indexing/place-order.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
-import { toldDistance } from "../spatial/space.ts";
+import { reportedDistance } from "../spatial/space.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
 import { isRounded, isWithoutFirst } from "./functions/spatial-functions.ts";
@@ -140,7 +140,7 @@ export function* distanceTexts(
   return (entry) => {
     const at = column.placeOf(entry, x, y);
     if (at === null) return ',"@spatial":{"Distance":"NaN","Latitude":"NaN","Longitude":"NaN"}';
-    const distance = toldDistance(column.space, x, y, at.x, at.y);
+    const distance = reportedDistance(column.space, x, y, at.x, at.y);
     return `,"@spatial":{"Distance":${distance},"Latitude":${at.y},"Longitude":${at.x}}`;
   };
 }

@@ -53,7 +53,7 @@ import {
   projectionMetadata,
   type RowParts,
   severalValues,
-  type ToldScore,
+  type ReportedScore,
   wholeDocument,
   wholeGroup,
   withMetadata,
@@ -101,7 +101,7 @@ export interface QueryRequest {
   /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
   /** Whether rows found through this index carry their scores; omitted: none do. */
-  readonly tellsScores?: (index: QueryIndex) => boolean;
+  readonly reportsScores?: (index: QueryIndex) => boolean;
   /** Aborted when the caller no longer wants the rows. */
   readonly signal?: Abortable | undefined;
   /** Filled in while the query runs; omitted if the query is not traced. */
@@ -591,7 +591,7 @@ class Execution {
   ): Work<void> {
     const { include, where } = this.#query;
     const isExplained = include.explanations !== null;
-    if (!isExplained && !this.#tellsScores(index)) return;
+    if (!isExplained && !this.#reportsScores(index)) return;
     const context = this.#whereContext(reader);
     const scores = yield* explainEntries(where, entries, context, isExplained);
     this.#scores = new RowScores(scores, cursor);
@@ -600,8 +600,8 @@ class Execution {
     this.#distanceOfRow = () => distances(entries[cursor.position] as number);
   }
 
-  #tellsScores(index: QueryIndex | null): boolean {
-    return index !== null && index.outputs === null && this.#request.tellsScores?.(index) === true;
+  #reportsScores(index: QueryIndex | null): boolean {
+    return index !== null && index.outputs === null && this.#request.reportsScores?.(index) === true;
   }
 
   #whereContext(reader: IndexReader): WhereContext {
@@ -897,13 +897,13 @@ class Execution {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
     return this.#emitParts(
-      { row, loaded: noLoaded, score: this.#toldScore(), stored: this.#storedText() },
+      { row, loaded: noLoaded, score: this.#reportedScore(), stored: this.#storedText() },
       rowSkip,
     );
   }
 
-  #toldScore(): ToldScore | null {
-    if (this.#scores === null || !this.#tellsScores(this.#index)) return null;
+  #reportedScore(): ReportedScore | null {
+    if (this.#scores === null || !this.#reportsScores(this.#index)) return null;
     const { current } = this.#scores;
     return this.#distanceOfRow === null ? current : `${current}${this.#distanceOfRow()}`;
   }
@@ -914,7 +914,7 @@ class Execution {
     loaded: ReadonlyMap<string, LoadedValue>,
   ): Promise<void> {
     const stored = this.#storedText();
-    await this.#emitParts({ row, loaded, score: this.#toldScore(), stored }, rowSkip);
+    await this.#emitParts({ row, loaded, score: this.#reportedScore(), stored }, rowSkip);
   }
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {

@@ -51,13 +51,13 @@ import type {
 } from "./row-source.ts";
 
 /** The text of `@index-score` when the reply reports it, and of the members that follow it (`@spatial`). */
-export type ToldScore = number | string;
+export type ReportedScore = number | string;
 
 /** A row with everything that its projection reads. */
 export interface RowParts {
   readonly row: StoredRow;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
-  readonly score: ToldScore | null;
+  readonly score: ReportedScore | null;
   /** JSON text of an object: the stored fields of the row's entry. */
   readonly stored: string | null;
   /** Columns that are series queries appear as `seriesMark`s; otherwise they are left out. */
@@ -87,7 +87,7 @@ const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
 /** A whole document with its `@metadata` at the end. */
-export function wholeDocument(row: StoredRow, score: ToldScore | null, source: RowSource): Buffer {
+export function wholeDocument(row: StoredRow, score: ReportedScore | null, source: RowSource): Buffer {
   const text = new JsonText(bodyLengthOf(row.bytes, row.start) + metadataBytes);
   addWholeDocument(row, score, source, text);
   return text.bytes;
@@ -96,21 +96,21 @@ export function wholeDocument(row: StoredRow, score: ToldScore | null, source: R
 /** As `wholeDocument`, added to `text`. */
 export function addWholeDocument(
   row: StoredRow,
-  score: ToldScore | null,
+  score: ReportedScore | null,
   source: RowSource,
   text: JsonText,
 ): void {
   source.addDocument(row, scoreMember(score), text);
 }
 
-function scoreMember(score: ToldScore | null): Buffer {
+function scoreMember(score: ReportedScore | null): Buffer {
   return score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
 }
 
 /** As `wholeDocument`, for large documents: a list of chunks, not concatenated. */
 export function largeDocument(
   row: StoredRow,
-  score: ToldScore | null,
+  score: ReportedScore | null,
   source: RowSource,
 ): DocumentPieces {
   const metadata = Buffer.concat([metadataKey, source.metadataOf(row, scoreMember(score))]);
@@ -159,7 +159,7 @@ export function indexedMetadata(lowerId: string): string {
 }
 
 /** A whole document's text with `@index-score` in its metadata. */
-export function withScore(document: string, score: ToldScore): string {
+export function withScore(document: string, score: ReportedScore): string {
   const at = document.lastIndexOf(metadataOpen) + metadataOpen.length;
   return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
 }

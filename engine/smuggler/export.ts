@@ -189,7 +189,7 @@ class DumpExport {
   /** Changes up to this etag are left out. */
   readonly #since: number;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
-  #toldAtMs: number;
+  #reportedAtMs: number;
   #hasItem = false;
 
   constructor(
@@ -210,7 +210,7 @@ class DumpExport {
     this.#signal = signal;
     const transform = transformOf(options, () => database.state.nowMicros());
     this.#rewriter = new DocumentRewriter(database.state, options, transform);
-    this.#toldAtMs = database.clock.monotonicMs();
+    this.#reportedAtMs = database.clock.monotonicMs();
   }
 
   async *text(): AsyncGenerator<Buffer> {
@@ -257,7 +257,7 @@ class DumpExport {
     yield* DumpExport.#writers[type](this, counts);
     if (isArray) this.#text.addText("]");
     this.#result.finish(kind, type);
-    this.#tell();
+    this.#reportProgress();
   }
 
   #isWanted(type: DumpItemType): boolean {
@@ -385,7 +385,7 @@ class DumpExport {
     yield this.#text.take();
     for (let start = 0; start < pieces.length; start += pieceBytes) {
       this.#checkAborted();
-      this.#tell();
+      this.#reportProgress();
       await pauseIfDue();
       yield pieces.copy(start, Math.min(pieces.length, start + pieceBytes));
     }
@@ -644,14 +644,14 @@ class DumpExport {
   *#pieces(): Generator<Buffer> {
     if (this.#text.length < pieceBytes) return;
     this.#checkAborted();
-    this.#tell();
+    this.#reportProgress();
     yield this.#text.take();
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const now = this.#database.clock.monotonicMs();
-    if (now - this.#toldAtMs < progressMs) return;
-    this.#toldAtMs = now;
+    if (now - this.#reportedAtMs < progressMs) return;
+    this.#reportedAtMs = now;
     this.#progress(this.#result.toJson(false));
   }
 

@@ -254,7 +254,7 @@ class DumpImport {
   #batchBytes = 0;
   /** Has the dump the format of RavenDB 3.5? */
   #isOld = true;
-  #toldAtMs: number;
+  #reportedAtMs: number;
   /** Number of durable items. */
   #committed = 0;
   #failure: { readonly error: unknown } | null = null;
@@ -277,7 +277,7 @@ class DumpImport {
     this.#transform = transformOf(options, () => database.state.nowMicros());
     this.#contents = new DumpedContents(database.blobs);
     this.#reader = new DumpReader(source);
-    this.#toldAtMs = database.clock.monotonicMs();
+    this.#reportedAtMs = database.clock.monotonicMs();
   }
 
   async run(): Promise<void> {
@@ -838,7 +838,7 @@ class DumpImport {
       from = part.end;
       while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
     }
-    this.#tell();
+    this.#reportProgress();
     this.#check();
   }
 
@@ -865,10 +865,10 @@ class DumpImport {
     }
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const now = this.#database.clock.monotonicMs();
-    if (now - this.#toldAtMs < progressMs) return;
-    this.#toldAtMs = now;
+    if (now - this.#reportedAtMs < progressMs) return;
+    this.#reportedAtMs = now;
     this.#progress(this.#result.toJson(false));
   }
 

@@ -56,27 +56,27 @@ export function lengthOf(space: Space, distance: number, units: SpatialUnits): n
 /** Length of a degree of arc in reported distances: RavenDB uses another radius for these than for comparisons. */
 const nauticalMilesOfDegree = 60;
 const milesOfNauticalMile = 1.1515;
-const kilometersOfToldMile = 1 / 0.621371192;
+const kilometersOfReportedMile = 1 / 0.621371192;
 
 /** As `lengthOf` in the units of the space, for a reported distance. */
-export function toldLengthOf(space: Space, distance: number): number {
+export function reportedLengthOf(space: Space, distance: number): number {
   if (space.type === "Cartesian") return distance;
   const miles = distance * nauticalMilesOfDegree * milesOfNauticalMile;
-  return space.units === "Miles" ? miles : miles * kilometersOfToldMile;
+  return space.units === "Miles" ? miles : miles * kilometersOfReportedMile;
 }
 
 /**
  * Returns the distance of two points for reports: by the law of cosines, with an error of some centimeters at short
  * distances, so that its digits equal those of RavenDB 7.2.7.
  */
-export function toldDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
+export function reportedDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
   if (space.type === "Cartesian") return distanceBetween(space, x1, y1, x2, y2);
   const [low, high] = [y1 * radiansOfDegree, y2 * radiansOfDegree];
   const turn = Math.cos((x1 - x2) * radiansOfDegree);
   const cosine = Math.sin(low) * Math.sin(high) + Math.cos(low) * Math.cos(high) * turn;
   const isSame = x1 === x2 && y1 === y2;
   const arc = isSame ? 0 : (Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI;
-  return toldLengthOf(space, arc);
+  return reportedLengthOf(space, arc);
 }
 
 /**

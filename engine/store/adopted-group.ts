@@ -130,7 +130,7 @@ function adoptEntry(
   }
   const { key, entry } = keyspace.entryOf(bytes, at, length, 0);
   const value: unknown = entry?.value;
-  if (!transaction.isUnwatched) tell(transaction, kind, key, value, etagOf(bytes, at));
+  if (!transaction.isUnwatched) announce(transaction, kind, key, value, etagOf(bytes, at));
   transaction.adoptEntry({ keyspace, key, entry: entry ?? null, at, length });
   if (kind === recordKinds.tombstone && entry !== undefined) {
     adoptDeletion(transaction, value as Tombstone);
@@ -157,7 +157,7 @@ function adoptDeletion(transaction: Transaction, tombstone: Tombstone): void {
 }
 
 /** Tells listeners of a counter or a series; of a series it is not known which times changed. */
-function tell(
+function announce(
   transaction: Transaction,
   kind: number,
   key: string,

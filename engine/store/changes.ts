@@ -103,22 +103,22 @@ export class ChangeFeed {
     return () => this.#endListeners.delete(listener);
   }
 
-  tell(changes: readonly Change[]): void {
-    for (const change of changes) tellAll(this.#listeners, change, this.#dropped);
+  notify(changes: readonly Change[]): void {
+    for (const change of changes) notifyAll(this.#listeners, change, this.#dropped);
   }
 
-  tellCommit(): void {
-    tellAll(this.#commitListeners, undefined, this.#failed);
+  notifyCommit(): void {
+    notifyAll(this.#commitListeners, undefined, this.#failed);
   }
 
-  tellIndex(type: IndexEvent, name: string): void {
+  notifyIndex(type: IndexEvent, name: string): void {
     if (this.#indexListeners.size === 0) return;
     const change: IndexChange = { kind: "index", type, name };
-    tellAll(this.#indexListeners, change, this.#dropped);
+    notifyAll(this.#indexListeners, change, this.#dropped);
   }
 
-  tellEnd(reason: string): void {
-    tellAll(new Set(this.#endListeners), reason, this.#failed);
+  notifyClosed(reason: string): void {
+    notifyAll(new Set(this.#endListeners), reason, this.#failed);
   }
 
   readonly #failed = (_listener: unknown, error: unknown): void =>
@@ -132,7 +132,7 @@ export class ChangeFeed {
 }
 
 /** Notifies each listener. An exception is passed to `failed`, and the other listeners are still notified. */
-export function tellAll<Event>(
+export function notifyAll<Event>(
   listeners: ReadonlySet<(event: Event) => void>,
   event: Event,
   failed: (listener: (event: Event) => void, error: unknown) => void,

@@ -22,7 +22,7 @@ import type { Report } from "../base/environment.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { finishedOperationsMax } from "../base/limits.ts";
 import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
-import { tellAll } from "./changes.ts";
+import { notifyAll } from "./changes.ts";
 import type { OperationControl } from "./operation-control.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -257,7 +257,7 @@ export class Operations {
       ended: neverStarted(running),
     };
     this.#slots.set(id, slot);
-    this.#tell(running);
+    this.#notify(running);
     await this.#record(running);
     return { id, ended: this.#run(slot, work) };
   }
@@ -326,7 +326,7 @@ export class Operations {
       slot.info = before;
       throw error;
     }
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
   #slot(id: number): Slot {
@@ -354,7 +354,7 @@ export class Operations {
     }
     change(control);
     slot.info = { ...info, isPaused: control.isPaused, rateMax: control.rate };
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
   /** Calls `listener` for every change of every operation. @returns a function that removes it. */
@@ -408,7 +408,7 @@ export class Operations {
     const at = this.#finished.indexOf(id);
     if (at >= 0) this.#finished.splice(at, 1);
     this.#slots.set(id, slot);
-    this.#tell(info);
+    this.#notify(info);
     return slot;
   }
 
@@ -455,11 +455,11 @@ export class Operations {
       const known = isInterrupted({ ...ended, request }) ? { ...ended, request } : ended;
       slot.info = slot.control === null ? known : { ...known, reached: info.state.progress };
     }
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
-  #tell(info: OperationInfo): void {
-    tellAll(this.#listeners, info, (listener, error) => {
+  #notify(info: OperationInfo): void {
+    notifyAll(this.#listeners, info, (listener, error) => {
       this.#listeners.delete(listener);
       this.#host.report("A listener to operations failed and was removed", error);
     });

@@ -650,8 +650,8 @@ export abstract class Store implements LogListener {
     const { feed } = this.state;
     try {
       this.committed(bytes, hasDocuments);
-      for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
-      feed.tellCommit();
+      for (const { changes } of due) if (changes.length > 0) feed.notify(changes);
+      feed.notifyCommit();
     } catch (error) {
       this.report(`Database '${this.name}' could not notify its listeners of a commit`, error);
     }

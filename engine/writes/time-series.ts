@@ -162,7 +162,7 @@ export function deleteFromSeries(
   transaction.putEntry(timeSeries, seriesKey(documentId, name), isEmpty ? undefined : stored, etag);
   if (isEmpty) transaction.touch(document);
   transaction.countDeletedRange(transaction.collectionOf(document));
-  tell(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
+  announce(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
   return etag;
 }
 
@@ -364,7 +364,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
     transaction.putEntry(timeSeries, key, { name }, etag);
     transaction.touch(document);
   }
-  tell(series, "Put", sorted[0]?.time ?? null, sorted.at(-1)?.time ?? null, etag);
+  announce(series, "Put", sorted[0]?.time ?? null, sorted.at(-1)?.time ?? null, etag);
   return etag;
 }
 
@@ -492,7 +492,7 @@ function segmentBefore({ source, prefix }: OpenSeries, key: string): [string, Se
   return undefined;
 }
 
-function tell(
+function announce(
   { transaction, document, documentId, name }: OpenSeries,
   type: "Put" | "Delete",
   from: number | null,

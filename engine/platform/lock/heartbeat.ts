@@ -95,13 +95,13 @@ export function startBeats(
 ): void {
   following.set(beat.id, { beat, listener, path, generation, line });
   if (worker === null) startWorker();
-  else tell({ beat, path, generation, line });
+  else sendOrder({ beat, path, generation, line });
 }
 
 /** Ends the heartbeats. When it resolves, none is in progress. */
 export async function stopBeats(beat: Beat): Promise<void> {
   following.delete(beat.id);
-  tell({ beat, path: null, generation: 0, line: "" });
+  sendOrder({ beat, path: null, generation: 0, line: "" });
   // A thread that died in the middle of a beat never ends it.
   for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += statePollMs) {
     const state = Atomics.compareExchange(beat.state, 0, beatStates.free, beatStates.ended);
@@ -110,7 +110,7 @@ export async function stopBeats(beat: Beat): Promise<void> {
   }
 }
 
-function tell(order: BeatOrder): void {
+function sendOrder(order: BeatOrder): void {
   worker?.postMessage(order);
 }
 
@@ -141,7 +141,7 @@ function startWorker(): void {
   made.on("error", ended);
   made.on("exit", ended);
   for (const { beat, path, generation, line } of following.values()) {
-    tell({ beat, path, generation, line });
+    sendOrder({ beat, path, generation, line });
   }
   // Last: adding a listener would keep the process alive again.
   made.unref();

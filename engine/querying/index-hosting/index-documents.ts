@@ -277,7 +277,7 @@ export class IndexedDocuments implements IndexHost {
 
   indexEvent(type: IndexEvent, name: string): void {
     if (type === "BatchCompleted") this.#listener.indexAdvanced(name);
-    this.#state.feed.tellIndex(type, name);
+    this.#state.feed.notifyIndex(type, name);
   }
 
   #idOfCollection(collection: string | null): number {

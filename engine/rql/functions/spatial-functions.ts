@@ -4,7 +4,7 @@ import type { Work } from "../../base/work-budget.ts";
 import { numberSortKeys } from "../../indexing/entry-order.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
 import type { SpatialRelation } from "../../indexing/spatial-column.ts";
-import { arcOf, globe, type Space, toldLengthOf } from "../../spatial/space.ts";
+import { arcOf, globe, type Space, reportedLengthOf } from "../../spatial/space.ts";
 import type { FieldReference, OrderKeyBase } from "../analyzed-query.ts";
 import type { Call } from "../ast.ts";
 import { describeArgument, printArgument } from "../print.ts";
@@ -257,7 +257,7 @@ function* distanceSortKeys(
 /** Converts a key of `keysOf` to a length in the units of the field. */
 function lengthOfKey(key: number, space: Space): number {
   const distance = space.type === "Cartesian" ? Math.sqrt(key) : arcOf(key);
-  return toldLengthOf(space, distance);
+  return reportedLengthOf(space, distance);
 }
 
 function roundKeys(keys: Float64Array, roundTo: number, space: Space): void {
