@@ -3,7 +3,7 @@ import { startUndo } from "../background/undo-operation.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
   type DryRunOptions,
-  goOnByQuery,
+  resumeByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
   startDryRun,
@@ -55,7 +55,7 @@ export class SetOperations {
   async resume(id: number): Promise<void> {
     const { operations } = this.#database;
     if (operations.get(id)?.state.status === "running") operations.resume(id);
-    else await goOnByQuery(this.#database, id);
+    else await resumeByQuery(this.#database, id);
   }
 
   /** Starts undoing an operation. @throws EngineError operation-missing, invalid-operation */

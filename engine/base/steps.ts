@@ -11,10 +11,10 @@ export type Steps<Result> = Generator<Promise<unknown>, Result, unknown>;
  */
 export function runSteps<Result>(steps: Steps<Result>): Result | Promise<Result> {
   const step = steps.next();
-  return step.done === true ? step.value : goOn(steps, step.value);
+  return step.done === true ? step.value : continueSteps(steps, step.value);
 }
 
-async function goOn<Result>(steps: Steps<Result>, first: Promise<unknown>): Promise<Result> {
+async function continueSteps<Result>(steps: Steps<Result>, first: Promise<unknown>): Promise<Result> {
   for (let waiting = first; ; ) {
     const step = await waiting.then(
       (value) => steps.next(value),

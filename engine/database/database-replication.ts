@@ -408,7 +408,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   later(): void {
-    setImmediate(() => this.#present?.goOn());
+    setImmediate(() => this.#present?.resume());
   }
 
   read(token: number, sequence: number): void {

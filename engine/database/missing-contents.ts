@@ -71,10 +71,10 @@ export class MissingContents {
     if (this.#isClosed || this.#missing.has(hash)) return;
     this.#missing.add(hash);
     this.#waiting.add(hash);
-    this.#goOn();
+    this.#fetchNext();
   }
 
-  #goOn(): void {
+  #fetchNext(): void {
     if (this.#isClosed || this.#timer !== null) return;
     while (this.#underWay.size < atOnce) {
       const [hash] = this.#waiting;
@@ -86,7 +86,7 @@ export class MissingContents {
           if (!isHere) this.#later(hash);
           else {
             this.#retryMs = retryMsMin;
-            this.#goOn();
+            this.#fetchNext();
           }
         },
         () => this.#later(hash),
@@ -101,7 +101,7 @@ export class MissingContents {
     if (this.#timer !== null) return;
     this.#timer = this.#clock.setTimer(this.#retryMs, () => {
       this.#timer = null;
-      this.#goOn();
+      this.#fetchNext();
     });
     this.#retryMs = Math.min(2 * this.#retryMs, retryMsMax);
   }

@@ -82,7 +82,7 @@ export class DocumentTable implements DocumentReader {
   /** Numbers assigned since `beginInterning`; null: not recorded. */
   #interned: number[] | null = null;
   /**
-   * Returns whether the number is referenced outside this table. The owner of such references calls `noteGone` when
+   * Returns whether the number is referenced outside this table. The owner of such references calls `markUnused` when
    * they end.
    */
   isNeeded: (docNum: number) => boolean = () => false;
@@ -227,7 +227,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /** One use of the number has ended. It may be -1, and there may be other uses. */
-  noteGone(docNum: number): void {
+  markUnused(docNum: number): void {
     if (docNum >= 0 && this.etagOf(docNum) === 0) this.#numbers.note(docNum);
   }
 
@@ -511,7 +511,7 @@ export class DocumentTable implements DocumentReader {
   /** Drops the `count` newest staged rows, as if they had never been staged. */
   discardStaged(count: number): void {
     assert(count <= this.#staged.count, "only what is staged is discarded");
-    for (let left = count; left > 0; left--) this.noteGone(this.#staged.pop());
+    for (let left = count; left > 0; left--) this.markUnused(this.#staged.pop());
   }
 
   /**

@@ -61,7 +61,7 @@ export class KeyspaceTable {
    */
   constructor(documents: DocumentTable, replaced: DeadRecordListener, dead: DeadRecordListener) {
     this.collections = new Collections(replaced);
-    this.tombstones = new Tombstones(dead, (id) => documents.noteGone(documents.lookup(id)));
+    this.tombstones = new Tombstones(dead, (id) => documents.markUnused(documents.lookup(id)));
     this.counters = makeCounters(replaced);
     this.counterOwners = new CounterOwners(this.counters);
     this.attachments = makeAttachments(replaced);

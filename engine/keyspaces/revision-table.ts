@@ -578,7 +578,7 @@ export class RevisionTable implements Keyspace {
     this.#state[row] = 0;
     this.#older[row] = this.#free;
     this.#free = row;
-    if (!this.hasAny(document)) this.#documents.noteGone(document);
+    if (!this.hasAny(document)) this.#documents.markUnused(document);
   }
 
   #bucketOf(hash: number): number {

@@ -275,7 +275,7 @@ class LogCheck {
     const { bytes, listed, file, salt } = image;
     for (let at = segmentHeaderBytes; ; ) {
       at = this.#checkChain(image, at);
-      if (isZero(bytes, at, listed.size) || (await this.#goesOn(later))) return false;
+      if (isZero(bytes, at, listed.size) || (await this.#isContinuedIn(later))) return false;
       if (!(await this.#wasDurable(image, at, later))) {
         this.#tornBytes = listed.size - at;
         return true;
@@ -321,7 +321,7 @@ class LogCheck {
   }
 
   /** As in recovery: otherwise the bytes after the chain are not a frame. */
-  async #goesOn(later: readonly ManifestSegment[]): Promise<boolean> {
+  async #isContinuedIn(later: readonly ManifestSegment[]): Promise<boolean> {
     if (this.#last.crc === null) return false;
     for (const listed of later) {
       if (listed.kind === "compacted") return listed.firstNumber === this.#last.number + 1;

@@ -176,7 +176,7 @@ export class Recovery {
     await this.#replayLog(segment, image);
     const { end } = segment;
     const isAtEnd = isZero(image, end, segment.size);
-    if (!isAtEnd && !(await this.#goesOn(later))) {
+    if (!isAtEnd && !(await this.#isContinuedIn(later))) {
       await this.#checkTorn(segment, image, later);
       this.#tornBytes = segment.size - end;
       await this.#makeActive(segment, image);
@@ -219,7 +219,7 @@ export class Recovery {
   }
 
   /** Does the next used segment begin with the next frame? Then the bytes after the end of this one are no frame. */
-  async #goesOn(later: readonly Segment[]): Promise<boolean> {
+  async #isContinuedIn(later: readonly Segment[]): Promise<boolean> {
     for (const segment of later) {
       if (segment.kind === "compacted") return segment.firstNumber === this.#lastNumber + 1;
       if (await this.#isUnused(segment)) continue;

@@ -23,7 +23,7 @@ export class Throttle {
   #owedMs = Number.NaN;
   #hurried = false;
   #timer: Timer | null = null;
-  #goOn: (() => void) | null = null;
+  #wake: (() => void) | null = null;
 
   /**
    * `bytesPerSecond` may be infinite; `sliceMs`: how long it may block the event loop; `isAwaited`: a request waits for
@@ -48,7 +48,7 @@ export class Throttle {
   hurry(): void {
     this.#hurried = true;
     this.#timer?.cancel();
-    this.#goOn?.();
+    this.#wake?.();
   }
 
   /** Is the present slice used up? */
@@ -90,7 +90,7 @@ export class Throttle {
 
   async #sleep(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      this.#goOn = resolve;
+      this.#wake = resolve;
       this.#timer = this.#clock.setTimer(ms, resolve, this.#isAwaited);
     });
   }

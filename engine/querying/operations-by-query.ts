@@ -158,7 +158,7 @@ export async function startDryRun(
  * Resumes an interrupted operation by query.
  * @throws operation-missing, invalid-operation, and the errors of its query, for example if its index was deleted
  */
-export async function goOnByQuery(database: QueriedStore, id: number): Promise<StartedOperation> {
+export async function resumeByQuery(database: QueriedStore, id: number): Promise<StartedOperation> {
   const info = database.operations.get(id);
   const request = info?.request as SetOperationRequest | undefined;
   const control = new OperationControl(info?.rateMax ?? null);
@@ -169,7 +169,7 @@ export async function goOnByQuery(database: QueriedStore, id: number): Promise<S
     const mark = database.state.keyspaces.values.get(markKey(id)) as Mark | undefined;
     work = workOf(database, query, { id, options, etagMax, control, mark, trial: null });
   }
-  return await database.operations.goOn(id, control, work);
+  return await database.operations.resumeInterrupted(id, control, work);
 }
 
 /** The stored request of an operation, from which it resumes. */

@@ -94,7 +94,7 @@ export interface ReplicaEffects {
   append(token: number, bytes: Buffer, expectedLast: number): void;
   /** Read from the stream's leader, and answer by `readDone`. */
   read(token: number, sequence: number): void;
-  /** Requests a call of `goOn` in a later tick: more is to be appended than one tick may process. */
+  /** Requests a call of `resume` in a later tick: more is to be appended than one tick may process. */
   later(): void;
   /** Requests the frames of the stream from the sequence `from`; replaces the previous subscription. */
   follow(id: number, from: number): void;
@@ -129,7 +129,7 @@ export interface ReplicaInputs {
   followInterrupted(id: number): void;
   appended(token: number, outcome: AppendOutcome): void;
   /** After `later`. */
-  goOn(): void;
+  resume(): void;
   /** Null: the stream's leader reports that the message does not exist. */
   readDone(token: number, answer: Buffer | null | "unavailable"): void;
   /**

@@ -110,7 +110,7 @@ export class Replica implements ReplicaInputs {
   #fencedOn: Checkpoint | null = null;
   readonly #sent = new Map<number, InFlight>();
   /** Whether it has requested another tick to append more. */
-  #isToGoOn = false;
+  #hasRequestedTick = false;
   /** The read of the next position. */
   #readToken = 0;
   #readSequence = 0;
@@ -591,7 +591,7 @@ export class Replica implements ReplicaInputs {
 
   /** Appends frames, up to a number of bytes per tick of the event loop, because they are copied and hashed. */
   #pump(): void {
-    if (this.#claim !== null || this.#fencedOn !== null || this.#isToGoOn) return;
+    if (this.#claim !== null || this.#fencedOn !== null || this.#hasRequestedTick) return;
     if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
     const { generation, epoch, position: sequence, hash: previous } = this.#chain;
     const after = { generation, epoch, sequence, previous };
@@ -600,14 +600,14 @@ export class Replica implements ReplicaInputs {
       this.#send(next);
       bytes += next.frame.payload.length;
       if (bytes < framesPerTick * this.#window.partBytesMax) continue;
-      this.#isToGoOn = true;
+      this.#hasRequestedTick = true;
       this.#effects.later();
       return;
     }
   }
 
-  goOn(): void {
-    this.#isToGoOn = false;
+  resume(): void {
+    this.#hasRequestedTick = false;
     if (this.#role === "leader") this.#pump();
   }
 

@@ -433,11 +433,11 @@ class Execution {
     const step = work.next();
     return step.done === true
       ? step.value
-      : this.#goOnWithIndex(index, fields, begin, { reader, work, heldBefore });
+      : this.#continueWithIndex(index, fields, begin, { reader, work, heldBefore });
   }
 
   /** Continues work on an index that has paused. */
-  async #goOnWithIndex<Result>(
+  async #continueWithIndex<Result>(
     index: QueryIndex,
     fields: ReadonlySet<string> | null,
     begin: (reader: IndexReader) => Work<Result>,

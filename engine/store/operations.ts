@@ -225,10 +225,10 @@ export class Operations {
   }
 
   /**
-   * Lets an interrupted operation go on, under its id; resolves as `start`.
+   * Resumes an interrupted operation, under its id; resolves as `start`.
    * @throws EngineError operation-missing, invalid-operation when it was not interrupted
    */
-  async goOn(
+  async resumeInterrupted(
     id: number,
     control: OperationControl,
     work: OperationWork,

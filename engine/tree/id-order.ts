@@ -24,7 +24,7 @@ export class IdOrder {
   readonly #memberShift: number;
   readonly #memberMask: number;
   #leaves: Uint32Array[] = [];
-  /** Document numbers sorted and merged in one step, between two calls of `mayGoOn`. */
+  /** Document numbers sorted and merged in one step, between two calls of `mayContinue`. */
   readonly #batchMax: number;
   readonly #pendingMax: number;
   /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
@@ -86,12 +86,12 @@ export class IdOrder {
 
   /**
    * Merges pending documents, and removes the members of deleted ones when they are more than a fifth. Stops when
-   * `mayGoOn`, which is called about every millisecond, returns false. @returns whether all is done.
+   * `mayContinue`, which is called about every millisecond, returns false. @returns whether all is done.
    */
-  settle(rows: RowStore, mayGoOn: () => boolean): boolean {
+  settle(rows: RowStore, mayContinue: () => boolean): boolean {
     while (this.#isPending()) {
       this.#settleStep(rows);
-      if (!mayGoOn()) break;
+      if (!mayContinue()) break;
     }
     if (this.#isPending()) return false;
     if (this.#sweepAt < 0 && this.#isSweepDue(rows)) {
@@ -103,7 +103,7 @@ export class IdOrder {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
       if (this.#sweepAt >= this.#leaves.length) {
         this.#sweepAt = -1;
-      } else if (!mayGoOn()) return false;
+      } else if (!mayContinue()) return false;
     }
     return true;
   }

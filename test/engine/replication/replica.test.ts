@@ -291,7 +291,7 @@ test("a leader appends two frames' worth of bytes in a turn, and the rest later"
   bench.replica.propose(group("four"));
   const sent = () => bench.appends.map(({ bytes }) => String(decodeFrame(bytes)?.payload));
   expect([sent(), bench.isLater]).toEqual([["one ", "two "], true]);
-  bench.replica.goOn();
+  bench.replica.resume();
   expect(sent().slice(2)).toEqual(["thre", "e", "four"]);
   while (bench.appends.length > 0) bench.store();
   expect(bench.heard()).toEqual(["committed 6", "committed 7"]);
@@ -301,7 +301,7 @@ test("a leader that stopped leading meanwhile appends nothing more", () => {
   const bench = leading({ partBytesMax: 4 });
   bench.replica.propose(group("one two three"));
   bench.replica.resign();
-  bench.replica.goOn();
+  bench.replica.resume();
   expect(bench.appends).toHaveLength(2);
 });
 
