@@ -25,12 +25,12 @@ const spareBytes = 8 * 1024;
 const spareBytesMax = 64 * 1024;
 
 /** Acquires an empty text, to be released by the caller: each query uses one or two. */
-export function takeText(): JsonText {
+export function acquireText(): JsonText {
   return spares.pop() ?? new JsonText(spareBytes);
 }
 
 /** Releases a text whose bytes are no longer read. */
-export function giveText(text: JsonText): void {
+export function releaseText(text: JsonText): void {
   if (spares.length === sparesMax || text.capacity > spareBytesMax) return;
   text.clear();
   spares.push(text);

@@ -412,7 +412,7 @@ class OutputBuilder {
 
   /** Abandons the output. */
   discard(): void {
-    this.#images.giveImage(this.#image);
+    this.#images.releaseImage(this.#image);
   }
 
   /** Bytes of the whole segment. */
@@ -460,7 +460,7 @@ class OutputBuilder {
       this.#image.copy(image, at, at, Math.min(this.#end, at + moveBytes));
       if (throttle.isDue()) await throttle.yield();
     }
-    this.#images.giveImage(this.#image);
+    this.#images.releaseImage(this.#image);
     this.#image = image;
   }
 

@@ -72,12 +72,12 @@ export class ImagePool implements BlockKeeper {
   }
 
   /** Releases `image`: it must not be read after this tick of the event loop. */
-  giveImage(image: Buffer): void {
+  releaseImage(image: Buffer): void {
     const memory = image.buffer;
     setImmediate(() => this.#keep(memory));
   }
 
-  /** As `giveImage`, for a block's image; if a reader holds the block, once that releases it. */
+  /** As `releaseImage`, for a block's image; if a reader holds the block, once that releases it. */
   give(block: Block): void {
     setImmediate(() => {
       const image = block.isFree ? block.end() : null;

@@ -302,7 +302,7 @@ export class Recovery {
     }
     const isOwned = segment.imageBlock !== null;
     cache.remove(segment);
-    if (image !== null && !isOwned) cache.images.giveImage(image);
+    if (image !== null && !isOwned) cache.images.releaseImage(image);
   }
 
   /** Was no frame ever written to it? */

@@ -68,7 +68,7 @@ export async function scrub(
       }
       report.damages += damages.length;
       for (const damage of damages) onDamage(damage);
-      images.giveImage(image);
+      images.releaseImage(image);
       await throttle.yield();
     }
   } finally {

@@ -547,7 +547,7 @@ export class SegmentStore {
       this.#byNumber.delete(retired.segment.number);
       const { image, imageBlock } = retired.segment;
       this.cache.remove(retired.segment);
-      if (image !== null && imageBlock === null) this.cache.images.giveImage(image);
+      if (image !== null && imageBlock === null) this.cache.images.releaseImage(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
     }
   }

@@ -16,7 +16,7 @@ import { isLargeDocument } from "../documents/document-pieces.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInPlaces } from "../indexing/place-order.ts";
-import { giveText, takeText } from "../json/json-text.ts";
+import { releaseText, acquireText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
 import { findAtOnce } from "./compile-where.ts";
@@ -218,7 +218,7 @@ function leaveRows(count: number): void {
 }
 
 function addDocuments(count: number, source: PlainSource, sink: RowSink): Promise<void> | null {
-  let text = takeText();
+  let text = acquireText();
   let late: Late | null = null;
   for (let i = 0; i < count; i++) {
     text.clear();
@@ -226,9 +226,9 @@ function addDocuments(count: number, source: PlainSource, sink: RowSink): Promis
     const isFirstLate = late === null;
     late = added(text.bytes, sink, late);
     // The sink has the bytes of the row that it waits with.
-    if (isFirstLate && late !== null) text = takeText();
+    if (isFirstLate && late !== null) text = acquireText();
   }
-  giveText(text);
+  releaseText(text);
   return late === null ? null : addDeferred(late, sink);
 }
 

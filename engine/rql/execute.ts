@@ -19,7 +19,7 @@ import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts"
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import { giveText, type JsonText, takeText } from "../json/json-text.ts";
+import { releaseText, type JsonText, acquireText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
@@ -372,7 +372,7 @@ class Execution {
 
   /** Releases the memory that its budget holds. */
   close(): void {
-    if (this.#rowText !== null) giveText(this.#rowText);
+    if (this.#rowText !== null) releaseText(this.#rowText);
     this.#budget.close();
   }
 
@@ -1076,7 +1076,7 @@ class Execution {
     const { row } = parts;
     if (row.start < 0) return Buffer.from(wholeGroup(row.bytes.toString()));
     if (!this.#request.isMetadataOnly) {
-      this.#rowText ??= takeText();
+      this.#rowText ??= acquireText();
       this.#rowText.clear();
       addWholeDocument(row, parts.score, this.#host.source, this.#rowText);
       return this.#rowText.bytes;

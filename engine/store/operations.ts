@@ -369,11 +369,11 @@ export class Operations {
     const running = [...this.#slots.values()].filter(({ info }) => info.state.status === "running");
     for (const { abort } of running) abort.abort();
     await Promise.all(running.map(({ ended }) => ended));
-    if (this.#idsEnd > this.#nextId) await this.#giveBackIds().catch(() => undefined);
+    if (this.#idsEnd > this.#nextId) await this.#releaseIds().catch(() => undefined);
   }
 
   /** Returns the rest of the reserved block, so that the next run can assign it. */
-  async #giveBackIds(): Promise<void> {
+  async #releaseIds(): Promise<void> {
     const next = this.#nextId;
     this.#idsEnd = next;
     await this.#host.write((transaction) => {
