@@ -35,14 +35,14 @@ export class HeldPieces {
 
   /** Returns its memory to the budget. */
   release(): void {
-    processMemory.give("bodies", this.#bytes);
+    processMemory.release("bodies", this.#bytes);
     this.#bytes = 0;
   }
 
   async #grow(bytes: number): Promise<void> {
     const isTaken =
-      processMemory.tryTake("bodies", bytes, this.#bytes) ||
-      (await processMemory.take("bodies", bytes, AbortSignal.timeout(roomWaitMs)));
+      processMemory.tryReserve("bodies", bytes, this.#bytes) ||
+      (await processMemory.reserve("bodies", bytes, AbortSignal.timeout(roomWaitMs)));
     if (!isTaken) {
       throw new EngineError(
         "overloaded",

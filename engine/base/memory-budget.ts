@@ -120,26 +120,26 @@ export class MemoryBudget {
    * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether the bytes were
    * reserved.
    */
-  tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
+  tryReserve(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     if (!this.#hasRoom(use, bytes, ownBytes)) return false;
     if (this.waitersOf(use) > 0 && (ownBytes === 0 || this.#workByUse[use] > ownBytes))
       return false;
-    this.#take(use, bytes);
+    this.#add(use, bytes);
     return true;
   }
 
   /** Reserves `bytes` even beyond the budget: they are already allocated. */
   force(use: WorkUse, bytes: number): void {
-    this.#take(use, bytes);
+    this.#add(use, bytes);
   }
 
   /**
    * Waits until memory is available and reserves it. @returns false if `signal` was aborted first: then nothing is
    * reserved.
    */
-  take(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
+  reserve(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true) return Promise.resolve(false);
-    if (this.tryTake(use, bytes)) return Promise.resolve(true);
+    if (this.tryReserve(use, bytes)) return Promise.resolve(true);
     return new Promise((resolve) => {
       const abort = () => {
         this.#waiters = this.#waiters.filter((other) => other !== waiter);
@@ -159,7 +159,7 @@ export class MemoryBudget {
     });
   }
 
-  give(use: WorkUse, bytes: number): void {
+  release(use: WorkUse, bytes: number): void {
     assert(bytes <= this.#workByUse[use], "no more memory is released than was reserved");
     this.#workByUse[use] -= bytes;
     this.#workBytes -= bytes;
@@ -177,7 +177,7 @@ export class MemoryBudget {
     return held + bytes <= this.useBytesMax(use) && this.#workBytes + bytes <= this.workBytesMax;
   }
 
-  #take(use: WorkUse, bytes: number): void {
+  #add(use: WorkUse, bytes: number): void {
     this.#workByUse[use] += bytes;
     this.#workBytes += bytes;
     this.#notifyCaches();
@@ -196,7 +196,7 @@ export class MemoryBudget {
         blocked.add(waiter.use);
         return true;
       }
-      this.#take(waiter.use, waiter.bytes);
+      this.#add(waiter.use, waiter.bytes);
       served.push(waiter);
       return false;
     });

@@ -141,14 +141,14 @@ export class WorkBudget {
   /** Reserves memory of the process's budget until `release` or `close`. @throws EngineError work-limit, memory-full */
   hold(bytes: number): void {
     if (this.#heldBytes + bytes > workLimits.bytesMax) throw tooMuchMemory(workLimits.bytesMax);
-    if (!processMemory.tryTake("queries", bytes)) throw memoryFull();
+    if (!processMemory.tryReserve("queries", bytes)) throw memoryFull();
     this.#heldBytes += bytes;
   }
 
   /** Returns memory that it holds. */
   release(bytes: number): void {
     this.#heldBytes -= bytes;
-    processMemory.give("queries", bytes);
+    processMemory.release("queries", bytes);
   }
 
   /** Returns all memory that it holds. */

@@ -385,7 +385,7 @@ export class Run implements Account {
   end(): void {
     this.isEnded = true;
     if (this.heldBytes === 0) return;
-    processMemory.give("scripts", this.heldBytes);
+    processMemory.release("scripts", this.heldBytes);
     this.heldBytes = 0;
   }
 

@@ -328,7 +328,7 @@ export class IndexSnapshots {
         : undefined;
     const identity = { databaseId: this.#database.databaseId, number };
     const bytes = await this.#sizeOf(number);
-    await processMemory.take("snapshots", bytes);
+    await processMemory.reserve("snapshots", bytes);
     try {
       const path = this.#pathOf(number);
       const loaded = await readSnapshotFile<IndexHead>(this.#files, path, identity, (head) => {
@@ -347,7 +347,7 @@ export class IndexSnapshots {
       if (!(error instanceof UnusableSnapshot)) throw error;
       return null;
     } finally {
-      processMemory.give("snapshots", bytes);
+      processMemory.release("snapshots", bytes);
     }
   }
 

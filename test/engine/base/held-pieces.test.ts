@@ -29,9 +29,9 @@ test("who stops in the middle of much while others wait is told so", async () =>
   const pieces = new HeldPieces(never);
   const stopped = pieces.next(4 * mebibyte);
   stopped.catch(() => undefined);
-  const waiting = processMemory.take("bodies", 8 * mebibyte);
+  const waiting = processMemory.reserve("bodies", 8 * mebibyte);
   await expect(stopped).rejects.toThrow("setting Http.MaxHeldBodiesInMb");
   pieces.release();
   expect(await waiting).toBe(true);
-  processMemory.give("bodies", 8 * mebibyte);
+  processMemory.release("bodies", 8 * mebibyte);
 });
