@@ -69,7 +69,7 @@ export interface ReducedValue {
 }
 
 /** A loaded document must first be read from the disk; the map is then rerun. */
-export class RecordAwaited extends Error {
+export class RecordNotLoaded extends Error {
   readonly wait: () => Promise<void>;
 
   constructor(wait: () => Promise<void>) {
@@ -102,11 +102,11 @@ export interface IndexProgram {
   /** Names of the fields; null when known only at run time. */
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
-  /** @throws RecordAwaited */
+  /** @throws RecordNotLoaded */
   map(row: StoredRow): MapResult;
   /** Only for maps of time series: returns whether it maps this segment, which exists. */
   wantsSegment?(key: string): boolean;
-  /** Only for maps of time series: maps a segment. @throws RecordAwaited */
+  /** Only for maps of time series: maps a segment. @throws RecordNotLoaded */
   mapSegment?(key: string): MapResult;
   /**
    * Reduces values of one key.

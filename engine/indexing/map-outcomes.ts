@@ -2,7 +2,7 @@
 import { EngineError } from "../base/errors.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
-import { type MapResult, RecordAwaited } from "./index-program.ts";
+import { type MapResult, RecordNotLoaded } from "./index-program.ts";
 import type { MapReferences } from "./map-references.ts";
 
 /** The inputs of maps are numbers: of documents, or of segments. */
@@ -62,7 +62,7 @@ export class MapOutcomes {
       this.outputsMax = Math.max(this.outputsMax, result.items?.outputsMax ?? count);
       this.#target.set(number, result);
     } catch (error) {
-      if (error instanceof RecordAwaited) return error.wait();
+      if (error instanceof RecordNotLoaded) return error.wait();
       if (!(error instanceof EngineError)) throw error;
       this.#target.remove(number);
       this.#addError(input.name(), error, isReference);

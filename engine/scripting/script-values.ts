@@ -434,7 +434,7 @@ export class Run implements Account {
     if (!(this.workLeft >= 0)) throw timeExceeded(limits);
     this.holdMemory();
     if (this.clock === null) this.clock = new ScriptClock();
-    else if (this.clock.hasRun(limits.msMax * lateFactor)) throw new ScriptLate(limits);
+    else if (this.clock.hasRun(limits.msMax * lateFactor)) throw new ScriptTimeout(limits);
   }
 }
 
@@ -460,7 +460,7 @@ function timeExceeded(limits: ScriptLimits): EngineError {
 }
 
 /** The time error when raised by the clock: cold code runs slower than it soon will, so a retry may succeed. */
-export class ScriptLate extends EngineError {
+export class ScriptTimeout extends EngineError {
   constructor(limits: ScriptLimits) {
     super("script-failed", timeText(limits));
   }

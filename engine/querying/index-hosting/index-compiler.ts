@@ -24,7 +24,7 @@ import {
   type MappedItems,
   type MapResult,
   type MapSource,
-  RecordAwaited,
+  RecordNotLoaded,
   type ReducedValue,
   type SummedReduce,
 } from "../../indexing/index-program.ts";
@@ -72,7 +72,7 @@ import {
   type Run,
   ScriptArray,
   type ScriptFunction,
-  ScriptLate,
+  ScriptTimeout,
   type ScriptLimits,
   type ScriptObject,
   setOwn,
@@ -84,7 +84,7 @@ import { valueOfText } from "../../scripting/text-source.ts";
 import { numberText } from "../../scripting/value-text.ts";
 import type { Store } from "../../store/store.ts";
 import { RecordNotResident } from "../../store/transaction.ts";
-import { ContentAwaited, IndexContents } from "./index-contents.ts";
+import { ContentNotLoaded, IndexContents } from "./index-contents.ts";
 import { csharpForm, type SeriesForm, scriptForm, segmentObject } from "./series-input.ts";
 
 /** Number of runs after which the script's functions are declared again, which resets their variables. */
@@ -285,10 +285,10 @@ class ScriptProgram implements IndexProgram {
       items = run(entries, values);
     } catch (error) {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
-      if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
+      if (error instanceof ContentNotLoaded) throw new RecordNotLoaded(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
-      if (error instanceof ScriptLate && this.#mayTryAgain(version))
-        throw new RecordAwaited(nextSlice);
+      if (error instanceof ScriptTimeout && this.#mayTryAgain(version))
+        throw new RecordNotLoaded(nextSlice);
       failure = error;
     }
     host.contents.clear();
@@ -443,9 +443,9 @@ class ScriptProgram implements IndexProgram {
     }
   }
 
-  #awaited(error: RecordNotResident): RecordAwaited {
+  #awaited(error: RecordNotResident): RecordNotLoaded {
     const { fetched } = this.#host;
-    return new RecordAwaited(async () => {
+    return new RecordNotLoaded(async () => {
       fetched.set(error.position, await this.#database.fetchRecord(error));
     });
   }
