@@ -14,7 +14,7 @@ import { type BlobStore, contentName } from "../log/blob-store.ts";
 export type FetchContent = (name: string) => Promise<AsyncIterable<Buffer> | null>;
 
 /** Number of contents that are fetched in parallel. */
-const atOnce = 4;
+const parallelMax = 4;
 const retryMsMin = 500;
 const retryMsMax = 60_000;
 /** How long a reader waits. */
@@ -76,7 +76,7 @@ export class MissingContents {
 
   #fetchNext(): void {
     if (this.#isClosed || this.#timer !== null) return;
-    while (this.#underWay.size < atOnce) {
+    while (this.#underWay.size < parallelMax) {
       const [hash] = this.#waiting;
       if (hash === undefined) return;
       this.#waiting.delete(hash);

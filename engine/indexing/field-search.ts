@@ -69,7 +69,7 @@ const likelyStride = 4096;
 const wideMin = 4096;
 const wideShare = 8;
 /** Slices of packed postings that are read without checking the budget. */
-const slicesAtOnce = 32;
+const slicesPerStep = 32;
 
 export class FieldSearch {
   readonly #view: EntryView;
@@ -141,17 +141,17 @@ export class FieldSearch {
   }
 
   /** As `equalsText`, where at most some thousand entries have it; null: they may be more. Hot. */
-  equalsTextAtOnce(text: string): EntrySet | null {
+  equalsTextNow(text: string): EntrySet | null {
     return this.#fewOf(this.#termsOfText(text));
   }
 
-  /** As `equalsTerm`, as far as `equalsTextAtOnce`. */
-  equalsTermAtOnce(text: string): EntrySet | null {
+  /** As `equalsTerm`, as far as `equalsTextNow`. */
+  equalsTermNow(text: string): EntrySet | null {
     return this.#fewOf(this.#termsOf(text));
   }
 
-  /** As `equalsLong`, as far as `equalsTextAtOnce`. */
-  equalsLongAtOnce(value: bigint): EntrySet | null {
+  /** As `equalsLong`, as far as `equalsTextNow`. */
+  equalsLongNow(value: bigint): EntrySet | null {
     const { dictionary } = this.#column;
     if (dictionary.hasInexact) return null;
     return this.#fewOf([dictionary.findText(numberKind, value.toString())]);
@@ -796,9 +796,9 @@ export class FieldSearch {
     let visited = 1;
     let slices = 0;
     let isLast = true;
-    while (slices < slicesAtOnce) {
+    while (slices < slicesPerStep) {
       if (!(bits === null ? reader.read() : reader.readBits(bits))) break;
-      isLast = ++slices < slicesAtOnce;
+      isLast = ++slices < slicesPerStep;
       visited += reader.count;
       if (bits === null) builder.addLive(reader.entries, reader.count, live, size);
     }

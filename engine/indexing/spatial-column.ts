@@ -35,7 +35,7 @@ const itemUnits = 16;
 /** Cost of a search in a tree that finds nothing. */
 const treeUnits = 64;
 /** Entries of a place that are added without checking the budget. */
-const addedAtOnce = 16;
+const addedPerStep = 16;
 /** Entries between two checks of the budget. */
 const stride = 1024;
 /** Places of the parsed shapes that are kept. */
@@ -292,7 +292,7 @@ export class SpatialColumn {
       const places = this.#places;
       budget.spend(placeUnits);
       if (sought.covers(places[term * 2] as number, places[term * 2 + 1] as number)) {
-        if (this.#column.isPacked || (this.#column.counts[term] as number) > addedAtOnce) {
+        if (this.#column.isPacked || (this.#column.counts[term] as number) > addedPerStep) {
           yield* this.#addEntries(term, view, builder, budget);
         } else this.#addFew(term, view, builder);
       }

@@ -345,7 +345,7 @@ export class RevisionTable implements Keyspace {
   /** Replays a tombstone of a revision. */
   replayRemoval(id: string, etag: number): void {
     const row = this.find(this.#documents.lookup(id), etag);
-    if (row >= 0) this.#removeAtOnce(row);
+    if (row >= 0) this.#removeNow(row);
   }
 
   has(id: string, etag: number): boolean {
@@ -509,7 +509,7 @@ export class RevisionTable implements Keyspace {
     this.#newestEtag = Math.max(this.#newestEtag, this.etagOf(row));
   }
 
-  #removeAtOnce(row: number): void {
+  #removeNow(row: number): void {
     const document = this.documentOf(row);
     this.#writerCount[document] = this.newestCountOf(document) - 1;
     this.#remove(row);

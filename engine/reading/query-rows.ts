@@ -200,7 +200,7 @@ export class QueryRows implements PlainSource {
     return true;
   }
 
-  readAtOnce(docNum: number, row: StoredRow): boolean {
+  readNow(docNum: number, row: StoredRow): boolean {
     const { documents } = this.#state;
     const etag = documents.etagOf(docNum);
     if (etag === 0) return false;

@@ -13,7 +13,7 @@ import {
   type MeantFieldCondition,
   meaningOf,
 } from "./meaning-of.ts";
-import { findEqualAtOnce } from "./operator-meanings.ts";
+import { findEqualNow } from "./operator-meanings.ts";
 
 /** Base cost of a condition. */
 const conditionUnits = 32;
@@ -53,17 +53,17 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
  * As `findEntries`, for conditions with few candidates that are found synchronously: equality, with further conditions
  * on the entries that it finds. Null for other conditions. Hot.
  */
-export function findAtOnce(condition: Condition, context: WhereContext): EntrySet | null {
+export function findNow(condition: Condition, context: WhereContext): EntrySet | null {
   const { budget } = context.reader;
   budget.spend(conditionUnits);
   if (condition.kind === "comparison") {
-    return isId(condition.field) ? null : findEqualAtOnce(condition, context);
+    return isId(condition.field) ? null : findEqualNow(condition, context);
   }
   if (condition.kind !== "and" || !condition.operands.every(isOfTerms)) return null;
   let result: EntrySet | null = null;
   for (const operand of bySelectivity(condition.operands)) {
     if (result === null) {
-      result = findAtOnce(operand, context);
+      result = findNow(operand, context);
       if (result === null) return null;
     } else if (result.count > 0) {
       const step: IteratorResult<undefined, EntrySet> = findEntries(

@@ -19,7 +19,7 @@ import { firstInPlaces } from "../indexing/place-order.ts";
 import { releaseText, acquireText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
-import { findAtOnce } from "./compile-where.ts";
+import { findNow } from "./compile-where.ts";
 import { cappedResults } from "./execute.ts";
 import { hasIncludes } from "./execute-include.ts";
 import { orderEntries, pageEndOf } from "./execute-order.ts";
@@ -38,7 +38,7 @@ const sortedMax = 512;
 /** The documents as a plain query reads them. */
 export interface PlainSource extends RowSource {
   /** As `read`, but fetches nothing: false where the record is not in memory, too. */
-  readAtOnce(docNum: number, row: StoredRow): boolean;
+  readNow(docNum: number, row: StoredRow): boolean;
   /** Bytes of the record of a document. */
   lengthOf(docNum: number): number;
 }
@@ -140,7 +140,7 @@ function placeByIndex(
   if (where === null || reader.store.hasSeveral || hasScores(query, reader)) return null;
   // An automatic index was chosen by the fields of the query.
   if (access.kind === "index") refuseUnfit(query, index);
-  const set = findAtOnce(where, contextOf(reader));
+  const set = findNow(where, contextOf(reader));
   if (set === null) return null;
   const end = Math.min(set.count, pageEndOf(query) ?? Number.MAX_SAFE_INTEGER);
   if (end - paging.skip > rowsMax) return null;
@@ -203,7 +203,7 @@ function placeRows(count: number, source: PlainSource): boolean {
     bytes += source.lengthOf(document);
     if (rows.length === i) rows.push({ docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null });
     const row = rows[i] as StoredRow; // pushed above
-    if (bytes > recordBytesMax || !source.readAtOnce(document, row)) return false;
+    if (bytes > recordBytesMax || !source.readNow(document, row)) return false;
     if (isLargeDocument(row.bytes, row.start)) return false;
   }
   return true;

@@ -114,7 +114,7 @@ function* findComparison(condition: ComparisonCondition, context: WhereContext):
 }
 
 /** The entries of `field = value` where they are few; null: they may be many, or are found by more than their terms. */
-export function findEqualAtOnce(
+export function findEqualNow(
   { field, operator, value, isExact }: ComparisonCondition,
   context: WhereContext,
 ): EntrySet | null {
@@ -122,10 +122,10 @@ export function findEqualAtOnce(
   if (value.type === "compare-exchange") return null;
   const found = fieldOf(field, formOf(isExact), context);
   if (found === undefined) return EntrySet.empty;
-  if (value.type === "long") return found.equalsLongAtOnce(value.value);
+  if (value.type === "long") return found.equalsLongNow(value.value);
   return value.type === "string"
-    ? found.equalsTextAtOnce(value.value)
-    : found.equalsTermAtOnce(String(value.value));
+    ? found.equalsTextNow(value.value)
+    : found.equalsTermNow(String(value.value));
 }
 
 function comparedValue(value: ComparisonCondition["value"], context: WhereContext): Scalar {

@@ -37,7 +37,7 @@ import type { Tombstone } from "../keyspaces/tombstones.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Records between two places where the work may pause. */
-const recordsAtOnce = 256;
+const recordsPerBatch = 256;
 
 /** Effects of a group that other components than readers of documents must know. */
 export interface AdoptedFacts {
@@ -63,7 +63,7 @@ export function* adoptGroup(transaction: Transaction, group: Buffer): Work<Adopt
     }
     adoptRecord(transaction, group, at, length);
     count++;
-    if (count % recordsAtOnce === 0) yield;
+    if (count % recordsPerBatch === 0) yield;
   }
   return factsOf(transaction);
 }

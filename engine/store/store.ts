@@ -124,7 +124,7 @@ const skippedEtagsKey = "etags/skipped";
 const maximumReruns = 10_000;
 /** Bytes of records, and reads in progress, of one `fetchAhead`. */
 const bytesAheadMax = 32 * 1024 * 1024;
-const readsAheadAtOnce = 8;
+const readAheadMax = 8;
 /** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
@@ -338,7 +338,7 @@ export abstract class Store implements LogListener {
         }
       }
     };
-    await Promise.all(Array.from({ length: readsAheadAtOnce }, readOn));
+    await Promise.all(Array.from({ length: readAheadMax }, readOn));
     return fetched;
   }
 
