@@ -130,7 +130,7 @@ export class DocumentsView {
   async list(wanted: ListedDocuments, receive: ListReceiver): Promise<void> {
     const cursor = this.#cursor(wanted);
     if (cursor === null) return;
-    await this.#passOver(cursor, wanted.skip ?? 0);
+    await this.#skip(cursor, wanted.skip ?? 0);
     const reader = new RecordReader(this.#source.database);
     const rows = new DocumentCursor(this.#view.documents, cursor, reader);
     try {
@@ -151,7 +151,7 @@ export class DocumentsView {
     return documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
   }
 
-  async #passOver(cursor: Cursor, count: number): Promise<void> {
+  async #skip(cursor: Cursor, count: number): Promise<void> {
     const { documents } = this.#view;
     const batch = new Uint32Array(Math.min(count, passedBatchRows));
     for (let left = count; left > 0; ) {

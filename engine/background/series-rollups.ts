@@ -318,7 +318,7 @@ export class SeriesRollups {
     const period = periodOf(aggregation);
     const { timeSeriesSegments } = this.#database.state.keyspaces;
     const segments = viewedSegments(timeSeriesSegments);
-    const known = new KnownRollups(segmentPrefix(documentId, name), segments, from);
+    const known = new ExistingRollups(segmentPrefix(documentId, name), segments, from);
     const isFromRollup = isRollup(sourceName);
     const entries: SeriesEntry[] = [];
     let group: RollupGroup | null = null;
@@ -414,7 +414,7 @@ export class SeriesRollups {
 }
 
 /** The existing entries of a rollup, read in time order. */
-class KnownRollups {
+class ExistingRollups {
   readonly #segments: Iterator<[string, Segment]>;
   #entries: readonly SeriesEntry[] = [];
   #at = 0;

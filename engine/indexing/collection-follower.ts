@@ -33,13 +33,13 @@ export interface DocumentTarget {
 }
 
 /** Etags, from one to another, that are passed over. */
-interface PassedOver {
+interface SkippableRange {
   readonly from: number;
   to: number;
 }
 
 /** Maximum number of skippable ranges that a source stores; changes beyond it are processed. */
-const passedOverMax = 1024;
+const skippableMax = 1024;
 
 /** Bytes of documents between two checks of the clock: indexing this much full text takes less than a millisecond. */
 const strideBytes = 32_768;
@@ -53,7 +53,7 @@ export class CollectionFollower {
   readonly #reader: RowReader;
   readonly #stride: number;
   /** By source: in ascending order. */
-  readonly #passedOver: readonly PassedOver[][];
+  readonly #passedOver: readonly SkippableRange[][];
 
   /** `stride`: documents between two checks of the clock; fewer where they are large. */
   constructor(
@@ -78,13 +78,13 @@ export class CollectionFollower {
    * Must be called when a commit changed no field that the target indexes. The change is skipped if the previous
    * versions were processed by then: the values of an unprocessed version are known only from the new version.
    */
-  passOver({ from, to, previousMax }: FieldChange): void {
+  skipChange({ from, to, previousMax }: FieldChange): void {
     for (const [i, { documentEtag }] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const ranges = this.#passedOver[i] as SkippableRange[]; // one for each source
       const last = ranges.at(-1);
       if (documentEtag < previousMax) continue;
       if (last !== undefined && last.to + 1 === from) last.to = to;
-      else if (ranges.length < passedOverMax) ranges.push({ from, to });
+      else if (ranges.length < skippableMax) ranges.push({ from, to });
     }
   }
 
@@ -118,7 +118,7 @@ export class CollectionFollower {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     for (const source of this.sources) this.#takeDeletions(source);
     for (const [i, source] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const ranges = this.#passedOver[i] as SkippableRange[]; // one for each source
       const pending = this.#takeDocuments(source, ranges, isTimeUp);
       if (pending !== null || isTimeUp()) return pending;
     }
@@ -139,7 +139,7 @@ export class CollectionFollower {
 
   #takeDocuments(
     source: FollowedCollection,
-    ranges: PassedOver[],
+    ranges: SkippableRange[],
     isTimeUp: () => boolean,
   ): Promise<void> | null {
     const { collection } = source;
@@ -176,7 +176,7 @@ export class CollectionFollower {
   }
 
   /** Passes over the ranges that begin at the next etag or before it. */
-  #pass(source: FollowedCollection, ranges: PassedOver[]): void {
+  #pass(source: FollowedCollection, ranges: SkippableRange[]): void {
     let count = 0;
     for (const { from, to } of ranges) {
       if (from > source.documentEtag + 1) break;

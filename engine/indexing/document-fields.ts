@@ -91,7 +91,7 @@ export function addFieldTerms(
 }
 
 /** As `addFieldTerms`, given the offset `at` of the first step's value. */
-export function addTermsBehindFirst(
+export function addTermsAfterFirst(
   column: FieldColumn,
   mode: FieldMode,
   bytes: Buffer,

@@ -12,7 +12,7 @@ import {
 } from "./collection-follower.ts";
 import {
   addFieldTerms,
-  addTermsBehindFirst,
+  addTermsAfterFirst,
   columnKindOf,
   type FieldMode,
 } from "./document-fields.ts";
@@ -149,7 +149,7 @@ export class MapIndex implements FollowedIndex {
   fieldsChanged(change: FieldChange): void {
     const { reads } = this.#mapper;
     if (reads !== null && !change.fields.some((name) => reads.has(name))) {
-      this.follower.passOver(change);
+      this.follower.skipChange(change);
     }
   }
 
@@ -256,7 +256,7 @@ export class FieldMapper implements DocumentMapper {
         }
         const place = this.#places[i] as number; // as many as fields
         if (place < 0) continue;
-        addTermsBehindFirst(
+        addTermsAfterFirst(
           column,
           field.mode,
           bytes,

@@ -72,9 +72,9 @@ export interface PresentDocuments {
   /** The number of the document whose newest version has this etag, or -1. */
   numberOf(etag: number): number;
   /** Etag up to which the index had processed all its sources. */
-  readonly takenInThrough: number;
+  readonly processedThrough: number;
   /** Returns whether the index had processed this etag of this document. */
-  isTakenIn(docNum: number, etag: number): boolean;
+  isProcessed(docNum: number, etag: number): boolean;
 }
 
 /** Looks up the documents of a snapshot. */
@@ -120,19 +120,19 @@ export class FoundDocuments {
 
   /** Hot: runs once for each document. */
   #findSome(section: Buffer, cursor: PairCursor, present: PresentDocuments): void {
-    const { takenInThrough } = present;
+    const { processedThrough } = present;
     for (let count = 0; count < restoreStride && cursor.at < section.length; count++) {
       cursor.number += readVarint(section, cursor);
       cursor.etag += unzigzag(readVarint(section, cursor));
       const { number, etag } = cursor;
       if (number >= this.#numbers.length) this.#grow(number);
       const isThere = etag !== 0 && present.etagOf(number) === etag;
-      if (isThere && etag <= takenInThrough) {
+      if (isThere && etag <= processedThrough) {
         this.#numbers[number] = number;
         continue;
       }
       const now = isThere ? number : etag === 0 ? -1 : present.numberOf(etag);
-      if (now < 0 || !present.isTakenIn(now, etag)) {
+      if (now < 0 || !present.isProcessed(now, etag)) {
         this.#missing.push(number);
         continue;
       }

@@ -359,7 +359,7 @@ export class DatabaseQueries {
     if (index === undefined || this.fingerprintOf(query, index) !== etag) return false;
     if (index !== null && !isSame(index)) return false;
     index?.wasQueried();
-    this.#compiler.askedAgain(query.text);
+    this.#compiler.noteUse(query.text);
     return true;
   }
 

@@ -130,7 +130,7 @@ export class Replica implements ReplicaInputs {
   /** The stream passed over frames up to this one; 0: over none that it knows. */
   #gapEnd = 0;
   #gapTries = 0;
-  #isAskingRange = false;
+  #isRequestingRange = false;
   /** Time since which others are known to have more frames, without any arriving. */
   #behindSince: number | null = null;
 
@@ -254,7 +254,7 @@ export class Replica implements ReplicaInputs {
     const next = this.#chain.position + 1;
     if (sequence < next) return;
     const frame = sequence === next ? this.#decode(sequence, bytes) : null;
-    if (frame === null) this.#passedOver(sequence === next ? next : sequence - 1);
+    if (frame === null) this.#framesMissing(sequence === next ? next : sequence - 1);
     else this.#takeFrame(frame);
   }
 
@@ -268,7 +268,7 @@ export class Replica implements ReplicaInputs {
   }
 
   /** Called when frames up to `end` are missing: the stream delivered later frames, or was silent for long. */
-  #passedOver(end: number, how: "passed" | "silent" = "passed"): void {
+  #framesMissing(end: number, how: "passed" | "silent" = "passed"): void {
     if (this.#role === "candidate" || this.#claim !== null) this.#withdraw();
     this.#gapEnd = Math.max(this.#gapEnd, end);
     this.#gapTries++;
@@ -277,7 +277,7 @@ export class Replica implements ReplicaInputs {
       return;
     }
     this.#stopFollowing();
-    this.#isAskingRange = true;
+    this.#isRequestingRange = true;
     const from = this.#chain.position + 1;
     this.#effects.alarm(
       how === "silent"
@@ -288,8 +288,8 @@ export class Replica implements ReplicaInputs {
   }
 
   rangeDone(frames: readonly Buffer[] | null): void {
-    if (!this.#isAskingRange) return;
-    this.#isAskingRange = false;
+    if (!this.#isRequestingRange) return;
+    this.#isRequestingRange = false;
     const from = this.#chain.position + 1;
     if (frames === null) {
       this.#stop();
@@ -334,7 +334,7 @@ export class Replica implements ReplicaInputs {
     else if (this.#behindSince === null) this.#behindSince = this.#now;
     else if (this.#now - this.#behindSince >= replicaBehindMs) {
       this.#behindSince = null;
-      this.#passedOver(this.#knownEnd(), "silent");
+      this.#framesMissing(this.#knownEnd(), "silent");
     }
   }
 
@@ -468,7 +468,7 @@ export class Replica implements ReplicaInputs {
     if (this.#isAbstaining) return false;
     if ((this.#now < this.#standAt && !this.#isAsked) || this.#claim !== null) return false;
     if (this.#chain.position === 0) return false;
-    if (this.#isPaused || this.#isAskingRange) return false;
+    if (this.#isPaused || this.#isRequestingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
   }
 
@@ -739,7 +739,7 @@ export class Replica implements ReplicaInputs {
   /** The frame at the next position cannot be read from the stream: this node needs it from elsewhere. */
   #unreadable(sequence: number): void {
     if (this.#role === "leader") this.#stepDown("unknown");
-    this.#passedOver(sequence);
+    this.#framesMissing(sequence);
   }
 
   #isStalled(): boolean {
@@ -855,7 +855,7 @@ export class Replica implements ReplicaInputs {
     this.#settleAll("unknown");
     this.#dropClaim();
     this.#stopFollowing();
-    this.#isAskingRange = false;
+    this.#isRequestingRange = false;
     this.#role = "stopped";
     this.#leaderTag = null;
     this.#announce();

@@ -83,7 +83,7 @@ export class Lexer {
   }
 
   /** End of the last consumed token: for messages that point before white space. */
-  get offsetBehind(): number {
+  get offsetAfter(): number {
     return this.position;
   }
 
@@ -169,8 +169,8 @@ export class Lexer {
     if (start >= this.text.length) return { kind: "end", text: "", offset: start, end: start };
     if (this.matches(wordPattern)) return this.readWord(start);
     if (this.matches(numberPattern)) return this.readNumber(start);
-    const behindString = stringEnd(this.text, start);
-    if (behindString !== -1) return this.readString(start, behindString);
+    const afterString = stringEnd(this.text, start);
+    if (afterString !== -1) return this.readString(start, afterString);
     if (this.matches(punctuationPattern)) return this.take("punctuation", start, this.lastMatch);
     if (this.matches(parameterPattern)) {
       return this.take("parameter", start, this.lastMatch.slice(1), this.lastMatch.length);

@@ -152,7 +152,7 @@ export class Parser {
       if (names.has(name)) {
         throw this.unexpected(
           `${name} function was declared multiple times`,
-          this.lexer.offsetBehind,
+          this.lexer.offsetAfter,
         );
       }
       names.add(name);
@@ -373,7 +373,7 @@ export class Parser {
   private refuseSecondInclude(): void {
     if (!this.tryWord("include")) return;
     const complaint = "Query already has an include statement, but encountered a second one";
-    throw this.unexpected(complaint, this.lexer.offsetBehind);
+    throw this.unexpected(complaint, this.lexer.offsetAfter);
   }
 
   /** filterLimit? ( 'limit' value (',' value)? )? filterLimit? ( 'offset' value )? filterLimit? */

@@ -142,7 +142,7 @@ export class QueryCompiler {
   }
 
   /** A read was answered without its analysis, because nothing has changed. */
-  askedAgain(text: string): void {
+  noteUse(text: string): void {
     const known = this.#reads.get(text);
     if (known !== undefined) known.queriedMicros = this.#nowMicros();
   }

@@ -42,7 +42,7 @@ export interface ShippedFile {
 }
 
 /** Log and contents retained for a shipment that may resume: from the opening of the database on. */
-export interface KeptForShipping {
+export interface RetainedForShipping {
   readonly frames: LogFollower;
   readonly contents: ContentFollower;
 }
@@ -60,11 +60,11 @@ export function isShipped(record: unknown): boolean {
  * Retains the log and contents from which a shipment may resume, if the settings record has one. Must be called before
  * contents are swept. Null if no shipment exists, or if the database is in memory.
  */
-export async function keepForShipping(
+export async function retainForShipping(
   record: unknown,
   log: CommitLog,
   blobs: BlobStore,
-): Promise<KeptForShipping | null> {
+): Promise<RetainedForShipping | null> {
   if (!isShipped(record)) return null;
   const frames = log.follow(true);
   const contents = await blobs.followFiles();
@@ -72,7 +72,7 @@ export async function keepForShipping(
 }
 
 /** When one is lost, so is the other. */
-function tied(kept: KeptForShipping): KeptForShipping {
+function tied(kept: RetainedForShipping): RetainedForShipping {
   const { frames, contents } = kept;
   frames.whenLost = () => contents.close();
   contents.whenLost = () => frames.close();
@@ -85,9 +85,9 @@ const fileBytes = 32 * 1024 * 1024;
 
 export class Shipment {
   readonly #database: ShippedDatabase;
-  readonly #kept: KeptForShipping;
+  readonly #kept: RetainedForShipping;
 
-  private constructor(database: ShippedDatabase, kept: KeptForShipping) {
+  private constructor(database: ShippedDatabase, kept: RetainedForShipping) {
     this.#database = database;
     this.#kept = kept;
   }
@@ -117,7 +117,7 @@ export class Shipment {
    */
   static async resume(
     database: ShippedDatabase,
-    kept: KeptForShipping,
+    kept: RetainedForShipping,
     point: LogPoint,
     known: ReadonlySet<string>,
   ): Promise<Shipment | null> {

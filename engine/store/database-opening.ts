@@ -18,7 +18,7 @@ import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
 import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
 import { logDefaults } from "../log/log-defaults.ts";
-import { type KeptForShipping, keepForShipping } from "../shipping/shipment.ts";
+import { type RetainedForShipping, retainForShipping } from "../shipping/shipment.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
 import { DatabaseRecords } from "./record-owner.ts";
@@ -51,7 +51,7 @@ export interface DatabaseParts {
   /** Some entries may have keys that an older version has folded. */
   readonly mayHaveOldKeys: boolean;
   /** Log and contents retained for a continuous backup until it resumes; null if nothing is retained. */
-  readonly kept: KeptForShipping | null;
+  readonly kept: RetainedForShipping | null;
 }
 
 const shapesSection = "shapes";
@@ -105,14 +105,14 @@ export async function openParts(
   records.canDropDeletion = (position) => opened.canDropDeletion(position);
   records.isReplaced = (position) => opened.isReplaced(position);
   let report: ReplayReport;
-  let kept: KeptForShipping | null = null;
+  let kept: RetainedForShipping | null = null;
   try {
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
     report = await log.replay();
     keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
     keyspaces.tombstones.dropsLater = true;
-    kept = await keepForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
+    kept = await retainForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
     await blobs.sweep();
   } catch (error) {
     await log.close();

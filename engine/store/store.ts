@@ -46,7 +46,7 @@ import type {
 } from "../log/log.ts";
 import type { PlacedMark } from "../log/log-carrier.ts";
 import type { LogPoint } from "../log/log-follower.ts";
-import { type KeptForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
+import { type RetainedForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
 import { adoptGroup } from "./adopted-group.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
@@ -172,7 +172,7 @@ export abstract class Store implements LogListener {
   /** The error that staged transactions were last dropped for; a new object each time. */
   #lostBy: { readonly error: Error } | null = null;
   /** Log and contents from which a continuous backup may resume. */
-  #kept: KeptForShipping | null;
+  #kept: RetainedForShipping | null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 

@@ -32,7 +32,7 @@ import type { DatabaseState } from "../store/database-state.ts";
 /** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;
 /** Bytes reserved after it: the field table, and the records of shapes. */
-const roomBehind = 4 * shapeFieldCountMax + 64 * 1024;
+const roomAfter = 4 * shapeFieldCountMax + 64 * 1024;
 /** Bytes that are moved and checksummed in one go. */
 const movedBytes = 4 * 1024 * 1024;
 
@@ -84,7 +84,7 @@ function* prepare(
   { bytes: text, from, to }: DocumentText,
   idLength: number,
 ): Work<ParsedDocument> {
-  const whole = largeBuffer(roomBefore + (to - from) + roomBehind);
+  const whole = largeBuffer(roomBefore + (to - from) + roomAfter);
   const parser = new DocumentParser(state.shapes);
   const target = whole.subarray(roomBefore, roomBefore + to - from);
   const parsed = yield* parser.parseInSlices(text, from, to, target);

@@ -355,7 +355,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
     const group = sorted.slice(at, end);
     at = end;
     if (floor === undefined) etag = putInFront(series, group, next);
-    else if (next === undefined && time > floor[1].last) etag = putBehind(series, group, floor);
+    else if (next === undefined && time > floor[1].last) etag = putAfter(series, group, floor);
     else etag = writeEntries(series, joined(floor[1].toEntries(), group, combine), floor[0]);
   }
   const { timeSeries } = transaction.keyspaces;
@@ -416,7 +416,7 @@ function putInFront(
 }
 
 /** All existing entries are earlier: the group is added to the last segment while that is small, else after it. */
-function putBehind(
+function putAfter(
   series: OpenSeries,
   group: readonly SeriesEntry[],
   [key, last]: [string, Segment],

@@ -231,7 +231,7 @@ class Taking {
   }
 }
 
-interface TakenFolder {
+interface LockedFolder {
   /** The caller's path, for messages. */
   readonly path: string;
   readonly folder: string;
@@ -271,7 +271,7 @@ export class FolderLock implements DirectoryLock {
   readonly #listeners: ((error: EngineError) => void)[] = [];
 
   /** Use `lockFolder`. */
-  constructor(taken: TakenFolder) {
+  constructor(taken: LockedFolder) {
     this.#path = taken.path;
     this.folder = taken.folder;
     this.nonce = taken.record.nonce;

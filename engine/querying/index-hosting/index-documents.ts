@@ -116,7 +116,7 @@ export class IndexedDocuments implements IndexHost {
       ]),
     );
     const byId = new Map<number, number>();
-    const takenIn = (collection: number): number => {
+    const processedUpTo = (collection: number): number => {
       const name = foldedName(keyspaces.collections.nameOf(collection));
       const etag = ofAll?.documentEtag ?? etags.get(name) ?? 0;
       byId.set(collection, etag);
@@ -124,16 +124,16 @@ export class IndexedDocuments implements IndexHost {
     };
     const batch = new Uint32Array(1);
     return {
-      takenInThrough: Math.min(...followed.map(({ documentEtag }) => documentEtag)),
+      processedThrough: Math.min(...followed.map(({ documentEtag }) => documentEtag)),
       etagOf: (docNum) => documents.etagOf(docNum),
       numberOf: (etag) => {
         if (documents.byEtag(allCollections, etag).fill(batch, 1) === 0) return -1;
         const docNum = batch[0] as number; // filled
         return documents.etagOf(docNum) === etag ? docNum : -1;
       },
-      isTakenIn: (docNum, etag) => {
+      isProcessed: (docNum, etag) => {
         const collection = documents.collectionOf(docNum);
-        return etag <= (byId.get(collection) ?? takenIn(collection));
+        return etag <= (byId.get(collection) ?? processedUpTo(collection));
       },
     };
   }
