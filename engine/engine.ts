@@ -210,7 +210,7 @@ export {
   checkJson,
   readMinified,
 } from "./documents/checked-json.ts";
-export type { DocumentPieces, TextPieces } from "./documents/document-pieces.ts";
+export type { DocumentChunks, TextChunks } from "./documents/document-chunks.ts";
 export type { DocumentRow } from "./documents/document-row.ts";
 export {
   changeVectorsAt,

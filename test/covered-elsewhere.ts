@@ -470,7 +470,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/large-replies.test.ts": [
     "engine/base/large-buffer.ts",
-    "engine/documents/document-pieces.ts",
+    "engine/documents/document-chunks.ts",
   ],
   "test/server/endpoints/queries.test.ts": [
     "engine/rql/results.ts",

@@ -8,7 +8,7 @@
 import { hugeLoadsMax, hugeRecordBytes, largeRecordBytes } from "../base/limits.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { piecesOf } from "../documents/document-composing.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import type { HeldRecord } from "../store/store.ts";
 
@@ -32,7 +32,7 @@ export interface LargeDocument {
   /** Valid until released. */
   readonly row: DocumentRow;
   /** Its text, with `@metadata`. Valid until released. */
-  readonly pieces: DocumentPieces;
+  readonly pieces: DocumentChunks;
   release(): void;
 }
 
@@ -45,7 +45,7 @@ export interface HugeLoad {
 
 interface Shared {
   readonly controller: AbortController;
-  readonly opened: Promise<{ row: DocumentRow; pieces: DocumentPieces }>;
+  readonly opened: Promise<{ row: DocumentRow; pieces: DocumentChunks }>;
   users: number;
 }
 

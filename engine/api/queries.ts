@@ -1,6 +1,6 @@
 /** Queries of one database: run, explained, and as the entries of their index. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { TextPieces } from "../documents/document-pieces.ts";
+import type { TextChunks } from "../documents/document-chunks.ts";
 import type {
   AnsweringIndex,
   IndexExplanation,
@@ -176,7 +176,7 @@ export class Queries {
 class PinningSink implements RowSink {
   readonly #database: OpenDatabase;
   readonly #sink: RowSink;
-  readonly addLarge?: (document: TextPieces) => Promise<void>;
+  readonly addLarge?: (document: TextChunks) => Promise<void>;
 
   constructor(database: OpenDatabase, sink: RowSink) {
     this.#database = database;
@@ -188,7 +188,7 @@ class PinningSink implements RowSink {
     return this.#sink.add(row);
   }
 
-  async #addLarge(document: TextPieces): Promise<void> {
+  async #addLarge(document: TextChunks): Promise<void> {
     // The view pins the segment of the row's record, which nothing else may be holding.
     const view = this.#database.view();
     try {

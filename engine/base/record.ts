@@ -21,7 +21,7 @@
 import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import { crcAround } from "./crc-combine.ts";
-import { whenCollecting } from "./garbage.ts";
+import { whenCollecting } from "./gc-hints.ts";
 
 export const recordHeaderBytes = 24;
 

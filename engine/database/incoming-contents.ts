@@ -20,7 +20,7 @@ const keptMs = 10 * 60_000;
 interface Incoming {
   /** Number of bytes received. */
   at: number;
-  readonly pieces: PieceQueue;
+  readonly pieces: ChunkQueue;
   readonly stored: Promise<Lease>;
 }
 
@@ -68,7 +68,7 @@ export class IncomingContents {
   #begin(sha256: string): void {
     // An earlier, aborted attempt of a leader at the same content.
     this.#incoming.get(sha256)?.pieces.abandon();
-    const pieces = new PieceQueue();
+    const pieces = new ChunkQueue();
     const stored = this.#blobs.store(pieces.all());
     stored.catch(() => undefined);
     this.#incoming.set(sha256, { at: 0, pieces, stored });
@@ -84,7 +84,7 @@ export class IncomingContents {
 }
 
 /** Chunks of a content, stored in arrival order. */
-class PieceQueue {
+class ChunkQueue {
   readonly #waiting: (Buffer | "end" | "abandoned")[] = [];
   #wake: () => void = () => undefined;
 

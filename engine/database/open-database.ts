@@ -9,7 +9,7 @@ import { SeriesRollups } from "../background/series-rollups.ts";
 import { UndoRetention } from "../background/undo-retention.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { documentText } from "../documents/document-composing.ts";

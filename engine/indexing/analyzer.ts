@@ -295,7 +295,7 @@ const pieceUnits = 16;
 const pieceBytes = 256;
 
 /** A phrase of a search text. */
-export type SearchPiece =
+export type SearchPhrase =
   | { readonly kind: "words"; readonly words: readonly string[] }
   /** `text` is lower-cased, without its stars. */
   | {
@@ -315,9 +315,9 @@ export function* parseSearchText(
   text: string,
   analyze: Analyzer,
   budget: WorkBudget,
-): Work<SearchPiece[]> {
+): Work<SearchPhrase[]> {
   if (text === "") return [{ kind: "words", words: [""] }];
-  const pieces = new Map<string, SearchPiece>();
+  const pieces = new Map<string, SearchPhrase>();
   for (const { source, isPhrase } of splitSearchText(text)) {
     budget.spend(pieceUnits + source.length);
     if (budget.isDue) yield;
@@ -331,7 +331,7 @@ export function* parseSearchText(
   return [...pieces.values()];
 }
 
-function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPiece | null {
+function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPhrase | null {
   const startsOpen = !isPhrase && source.startsWith("*");
   const endsOpen = /(?:^|[^\\*])\*+$/.test(source) && (isPhrase || source.length > 1);
   if (startsOpen || (endsOpen && !isPhrase)) {

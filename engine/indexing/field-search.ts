@@ -7,7 +7,7 @@
  * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import { lowerInvariant, type SearchPiece } from "./analyzer.ts";
+import { lowerInvariant, type SearchPhrase } from "./analyzer.ts";
 import { dateTicks, type Instant, parseInstant, termsOfInstant } from "./date-terms.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
@@ -25,7 +25,7 @@ import {
 import { type OrderKind, wholePart } from "./term-order.ts";
 import type { PostingReader } from "./term-postings.ts";
 import { TextColumn } from "./text-column.ts";
-import { containsAny, type WildcardPiece } from "./wildcard-automaton.ts";
+import { containsAny, type WildcardPhrase } from "./wildcard-automaton.ts";
 
 /** One end of a range. */
 export interface Bound {
@@ -287,7 +287,7 @@ export class FieldSearch {
   }
 
   /** Full text: finds entries that match any phrase (`isAll`: every phrase). */
-  *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
+  *search(pieces: readonly SearchPhrase[], isAll: boolean): Work<EntrySet> {
     if (!isAll) return yield* this.#searchAny(pieces);
     let result: EntrySet | null = null;
     for (const piece of pieces) {
@@ -299,9 +299,9 @@ export class FieldSearch {
   }
 
   /** Phrases that must scan all terms share one scan. */
-  *#searchAny(pieces: readonly SearchPiece[]): Work<EntrySet> {
+  *#searchAny(pieces: readonly SearchPhrase[]): Work<EntrySet> {
     const builder = this.#builder();
-    const walked: WildcardPiece[] = [];
+    const walked: WildcardPhrase[] = [];
     for (const piece of pieces) {
       if (piece.kind === "words") {
         builder.addSet(yield* this.#searchWords(piece.words));

@@ -8,10 +8,10 @@
  * A wildcard anchored at the end has an additional edge, for a unit that no term's text contains.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import type { SearchPiece } from "./analyzer.ts";
+import type { SearchPhrase } from "./analyzer.ts";
 
 /** A wildcard that begins open: `*ab` or `*ab*`. */
-export type WildcardPiece = Extract<SearchPiece, { readonly kind: "wildcard" }>;
+export type WildcardPhrase = Extract<SearchPhrase, { readonly kind: "wildcard" }>;
 
 /** Up to this many wildcards are tested one by one. */
 const singleMax = 4;
@@ -22,7 +22,7 @@ const stateBytes = 40;
 
 /** A test whether a term's text matches any of the wildcards. */
 export function* containsAny(
-  pieces: readonly WildcardPiece[],
+  pieces: readonly WildcardPhrase[],
   budget: WorkBudget,
 ): Work<(text: string) => boolean> {
   if (pieces.some(({ text }) => text === "")) return () => true;
@@ -33,7 +33,7 @@ export function* containsAny(
 }
 
 function singleTest(
-  pieces: readonly WildcardPiece[],
+  pieces: readonly WildcardPhrase[],
   budget: WorkBudget,
 ): (text: string) => boolean {
   return (text) => {
@@ -45,7 +45,7 @@ function singleTest(
 }
 
 class Automaton {
-  readonly #pieces: readonly WildcardPiece[];
+  readonly #pieces: readonly WildcardPhrase[];
   readonly #budget: WorkBudget;
   #count = 1;
   readonly #units: Uint16Array;
@@ -58,7 +58,7 @@ class Automaton {
   readonly #table: Int32Array;
   readonly #parents: Int32Array;
 
-  constructor(pieces: readonly WildcardPiece[], budget: WorkBudget) {
+  constructor(pieces: readonly WildcardPhrase[], budget: WorkBudget) {
     this.#pieces = pieces;
     this.#budget = budget;
     const size = pieces.reduce((sum, { text }) => sum + text.length + 1, 1);

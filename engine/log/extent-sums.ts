@@ -35,14 +35,14 @@ export function nextExtentEdge(at: number): number {
 
 /** Computes sums of a few more extents whose bytes are durable and final. @returns whether there may be more */
 export function extendSums(segment: Segment, image: Buffer): boolean {
-  const { extentSums, pieceSums } = segment;
+  const { extentSums, chunkSums } = segment;
   for (let count = 0; count < sumsMax; count++) {
     const start = extentSums.length * extentBytesMax;
     const end = start + blockBytesFor(extentBytesMax);
     if (start >= segment.end || (end > segment.end && !segment.sealed)) return false;
     const from = Math.max(start, segmentHeaderBytes);
-    extentSums.push(pieceSums.sumOf(image, from, Math.min(end, segment.end)));
-    pieceSums.dropBelow(start + extentBytesMax);
+    extentSums.push(chunkSums.sumOf(image, from, Math.min(end, segment.end)));
+    chunkSums.dropBelow(start + extentBytesMax);
   }
   return true;
 }

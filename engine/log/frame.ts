@@ -34,7 +34,7 @@ const magic = 0x314d5246;
 const formatVersion = 1;
 
 /** Some 50 microseconds. */
-const crcPieceBytes = 256 * 1024;
+const crcChunkBytes = 256 * 1024;
 
 /** Bits of `flags`. */
 export const frameFlags = {
@@ -130,8 +130,8 @@ export async function slicedPayloadCrcOf(
   const start = at + frameHeaderBytes;
   const end = start + payloadLength;
   let crc = 0;
-  for (let from = start; from < end; from += crcPieceBytes) {
-    crc = crc32(source.subarray(from, Math.min(end, from + crcPieceBytes)), crc);
+  for (let from = start; from < end; from += crcChunkBytes) {
+    crc = crc32(source.subarray(from, Math.min(end, from + crcChunkBytes)), crc);
     if (throttle.isDue()) await throttle.yield();
   }
   return crc;

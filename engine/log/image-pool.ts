@@ -16,7 +16,7 @@
  */
 
 import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
-import { countDropped, startCollection } from "../base/garbage.ts";
+import { countDropped, startCollection } from "../base/gc-hints.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;

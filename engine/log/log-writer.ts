@@ -35,7 +35,7 @@ import { diskFull, isDiskFull } from "./health.ts";
 import { DeferredCopies } from "./deferred-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
-import { pieceBytesMin } from "./piece-sums.ts";
+import { pieceBytesMin } from "./chunk-sums.ts";
 import { type Segment, segmentFileName, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
@@ -46,7 +46,7 @@ import type { SpaceGuard } from "./space-guard.ts";
  */
 const knownCrcBytesMin = 256 * 1024;
 /** Number of bytes of a frame whose CRC is computed in one call. */
-const crcPieceBytes = 128 * 1024;
+const crcChunkBytes = 128 * 1024;
 
 /** Size of a write, in bytes, from which on no further frame is added to it. */
 const writtenBytesMax = 8 * 1024 * 1024;
@@ -232,7 +232,7 @@ export class LogWriter {
       this.#appendLarge(segment, image, payload, length, isGiven);
     else payload.copy(image, at, 0, length);
     this.#tail = at + length;
-    if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(segment, image);
+    if (this.#tail - this.#crcEnd >= crcChunkBytes) this.#extendCrc(segment, image);
     this.#openTransactions++;
     this.appendedCount++;
     this.appendedBytes += length;
@@ -316,7 +316,7 @@ export class LogWriter {
     this.#crcEnd = this.#tail;
   }
 
-  #extendCrc({ pieceSums }: Segment, image: Buffer): void {
+  #extendCrc({ chunkSums }: Segment, image: Buffer): void {
     if (this.#store.disk === null) return;
     while (this.#crcEnd < this.#tail) {
       const start = this.#crcEnd;
@@ -329,7 +329,7 @@ export class LogWriter {
       }
       const sum = crc32(bytes);
       this.#crc = combinedCrc(this.#crc, sum, bytes.length);
-      pieceSums.add(start, end, sum);
+      chunkSums.add(start, end, sum);
     }
   }
 
@@ -759,7 +759,7 @@ export class LogWriter {
       this.#store.cache.remove(segment);
       segment.isTaken = false;
       segment.deferredCopies = null;
-      segment.pieceSums.cut(0);
+      segment.chunkSums.cut(0);
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
     const last = this.#store.order.at(-1);
@@ -770,7 +770,7 @@ export class LogWriter {
     if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
     this.#active = last;
     last.deferredCopies = null;
-    last.pieceSums.cut(last.end);
+    last.chunkSums.cut(last.end);
     this.#openFrameAt(last.end);
     for (const segment of this.#store.order) {
       if (segment !== last && !segment.sealed) this.#sealSegment(segment);

@@ -22,7 +22,7 @@ import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { ComparedExtents } from "./compared-extents.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 import type { DeferredCopies } from "./deferred-copies.ts";
-import { PieceSums } from "./piece-sums.ts";
+import { ChunkSums } from "./chunk-sums.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
@@ -111,7 +111,7 @@ export class Segment {
   /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
   /** Input of `extentSums` while the segment is written. */
-  readonly pieceSums = new PieceSums();
+  readonly chunkSums = new ChunkSums();
   /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
   /** Cached extents by number, and reads of extents in progress. */

@@ -12,7 +12,7 @@
 import { assert } from "../base/assert.ts";
 import { framesInFlightMax, replicatedGroupBytesMax } from "../base/limits.ts";
 import {
-  contentPieces,
+  contentChunks,
   type EncodedFrame,
   encodeFrame,
   type FramePlace,
@@ -128,7 +128,7 @@ export class AppendWindow {
 function payloadsOf(proposal: Proposal, partBytesMax: number): Payload[] {
   if (proposal.kind === "barrier") return [{ type: frameTypes.barrier, pieces: [] }];
   if (proposal.kind === "content") {
-    return [{ type: frameTypes.content, pieces: contentPieces(proposal) }];
+    return [{ type: frameTypes.content, pieces: contentChunks(proposal) }];
   }
   const parts = partsOf(proposal.pieces, partBytesMax);
   return parts.map((pieces, at) => ({

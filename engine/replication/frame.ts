@@ -187,7 +187,7 @@ export function readEpoch(payload: Buffer): EpochBegin | null {
 }
 
 /** Returns the payload in chunks: the content's bytes are not copied. */
-export function contentPieces(chunk: ContentChunk): Buffer[] {
+export function contentChunks(chunk: ContentChunk): Buffer[] {
   assert(chunk.bytes.length <= contentChunkBytesMax, "a chunk of content has a limit");
   const head = Buffer.alloc(contentHeadBytes);
   head.write(chunk.sha256, 0, "hex");

@@ -12,7 +12,7 @@
  * Hot: bench/query.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import { isLargeDocument } from "../documents/document-pieces.ts";
+import { isLargeDocument } from "../documents/document-chunks.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInPlaces } from "../indexing/place-order.ts";

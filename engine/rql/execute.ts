@@ -14,7 +14,7 @@ import { EngineError } from "../base/errors.ts";
 import { largeRecordBytes, newIndexWaitMs } from "../base/limits.ts";
 import { awaited, runSteps, type Steps } from "../base/steps.ts";
 import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
-import { isLargeDocument } from "../documents/document-pieces.ts";
+import { isLargeDocument } from "../documents/document-chunks.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
@@ -75,7 +75,7 @@ import type {
 } from "./row-source.ts";
 import { spatialSummary } from "./spatial-summary.ts";
 import { SeriesRunner, seriesRowOf } from "./time-series/execute-series.ts";
-import { bytesOf, type PieceList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
+import { bytesOf, type ChunkList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
 import { seriesObject } from "./time-series/series-text.ts";
 
 /** The database as a query sees it. */
@@ -1018,13 +1018,13 @@ class Execution {
       this.#includes?.addRow(parts.row, others);
       this.#explain(parts.row, others);
       this.#highlight(parts, others);
-      await this.#deliverPieces(row);
+      await this.#deliverChunks(row);
     }
     this.#budget.release(bytesOf(results));
   }
 
   /** Returns whether a distinct row is new and on the page. */
-  #isNew(row: PieceList, rowSkip: number): boolean {
+  #isNew(row: ChunkList, rowSkip: number): boolean {
     this.#budget.hold(2 * row.length + distinctBytes);
     const text = row.copy(0, row.length).toString();
     if (this.#seen.has(text)) {
@@ -1035,7 +1035,7 @@ class Execution {
     return this.#seen.size > rowSkip && this.#returnedCount < this.#query.paging.take;
   }
 
-  async #deliverPieces(row: PieceList): Promise<void> {
+  async #deliverChunks(row: ChunkList): Promise<void> {
     if (row.length <= largeRecordBytes || this.#sink.addLarge === undefined) {
       await this.#deliver(row.copy(0, row.length));
       return;

@@ -7,7 +7,7 @@
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import { DocumentPieces } from "../documents/document-pieces.ts";
+import { DocumentChunks } from "../documents/document-chunks.ts";
 import {
   bodyLengthOf,
   documentFlagsOf,
@@ -112,9 +112,9 @@ export function largeDocument(
   row: StoredRow,
   score: ReportedScore | null,
   source: RowSource,
-): DocumentPieces {
+): DocumentChunks {
   const metadata = Buffer.concat([metadataKey, source.metadataOf(row, scoreMember(score))]);
-  return new DocumentPieces(row.bytes, row.start, metadata);
+  return new DocumentChunks(row.bytes, row.start, metadata);
 }
 
 /** The `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */

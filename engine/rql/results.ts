@@ -1,5 +1,5 @@
 /** The result of a query besides its rows: types only. The server writes it in the wire format. */
-import type { TextPieces } from "../documents/document-pieces.ts";
+import type { TextChunks } from "../documents/document-chunks.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 import type { SpatialSummary } from "./spatial-summary.ts";
 
@@ -24,7 +24,7 @@ export interface RowSink {
    * event loop, or, if a view is held, until the promise resolves. When omitted, the document is composed. Also
    * receives rows with long results of series queries, which stay valid until then.
    */
-  addLarge?(row: TextPieces): Promise<void>;
+  addLarge?(row: TextChunks): Promise<void>;
 }
 
 /**

@@ -18,7 +18,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
-import { whenCollecting } from "../base/garbage.ts";
+import { whenCollecting } from "../base/gc-hints.ts";
 import {
   LAZY,
   ScriptArray,

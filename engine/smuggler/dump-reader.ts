@@ -13,7 +13,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
-import { HeldPieces } from "../base/held-pieces.ts";
+import { BufferedChunks } from "../base/buffered-chunks.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { dumpItemBytesMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";
@@ -34,7 +34,7 @@ const noBytes = Buffer.alloc(0);
 
 export class DumpReader {
   readonly #source: AsyncIterator<Buffer>;
-  readonly #pieces: HeldPieces;
+  readonly #pieces: BufferedChunks;
   /** Received but unused bytes: `#bytes[#at, #end)`. */
   #bytes: Buffer = noBytes;
   #at = 0;
@@ -45,7 +45,7 @@ export class DumpReader {
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#source = source[Symbol.asyncIterator]();
-    this.#pieces = new HeldPieces(this.#source);
+    this.#pieces = new BufferedChunks(this.#source);
   }
 
   /** Position of the reader in the dump, in bytes. */

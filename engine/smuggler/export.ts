@@ -20,7 +20,7 @@ import { EngineError } from "../base/errors.ts";
 import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
 import { addDocument } from "../documents/document-composing.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import {
   documentFlags,
   documentFlagsOf,
@@ -380,7 +380,7 @@ class DumpExport {
   }
 
   /** The row, which is not placed again in the meantime, holds the record that `pieces` references. */
-  async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
+  async *#largeDocument(pieces: DocumentChunks, counts: ItemCounts): AsyncGenerator<Buffer> {
     this.#comma();
     yield this.#text.take();
     for (let start = 0; start < pieces.length; start += pieceBytes) {

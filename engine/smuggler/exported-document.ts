@@ -12,7 +12,7 @@ import {
 } from "../documents/document-encoding.ts";
 import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import {
   bodyTextOf,
   collectionIdOf,
@@ -106,7 +106,7 @@ export class DocumentRewriter {
    * As `document` (or `revision`), in chunks that reference `record`, whose body is neither copied nor rewritten. Null
    * if it is small enough to be rewritten as one string, or if a script must read it.
    */
-  inPieces(record: Buffer, isRevision: boolean): DocumentPieces | null {
+  inPieces(record: Buffer, isRevision: boolean): DocumentChunks | null {
     if (record.length <= rewrittenBytesMax) return null;
     if (this.#transform !== undefined && !isRevision) return null;
     const before = documentFlagsOf(record, 0);

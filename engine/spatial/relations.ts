@@ -227,7 +227,7 @@ function* isLineCovered(
     if (yield* areInCircle(segments, circle, outer.space, budget)) return true;
   }
   for (let i = 0; i < segments.length; i += 4) {
-    if (!(yield* everyPiece(segments, i, cutters, test, outer.placeUnits, budget))) return false;
+    if (!(yield* everySection(segments, i, cutters, test, outer.placeUnits, budget))) return false;
   }
   return true;
 }
@@ -245,7 +245,7 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
   if (locators.length === 0) return false;
   const isIn = (x: number, y: number) => locators.some((one) => one.locate(x, y) >= 0);
   for (let i = 0; i < rings.length; i += 4) {
-    if (!(yield* everyPiece(rings, i, ringSegments, isIn, outer.placeUnits, budget))) return false;
+    if (!(yield* everySection(rings, i, ringSegments, isIn, outer.placeUnits, budget))) return false;
   }
   const inside = placeInside(area);
   if (inside !== null && !isIn(inside.x, inside.y)) return false;
@@ -267,7 +267,7 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
       Math.min(y1, y2) > box.maxY;
     if (isAside) continue;
     if (
-      !(yield* everyPiece(ringSegments, i, rings, isOutside, outer.placeUnits + own.units, budget))
+      !(yield* everySection(ringSegments, i, rings, isOutside, outer.placeUnits + own.units, budget))
     )
       return false;
   }
@@ -278,7 +278,7 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
  * Returns whether every section of the segment at `i`, cut where `cutters` meet it, passes `test` at its midpoint. A
  * section that runs along a cutter passes. `pieceUnits`: the cost of a test.
  */
-function* everyPiece(
+function* everySection(
   segments: Float64Array,
   i: number,
   cutters: Float64Array,

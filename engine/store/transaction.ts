@@ -18,7 +18,7 @@ import { assert } from "../base/assert.ts";
 import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";

@@ -1,7 +1,7 @@
 /** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
 
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { preparedBytesMin } from "../base/limits.ts";
 import { boundedDocumentId } from "../base/names.ts";

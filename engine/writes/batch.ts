@@ -4,7 +4,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped, countPassing } from "../base/garbage.ts";
+import { countDropped, countPassing } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";

@@ -10,8 +10,8 @@
  */
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
-import { HeldPieces } from "../base/held-pieces.ts";
+import { countDropped } from "../base/gc-hints.ts";
+import { BufferedChunks } from "../base/buffered-chunks.ts";
 import {
   batchCommandsMax,
   bulkInsertBatchBytes,
@@ -98,7 +98,7 @@ export class BulkInsert {
   ): Promise<OperationFigures> {
     this.#progress = progress;
     const iterator = chunks[Symbol.asyncIterator]();
-    const pieces = new HeldPieces(iterator);
+    const pieces = new BufferedChunks(iterator);
     const onAbort = () =>
       this.#fail(new EngineError("operation-cancelled", "Bulk insert was aborted by the user."));
     signal.addEventListener("abort", onAbort);
@@ -127,7 +127,7 @@ export class BulkInsert {
     }
   }
 
-  async #readAll(pieces: HeldPieces): Promise<void> {
+  async #readAll(pieces: BufferedChunks): Promise<void> {
     for (;;) {
       const command = this.#scanner.next();
       if (command === "end") return;
@@ -158,7 +158,7 @@ export class BulkInsert {
   }
 
   /** The raw bytes that follow an attachment's command. */
-  async *#contentOf(command: BatchCommand, pieces: HeldPieces): AsyncGenerator<Buffer> {
+  async *#contentOf(command: BatchCommand, pieces: BufferedChunks): AsyncGenerator<Buffer> {
     const length = command.value("ContentLength");
     if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
       throw new EngineError("invalid-argument", "AttachmentPUT: 'ContentLength' must be a size.");
@@ -176,7 +176,7 @@ export class BulkInsert {
    * the event loop, the gathered commands are committed in the meantime; of a truncated body that arrived in one chunk
    * nothing is committed, as on RavenDB 7.2.7.
    */
-  async #receive(pieces: HeldPieces): Promise<void> {
+  async #receive(pieces: BufferedChunks): Promise<void> {
     this.#check();
     const failed = new Promise<void>((resolve) => {
       this.#wake = resolve;

@@ -12,7 +12,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import {

@@ -9,7 +9,7 @@
 
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
-import { countDropped, countPassing } from "../../engine/base/garbage.ts";
+import { countDropped, countPassing } from "../../engine/base/gc-hints.ts";
 import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { nextSlice, pauseIfDue } from "../../engine/base/time-slices.ts";

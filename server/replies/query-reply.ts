@@ -11,7 +11,7 @@ import type {
   QueryOutcome,
   QueryTaker,
   RowSink,
-  TextPieces,
+  TextChunks,
 } from "../../engine/engine.ts";
 import { releaseText, type JsonText, acquireText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -55,7 +55,7 @@ export class QueryReply implements RowSink, QueryTaker {
     return this.#room.holds(this.#rows.length) ? null : this.#flush();
   }
 
-  async addLarge(document: TextPieces): Promise<void> {
+  async addLarge(document: TextChunks): Promise<void> {
     let give: (() => void) | undefined;
     try {
       if (!document.isHeld) {

@@ -2,13 +2,13 @@
  * A row with results of series queries: composed of the row's text, in which placeholders mark the results, and the
  * chunks of the results, which are not copied unless the row is small.
  */
-import type { TextPieces } from "../../documents/document-pieces.ts";
+import type { TextChunks } from "../../documents/document-chunks.ts";
 import type { SeriesForm } from "../results.ts";
 import { splitAtSeries } from "../results-projection.ts";
 import { namesMember, type SeriesResult, seriesClose, seriesOpen } from "./series-text.ts";
 
 /** A text as a list of chunks. */
-export class PieceList implements TextPieces {
+export class ChunkList implements TextChunks {
   readonly length: number;
   /** By the query's budget. */
   readonly isHeld = true;
@@ -57,7 +57,7 @@ export function rowOfColumns(
   results: readonly SeriesResult[],
   metadata: string,
   form: SeriesForm,
-): PieceList {
+): ChunkList {
   const whole =
     form === "list"
       ? `{${metadata.slice(0, -1)}${object === "{}" ? "}" : `,${object.slice(1)}`}`
@@ -73,13 +73,13 @@ export function rowOfColumns(
       pieces.push(Buffer.from(seriesOpen(result)), ...result.pieces, Buffer.from(close));
     }
   }
-  return new PieceList(pieces);
+  return new ChunkList(pieces);
 }
 
 /** The row that is one result. */
-export function rowOfSeries(result: SeriesResult, metadata: string, form: SeriesForm): PieceList {
+export function rowOfSeries(result: SeriesResult, metadata: string, form: SeriesForm): ChunkList {
   const names = form === "named" ? namesMember(result.valueNames) : "";
   const own = names === "" ? metadata : metadata.replace("{", () => `{${names},`);
   const tail = Buffer.from(`${seriesClose(result, false)},${own}`);
-  return new PieceList([Buffer.from(seriesOpen(result)), ...result.pieces, tail]);
+  return new ChunkList([Buffer.from(seriesOpen(result)), ...result.pieces, tail]);
 }

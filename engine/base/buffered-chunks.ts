@@ -13,7 +13,7 @@ import { processMemory } from "./memory-budget.ts";
 /** Bytes that any reader may buffer without a charge. */
 const freeBytes = 256 * 1024;
 
-export class HeldPieces {
+export class BufferedChunks {
   readonly #source: AsyncIterator<Buffer>;
   #bytes = 0;
 

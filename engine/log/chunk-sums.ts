@@ -11,7 +11,7 @@ import { combinedCrc } from "../base/crc-combine.ts";
 /** Minimum size of a recorded chunk: reading smaller chunks again costs less than combining their sums. */
 export const pieceBytesMin = 16 * 1024;
 
-export class PieceSums {
+export class ChunkSums {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #sums: number[] = [];

@@ -15,7 +15,7 @@ export function isLargeDocument(bytes: Buffer, start: number): boolean {
 }
 
 /** A text that is copied chunk by chunk. */
-export interface TextPieces {
+export interface TextChunks {
   /** Bytes of the text. */
   readonly length: number;
   /** Whether its creator accounts for its memory while it is in use. */
@@ -24,7 +24,7 @@ export interface TextPieces {
   copy(start: number, end: number): Buffer;
 }
 
-export class DocumentPieces implements TextPieces {
+export class DocumentChunks implements TextChunks {
   /** Bytes of the text. */
   readonly length: number;
   readonly isHeld = false;
