@@ -53,7 +53,7 @@ export class CollectionFollower {
   readonly #reader: RowReader;
   readonly #stride: number;
   /** By source: in ascending order. */
-  readonly #passedOver: readonly SkippableRange[][];
+  readonly #skippable: readonly SkippableRange[][];
 
   /** `stride`: documents between two checks of the clock; fewer where they are large. */
   constructor(
@@ -67,7 +67,7 @@ export class CollectionFollower {
       documentEtag: 0,
       deletionEtag: 0,
     }));
-    this.#passedOver = this.sources.map(() => []);
+    this.#skippable = this.sources.map(() => []);
     this.#target = target;
     this.#host = host;
     this.#reader = host.newReader();
@@ -80,7 +80,7 @@ export class CollectionFollower {
    */
   skipChange({ from, to, previousMax }: FieldChange): void {
     for (const [i, { documentEtag }] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as SkippableRange[]; // one for each source
+      const ranges = this.#skippable[i] as SkippableRange[]; // one for each source
       const last = ranges.at(-1);
       if (documentEtag < previousMax) continue;
       if (last !== undefined && last.to + 1 === from) last.to = to;
@@ -118,7 +118,7 @@ export class CollectionFollower {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     for (const source of this.sources) this.#takeDeletions(source);
     for (const [i, source] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as SkippableRange[]; // one for each source
+      const ranges = this.#skippable[i] as SkippableRange[]; // one for each source
       const pending = this.#takeDocuments(source, ranges, isTimeUp);
       if (pending !== null || isTimeUp()) return pending;
     }

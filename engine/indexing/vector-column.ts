@@ -266,7 +266,7 @@ export class VectorColumn {
       return (term) => equalBits(dictionary.slab, dictionary.startOf(term), sought);
     }
     const dimensions = this.#dimensions;
-    const vector = soughtNumbers(sought, this.stored);
+    const vector = queryNumbers(sought, this.stored);
     const scale = scaleOf(vector, 0, dimensions);
     const scales = this.#scales;
     return (term) => {
@@ -401,7 +401,7 @@ export class VectorColumn {
   ): Work<void> {
     const { firsts, entries } = this.#column;
     const { wordCount, end } = sketches;
-    const vector = soughtNumbers(sought, this.stored);
+    const vector = queryNumbers(sought, this.stored);
     const own = sketches.of(vector, scaleOf(vector, 0, this.#dimensions));
     const far = 0xffff;
     budget.hold(end * Uint16Array.BYTES_PER_ELEMENT);
@@ -503,7 +503,7 @@ class BestEntries {
 
 const bytesPerScore = 48;
 
-function soughtNumbers(sought: Buffer, stored: StoredType): Float32Array | Int8Array {
+function queryNumbers(sought: Buffer, stored: StoredType): Float32Array | Int8Array {
   if (stored !== "Single") {
     return Int8Array.from(sought.subarray(0, sought.length - 4), (byte) => (byte << 24) >> 24);
   }

@@ -181,7 +181,7 @@ class EntryScoring implements Scoring {
     const found = yield* findEntries(condition, context);
     const total = reader.store.liveCount;
     const weighed = { total, found: found.count, boost: factor };
-    const sought = soughtTerms(condition, reader);
+    const sought = queryTerms(condition, reader);
     const scores = newScores(this.#scored);
     if (sought === null) {
       const fixed = reader.isLucene ? null : fixedWeight(condition);
@@ -391,7 +391,7 @@ function* wordScores(
 }
 
 /** The terms that a condition looks for. */
-interface SoughtTerms {
+interface QueryTerms {
   readonly column: FieldColumn;
   /** Term number; -1 if no entry has the term. Null if the condition has several terms, of which an entry has one. */
   readonly term: number | null;
@@ -406,7 +406,7 @@ const severalKinds: ReadonlySet<string> = new Set([
 ]);
 
 /** Null: the condition is weighed as a whole, as all that Lucene finds by more than a term. */
-function soughtTerms(condition: Condition, reader: IndexReader): SoughtTerms | null {
+function queryTerms(condition: Condition, reader: IndexReader): QueryTerms | null {
   if (!("field" in condition)) return null;
   const isExact = "isExact" in condition && condition.isExact === true;
   const name = condition.field.name;

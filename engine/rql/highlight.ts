@@ -42,8 +42,8 @@ const colors = [
   "powderblue",
 ];
 /** Maximum length of a searched text in UTF-16 units, and maximum number of searched texts. */
-const soughtLengthMax = 64 * 1024;
-const soughtCountMax = 1024;
+const searchedLengthMax = 64 * 1024;
+const searchedTextsMax = 1024;
 
 export interface Highlighter {
   readonly field: string;
@@ -73,10 +73,10 @@ export function makeHighlighters(
   const total: Total = { length: 0 };
   return highlights.flatMap((highlight) => {
     const { field, fragmentLength, fragmentCount, options } = highlight;
-    const sought = where === null ? [] : soughtTexts(where, field.name);
+    const sought = where === null ? [] : searchedTexts(where, field.name);
     if (sought.length === 0) return [];
     const tags = tagsOf(options);
-    const patterns = sought.slice(0, soughtCountMax).map(patternOf);
+    const patterns = sought.slice(0, searchedTextsMax).map(patternOf);
     const scanMax = Math.floor(highlightScanMax / highlights.length);
     return {
       field: field.name,
@@ -134,14 +134,14 @@ function tagsOf({ preTags, postTags }: HighlightOptions): (term: number) => Tags
 }
 
 /** Returns the texts that a condition searches for in a field, except texts under a `not`. */
-function soughtTexts(where: Condition, field: string): readonly string[] {
+function searchedTexts(where: Condition, field: string): readonly string[] {
   let first: readonly string[] = [];
   let listed: readonly string[] = [];
   const visit = (condition: Condition): void => {
     if (condition.kind === "not" || condition.kind === "none") return;
     for (const operand of operandsOf(condition)) visit(operand);
     if (!("field" in condition) || condition.field.name !== field) return;
-    const texts = meaningOf(condition).soughtTexts(condition);
+    const texts = meaningOf(condition).searchedTexts(condition);
     if (condition.kind === "in") {
       if (listed.length === 0) listed = texts;
     } else if (first.length === 0) first = texts;
@@ -152,7 +152,7 @@ function soughtTexts(where: Condition, field: string): readonly string[] {
 
 /** `*` at the ends of a text matches anything; all other characters are literal. */
 function patternOf(text: string): RegExp {
-  const bare = text.slice(0, soughtLengthMax).replace(/^\*|\*$/g, "");
+  const bare = text.slice(0, searchedLengthMax).replace(/^\*|\*$/g, "");
   return new RegExp(bare.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "giu");
 }
 

@@ -41,7 +41,7 @@ const comparison: FieldMeaning<ComparisonCondition> = {
     if (operator !== "=" || value.type === "compare-exchange") return undefined;
     return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
   },
-  soughtTexts: ({ operator, value }) => (operator === "!=" ? [] : soughtOf(value)),
+  searchedTexts: ({ operator, value }) => (operator === "!=" ? [] : soughtOf(value)),
   joined: null,
   score: weighedWhole,
 };
@@ -63,7 +63,7 @@ const between: FieldMeaning<BetweenCondition> = {
     return reader.idsMatching((id) => id >= low && id <= high);
   },
   idsOf: () => undefined,
-  soughtTexts: ({ low, high }) => [...soughtOf(low.value), ...soughtOf(high.value)],
+  searchedTexts: ({ low, high }) => [...soughtOf(low.value), ...soughtOf(high.value)],
   joined: null,
   score: weighedWhole,
 };
@@ -80,7 +80,7 @@ const listed: FieldMeaning<InCondition> = {
     const isOneOfAll = isAll && new Set(ids.map(lowerCased)).size > 1;
     return { kind: "ids", ids: isOneOfAll ? [] : ids };
   },
-  soughtTexts: ({ values }) =>
+  searchedTexts: ({ values }) =>
     values.flatMap(({ value }) => (typeof value === "string" ? [value] : [])),
   joined: null,
   score: weighedWhole,

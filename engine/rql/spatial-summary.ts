@@ -5,7 +5,7 @@
 import { globe, lengthOf } from "../spatial/space.ts";
 import { analyzedFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
-import { type SoughtShape, shapeIn } from "./functions/spatial-arguments.ts";
+import { type QueryShape, shapeIn } from "./functions/spatial-arguments.ts";
 import { operandsOf } from "./meaning-of.ts";
 
 interface Vertex {
@@ -51,7 +51,7 @@ function addShapes(condition: Condition, shapes: object[]): void {
 }
 
 /** Null: a shape of another kind. */
-function shownShape(sought: SoughtShape): object | null {
+function shownShape(sought: QueryShape): object | null {
   const { areas, circles, points, lines } = shapeIn(globe, sought);
   if (areas.length + circles.length !== 1 || points.length + lines.length > 0) return null;
   const [circle] = circles;

@@ -60,7 +60,7 @@ export const search: RqlFunction<SearchCondition> = {
       find: findWords,
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: {
         // A search for one wildcard; searches for words are found directly by their terms.
         isJoined: ({ text }) => /^\*?[^\s"\\*]+\*?$/u.test(text) && text.includes("*"),
@@ -165,7 +165,7 @@ export const proximity: RqlFunction<ProximityCondition> = {
       find: findNear,
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -203,7 +203,7 @@ export const lucene: RqlFunction<LuceneCondition> = {
       },
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -250,7 +250,7 @@ export const fuzzy: RqlFunction<FuzzyCondition> = {
       findIds: ({ text, similarity }, { reader }) =>
         reader.idsMatching(fuzzyTest(text, similarity, reader.budget).ofText),
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },

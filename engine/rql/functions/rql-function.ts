@@ -121,7 +121,7 @@ export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   /** The documents that a condition on `id()` denotes without an index; undefined: it needs one. */
   idsOf(condition: Made): IdCondition | undefined;
   /** The texts whose words `highlight()` marks. */
-  soughtTexts(condition: Made): readonly string[];
+  searchedTexts(condition: Made): readonly string[];
   /** How several of these on one field, joined by `or`, are found together; null: one by one. */
   readonly joined: JoinedMeaning<Made> | null;
 }

@@ -27,7 +27,7 @@ import {
 import { fieldArgument, pathOf } from "./arguments.ts";
 
 /** A shape in a query. Units null: the units of the field. */
-export type SoughtShape =
+export type QueryShape =
   | {
       readonly kind: "circle";
       readonly radius: number;
@@ -44,15 +44,15 @@ export type SoughtShape =
     };
 
 /** A place to measure distances from. */
-export type SoughtPlace =
-  | SoughtShape
+export type QueryPoint =
+  | QueryShape
   | { readonly kind: "point"; readonly latitude: number; readonly longitude: number };
 
 /** Parsed shapes by their source: a long text is parsed once per query. */
-const parsedShapes = new WeakMap<SoughtShape, { readonly space: Space; readonly shape: Shape }>();
+const parsedShapes = new WeakMap<QueryShape, { readonly space: Space; readonly shape: Shape }>();
 
 /** The shape in the space of a field. @throws shape-invalid, and `refusal` */
-export function shapeIn(space: Space, sought: SoughtShape): Shape {
+export function shapeIn(space: Space, sought: QueryShape): Shape {
   const known = parsedShapes.get(sought);
   if (known?.space === space) return known.shape;
   const shape = newShape(space, sought);
@@ -60,7 +60,7 @@ export function shapeIn(space: Space, sought: SoughtShape): Shape {
   return shape;
 }
 
-function newShape(space: Space, sought: SoughtShape): Shape {
+function newShape(space: Space, sought: QueryShape): Shape {
   const units = sought.units ?? space.units;
   if (sought.kind === "circle") {
     checkPlace(space, sought.longitude, sought.latitude);
@@ -77,7 +77,7 @@ function newShape(space: Space, sought: SoughtShape): Shape {
 }
 
 /** The place in the space of a field. @throws shape-invalid */
-export function placeIn(space: Space, sought: SoughtPlace): Place {
+export function placeIn(space: Space, sought: QueryPoint): Place {
   if (sought.kind === "point") {
     checkPlace(space, sought.longitude, sought.latitude);
     return { x: sought.longitude, y: sought.latitude };
@@ -145,11 +145,11 @@ function sourceField(
 }
 
 /** `spatial.circle(radius, lat, lng, units?)` or `spatial.wkt(text, units?)`; null: it is another method. */
-export function soughtShape(
+export function queryShape(
   scope: QueryScope,
   call: Call,
   field: FieldReference,
-): SoughtShape | null {
+): QueryShape | null {
   const { args } = call;
   const maker = call.name.toLowerCase();
   if (maker === "spatial.circle") {
@@ -178,31 +178,31 @@ export function soughtShape(
  * is the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument
  * counts.
  */
-export function soughtPlace(
+export function queryPoint(
   scope: QueryScope,
   call: Call,
-): { readonly place: SoughtPlace; readonly roundTo: number | null } | null {
+): { readonly place: QueryPoint; readonly roundTo: number | null } | null {
   const { args } = call;
   switch (call.name.toLowerCase()) {
     case "spatial.point": {
       if (args.length !== 2) {
         throw invalid(scope, "Method 'point()' expects two arguments to be provided");
       }
-      return { place: soughtPoint(scope, "point", args), roundTo: null };
+      return { place: searchedPoint(scope, "point", args), roundTo: null };
     }
     case "spatial.circle": {
       requireCircle(scope, args);
-      const place = soughtPoint(scope, "circle", args.slice(1, 3));
+      const place = searchedPoint(scope, "circle", args.slice(1, 3));
       return { place, roundTo: place.longitude };
     }
     case "spatial.wkt":
-      return { place: soughtCenter(scope, args), roundTo: null };
+      return { place: queryCenter(scope, args), roundTo: null };
     default:
       return null;
   }
 }
 
-function soughtPoint(scope: QueryScope, method: string, args: readonly Argument[]) {
+function searchedPoint(scope: QueryScope, method: string, args: readonly Argument[]) {
   const [latitude, longitude] = args.map((argument, i) =>
     lenientNumber(scope, valueNode(scope, method, argument, i)),
   ) as [number, number];
@@ -210,7 +210,7 @@ function soughtPoint(scope: QueryScope, method: string, args: readonly Argument[
 }
 
 /** `spatial.wkt(text, units?)` in `order by`. An invalid text is an error of shapes here, not of the query. */
-function soughtCenter(scope: QueryScope, args: readonly Argument[]): SoughtPlace {
+function queryCenter(scope: QueryScope, args: readonly Argument[]): QueryPoint {
   requireWkt(scope, args);
   const [text, units] = args.map((argument) => {
     const node = valueNode(scope, "wkt", argument, null);

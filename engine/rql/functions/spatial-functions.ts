@@ -16,11 +16,11 @@ import {
   lenientNumber,
   numberOf,
   placeIn,
-  type SoughtPlace,
-  type SoughtShape,
+  type QueryPoint,
+  type QueryShape,
   shapeIn,
-  soughtPlace,
-  soughtShape,
+  queryPoint,
+  queryShape,
   spatialField,
 } from "./spatial-arguments.ts";
 import { refuseAlone } from "./unsupported-functions.ts";
@@ -29,7 +29,7 @@ import { refuseAlone } from "./unsupported-functions.ts";
 export interface SpatialCondition {
   readonly kind: `spatial.${SpatialRelation}`;
   readonly field: FieldReference;
-  readonly shape: SoughtShape;
+  readonly shape: QueryShape;
 }
 
 /** Names, in messages about indexes made for Lucene, of the relations that these do not support. */
@@ -58,7 +58,7 @@ function relation(name: SpatialRelation, shownName: string): RqlFunction<Spatial
         find: (condition, context) => findShapes(name, condition, context),
         findIds: nothing,
         idsOf: () => undefined,
-        soughtTexts: () => [],
+        searchedTexts: () => [],
         score: weighedWhole,
         joined: null,
       },
@@ -70,7 +70,7 @@ function relation(name: SpatialRelation, shownName: string): RqlFunction<Spatial
 function analyzeRelation(
   scope: QueryScope,
   call: Call,
-): { readonly field: FieldReference; readonly shape: SoughtShape } {
+): { readonly field: FieldReference; readonly shape: QueryShape } {
   const { args, name } = call;
   const method = `Method ${name}()`;
   if (scope.isDynamic && args[0]?.kind !== "call") {
@@ -82,7 +82,7 @@ function analyzeRelation(
   const field = spatialField(scope, call);
   const [, second, error] = args;
   const shape = shapeArgument(scope, call, second, (argument) =>
-    soughtShape(scope, argument, field),
+    queryShape(scope, argument, field),
   );
   if (error !== undefined) {
     if (error.kind !== "literal" && error.kind !== "parameter") {
@@ -156,7 +156,7 @@ export const spatialPoint = shapeMethod("Spatial_Point");
 export interface DistanceKey {
   readonly kind: "spatial.distance";
   readonly field: FieldReference;
-  readonly place: SoughtPlace;
+  readonly place: QueryPoint;
   /**
    * Entries are ordered by the distance rounded to multiples of this length, in the units of the field; 0: by the exact
    * distance. A negative length rounds only in indexes made for Lucene.
@@ -217,7 +217,7 @@ function analyzeDistance(scope: QueryScope, call: Call): DistanceKey {
   }
   const field = spatialField(scope, call);
   const [, second, round] = args;
-  const sought = shapeArgument(scope, call, second, (argument) => soughtPlace(scope, argument));
+  const sought = shapeArgument(scope, call, second, (argument) => queryPoint(scope, argument));
   const { place } = sought;
   let roundTo = sought.roundTo ?? 0;
   if (round !== undefined) {

@@ -72,7 +72,7 @@ export const vectorSearch: RqlFunction<VectorCondition> = {
       ordersByScore: true,
       findIds: nothing,
       idsOf: () => undefined,
-      soughtTexts: () => [],
+      searchedTexts: () => [],
       score: scoreNearest,
       joined: null,
     },
@@ -191,7 +191,7 @@ function* findNearest(
   if (nearest.length === 0) return EntrySet.empty;
   const vectors =
     sought.kind === "value"
-      ? yield* soughtVectors(sought.value, form, reader.budget)
+      ? yield* queryVectors(sought.value, form, reader.budget)
       : documentVectors(sought.id, context, (entry) => nearest.vectorsOf(entry));
   if (vectors.length === 0) return EntrySet.empty;
   for (const { length } of vectors) {
@@ -218,7 +218,7 @@ function* findNearest(
 }
 
 /** The vectors of a value of a query, which may be many. */
-function* soughtVectors(
+function* queryVectors(
   value: ParameterValue,
   form: VectorForm,
   budget: WorkBudget,
