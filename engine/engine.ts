@@ -239,7 +239,7 @@ export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type {
   AnsweringIndex,
   IndexExplanation,
-  KeptQuery,
+  CacheableQuery,
   QueryOptions,
 } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";

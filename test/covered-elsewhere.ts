@@ -453,7 +453,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/etl.test.ts": ["server/databases/etl-definitions.ts"],
   "test/server/endpoints/http2.test.ts": ["server/listening/http2-exchange.ts"],
-  "test/engine/querying/plain-queries.test.ts": ["engine/rql/execute-plain.ts"],
+  "test/engine/querying/fast-path-queries.test.ts": ["engine/rql/execute-fast-path.ts"],
   "test/engine/querying/steered-operations.test.ts": [
     "engine/background/undo-operation.ts",
     "engine/background/undo-retention.ts",

@@ -4,7 +4,7 @@ import type { TextChunks } from "../documents/document-chunks.ts";
 import type {
   AnsweringIndex,
   IndexExplanation,
-  KeptQuery,
+  CacheableQuery,
   QueryOptions,
 } from "../querying/query-host.ts";
 import type { RunningQueryInfo } from "../querying/running-queries.ts";
@@ -12,7 +12,7 @@ import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
 import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
 import type { EntriesOutcome } from "../rql/execute.ts";
 import { planText } from "../rql/plan-text.ts";
-import type { KnownQueryInfo } from "../rql/query.ts";
+import type { CachedQueryInfo } from "../rql/query.ts";
 import type { QueryPlan } from "../rql/query-plan.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 
@@ -98,15 +98,15 @@ export class Queries {
   }
 
   /** A query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as `prepare` */
-  kept(text: string, options: QueryOptions): KeptQuery | null {
-    return this.#database.queries.kept(text, options);
+  cacheable(text: string, options: QueryOptions): CacheableQuery | null {
+    return this.#database.queries.cacheable(text, options);
   }
 
   /**
    * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False if
    * this is known only by running it. True counts as a query.
    */
-  isUnchanged(query: KeptQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
+  isUnchanged(query: CacheableQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
     this.#database.assertServing();
     if (!this.#database.queries.isUnchanged(query, etag, isSame)) return false;
     this.#database.servedCount++;
@@ -138,7 +138,7 @@ export class Queries {
   }
 
   /** The texts of queries that are kept in their parsed form. */
-  known(): Iterable<KnownQueryInfo> {
+  known(): Iterable<CachedQueryInfo> {
     return this.#database.queries.known();
   }
 

@@ -31,12 +31,12 @@ import {
   type QueryRequest,
 } from "../rql/execute.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
-import { executePlain } from "../rql/execute-plain.ts";
+import { executeFastPath } from "../rql/execute-fast-path.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
-import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
+import { type CachedQueryInfo, QueryCompiler } from "../rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
@@ -56,7 +56,7 @@ import { searchEngineOf } from "./search-engine-setting.ts";
 export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
 
 /** A query with its parameter values, whose reply a caller caches. */
-export interface KeptQuery {
+export interface CacheableQuery {
   readonly query: AnalyzedQuery;
 }
 
@@ -108,7 +108,7 @@ export class DatabaseQueries {
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
   /** Rows of queries on the fast path, each of which completes before another begins. */
-  readonly #plainRows: QueryRows;
+  readonly #fastPathRows: QueryRows;
   /** Makes the etags of stale answers unique. */
   #staleCount = 0;
 
@@ -122,7 +122,7 @@ export class DatabaseQueries {
     this.#database = database;
     this.#clock = clock;
     this.#compiler = new QueryCompiler(() => clock.nowMicros());
-    this.#plainRows = new QueryRows(database, clock);
+    this.#fastPathRows = new QueryRows(database, clock);
     this.administration = new IndexAdministration(database, clock, place, options);
   }
 
@@ -142,7 +142,7 @@ export class DatabaseQueries {
   }
 
   /** The texts of queries whose trees are kept. */
-  known(): Iterable<KnownQueryInfo> {
+  known(): Iterable<CachedQueryInfo> {
     return this.#compiler.known();
   }
 
@@ -176,27 +176,27 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | null | Promise<QueryOutcome | null> {
-    const outcome = this.#plainly(text, options, sink);
+    const outcome = this.#viaFastPath(text, options, sink);
     return outcome === null ? runSteps(this.#query(text, options, sink)) : outcome;
   }
 
   /**
-   * Runs a query synchronously if the fast path supports it (execute-plain.ts). The query is not listed as running,
+   * Runs a query synchronously if the fast path supports it (execute-fast-path.ts). The query is not listed as running,
    * because no caller could observe it. @returns null if the fast path does not support the query; nothing was done
    * then
    */
-  #plainly(
+  #viaFastPath(
     text: string,
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | Promise<QueryOutcome> | null {
     const { parametersText = null, start, pageSize } = options;
-    if (!isPlainRequest(options)) return null;
+    if (!isPageRequest(options)) return null;
     const startMs = this.#clock.monotonicMs();
     const budget = new WorkBudget(options.signal);
-    const rows = this.#plainRows;
+    const rows = this.#fastPathRows;
     try {
-      const query = this.#compiler.compilePlain(text, parametersText, budget, { start, pageSize });
+      const query = this.#compiler.compileSimple(text, parametersText, budget, { start, pageSize });
       if (query === null) return null;
       const isRestoring =
         query.access.kind !== "collection" && this.administration.restored !== null;
@@ -204,7 +204,7 @@ export class DatabaseQueries {
       if (index === undefined) return null;
       if (index !== null && (index.outputs !== null || this.#reportsScores(index))) return null;
       const resultEtag = this.fingerprintOf(query, index);
-      return executePlain(query, { source: rows, index, resultEtag, startMs }, budget, sink);
+      return executeFastPath(query, { source: rows, index, resultEtag, startMs }, budget, sink);
     } finally {
       rows.close();
       budget.close();
@@ -338,7 +338,7 @@ export class DatabaseQueries {
    * Returns a query for `isUnchanged`; null if its reply may differ the next time although nothing changed.
    * @param options must be short: parameters are parsed synchronously. @throws as `prepare`
    */
-  kept(text: string, options: QueryOptions): KeptQuery | null {
+  cacheable(text: string, options: QueryOptions): CacheableQuery | null {
     const { parametersText } = options;
     const parameters = parametersText == null ? null : parseQueryParameters(parametersText);
     const query = withCallsAsScript(this.compile(text, "read", parameters, options));
@@ -350,7 +350,7 @@ export class DatabaseQueries {
    * as far as this is known without running the query. Counts as a use of the query. Hot.
    */
   isUnchanged(
-    { query }: KeptQuery,
+    { query }: CacheableQuery,
     etag: number,
     isSame: (index: AnsweringIndex) => boolean,
   ): boolean {
@@ -548,7 +548,7 @@ export class DatabaseQueries {
 }
 
 /** Returns whether the options of a query request only a page of its rows. */
-function isPlainRequest(options: QueryOptions): boolean {
+function isPageRequest(options: QueryOptions): boolean {
   return (
     options.unlessEtag === undefined &&
     options.metadataOnly !== true &&

@@ -23,7 +23,7 @@ import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
 import { policiesOf } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
-import type { PlainSource } from "../rql/execute-plain.ts";
+import type { FastPathSource } from "../rql/execute-fast-path.ts";
 import type { RowCursor, StoredRow, StoredSeries } from "../rql/row-source.ts";
 import { seriesParts } from "../rql/time-series/series-parts.ts";
 import type { DatabaseState } from "../store/database-state.ts";
@@ -113,7 +113,7 @@ export function newRow(): StoredRow {
 
 const noNumbers: NumberCursor = { fill: () => 0 };
 
-export class QueryRows implements PlainSource {
+export class QueryRows implements FastPathSource {
   readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;

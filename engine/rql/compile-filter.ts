@@ -4,7 +4,7 @@
  * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a
  * list equals nothing.
  *
- * Filters that call functions other than the few supported here are run by scripting (`isPlainFilter`).
+ * Filters that call functions other than the few supported here are run by scripting (`isSimpleFilter`).
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -52,48 +52,48 @@ const noExtra = Buffer.alloc(0);
 const byteN = 0x6e;
 
 /** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
-export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
+export function isSimpleFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
   switch (expression.kind) {
     case "and":
     case "or":
-      return expression.operands.every((operand) => isPlainFilter(operand, loadAliases));
+      return expression.operands.every((operand) => isSimpleFilter(operand, loadAliases));
     case "not":
-      return isPlainFilter(expression.operand, loadAliases);
+      return isSimpleFilter(expression.operand, loadAliases);
     case "true":
       return true;
     case "call":
-      return isPlainCall(expression, loadAliases);
+      return isSimpleCall(expression, loadAliases);
     case "comparison":
       return (
-        isPlainOperand(expression.left, loadAliases) &&
+        isSimpleOperand(expression.left, loadAliases) &&
         expression.right.kind !== "field" &&
         expression.right.kind !== "call"
       );
     case "between":
     case "in":
-      return isPlainOperand(expression.left, loadAliases);
+      return isSimpleOperand(expression.left, loadAliases);
     default:
       return unreachable(expression);
   }
 }
 
-function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
-  if (operand.kind === "call") return isPlainCall(operand, loadAliases);
+function isSimpleOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
+  if (operand.kind === "call") return isSimpleCall(operand, loadAliases);
   if (operand.kind !== "field") return true;
   // Only scripts support `length` of arrays and strings, and elements by position.
   const isOfScripts = operand.path.some(({ name }) => name === "length" || /^\d+$/.test(name));
   return !isOfScripts && !loadAliases.has(operand.path[0]?.name ?? "");
 }
 
-function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
+function isSimpleCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
   const compiled = compilerOf(call);
   if (compiled === null) return false;
   // It is refused when it is compiled.
   if (compiled.test === null && compiled.read === null) return true;
   return call.args.every((argument) =>
     argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter"
-      ? isPlainOperand(argument, loadAliases)
-      : isPlainFilter(argument, loadAliases),
+      ? isSimpleOperand(argument, loadAliases)
+      : isSimpleFilter(argument, loadAliases),
   );
 }
 

@@ -26,7 +26,7 @@ import {
   bodyOf,
   compileFilter,
   conditionCount,
-  isPlainFilter,
+  isSimpleFilter,
   type RowTest,
 } from "./compile-filter.ts";
 import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
@@ -854,7 +854,7 @@ class Execution {
     const { filter, load, source, parameters } = this.#query;
     assert(filter !== null, "there is a filter");
     const aliases = new Set(load.map((step) => step.alias));
-    if (!isPlainFilter(filter, aliases)) {
+    if (!isSimpleFilter(filter, aliases)) {
       this.#scripts ??= this.#scriptsOfQuery();
       return "script";
     }

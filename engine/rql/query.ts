@@ -10,7 +10,7 @@ import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
 import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
-import { mayBePlain } from "./execute-plain.ts";
+import { mayUseFastPath } from "./execute-fast-path.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
 import { flatParameters, type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 import { isRebindable, rebind } from "./rebind.ts";
@@ -31,7 +31,7 @@ const bytesPerCharacter = 64;
 const longLengthMin = 4_096;
 
 /** A cached query text, as reported to callers. Times are microseconds since 1970. */
-export interface KnownQueryInfo {
+export interface CachedQueryInfo {
   readonly text: string;
   readonly createdMicros: number;
   readonly queriedMicros: number;
@@ -44,7 +44,7 @@ export interface KnownQueryInfo {
 }
 
 /** Cache entry of a text. */
-interface KnownText {
+interface CachedText {
   readonly tree: Query;
   readonly isRebindable: boolean;
   readonly createdMicros: number;
@@ -52,17 +52,17 @@ interface KnownText {
   indexName: string | null;
   /** The last analysis of a read, without its parameters. */
   analyzed: AnalyzedQuery | null;
-  /** Whether the fast path supports that analysis for some parameter values (execute-plain.ts). */
-  mayBePlain: boolean;
+  /** Whether the fast path supports that analysis for some parameter values (execute-fast-path.ts). */
+  mayUseFastPath: boolean;
 }
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
-  readonly #patches = new RecentCache<KnownText>(queryTreeBytesMax / 2);
+  readonly #patches = new RecentCache<CachedText>(queryTreeBytesMax / 2);
   /** Of all other kinds. */
-  readonly #reads = new RecentCache<KnownText>(queryTreeBytesMax / 2);
+  readonly #reads = new RecentCache<CachedText>(queryTreeBytesMax / 2);
   /** The last large text, between parsing and analysis. */
-  #large: { readonly text: string; readonly isPatch: boolean; readonly known: KnownText } | null =
+  #large: { readonly text: string; readonly isPatch: boolean; readonly known: CachedText } | null =
     null;
 
   constructor(nowMicros: () => number) {
@@ -94,7 +94,7 @@ export class QueryCompiler {
     const isKept = kind === "read" && known.isRebindable && !isLong;
     if (isKept) {
       known.analyzed = { ...query, parameters: null };
-      known.mayBePlain = mayBePlain(query);
+      known.mayUseFastPath = mayUseFastPath(query);
     }
     return query;
   }
@@ -103,14 +103,14 @@ export class QueryCompiler {
    * As `compile`, for a read of a known text with few values that may be plain; null: it is another. Costs little enough to
    * need no pause; it is charged to the budget. Hot. @throws as `compile`
    */
-  compilePlain(
+  compileSimple(
     text: string,
     parametersText: string | null,
     budget: WorkBudget,
     paging: RequestPaging,
   ): AnalyzedQuery | null {
     const known = this.#reads.get(text);
-    if (known === undefined || !known.mayBePlain || known.analyzed === null) return null;
+    if (known === undefined || !known.mayUseFastPath || known.analyzed === null) return null;
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) return null;
     const parameters = parametersText === null ? null : flatParameters(parametersText);
@@ -148,7 +148,7 @@ export class QueryCompiler {
   }
 
   /** Lists the cached texts of queries, the least recently used first. Patches are excluded. */
-  *known(): Generator<KnownQueryInfo> {
+  *known(): Generator<CachedQueryInfo> {
     for (const [text, known] of this.#reads.entries()) {
       const { tree, createdMicros, queriedMicros, indexName } = known;
       yield {
@@ -164,7 +164,7 @@ export class QueryCompiler {
   }
 
   /** A text and its syntax tree. @throws query-syntax */
-  #known(text: string, kind: QueryKind): KnownText {
+  #known(text: string, kind: QueryKind): CachedText {
     const isPatch = kind === "patch";
     const large = this.#large;
     if (large !== null && large.text === text && large.isPatch === isPatch) {
@@ -184,7 +184,7 @@ export class QueryCompiler {
       queriedMicros: nowMicros,
       indexName: null,
       analyzed: null,
-      mayBePlain: false,
+      mayUseFastPath: false,
     };
     this.#large = isLarge ? { text, isPatch, known } : null;
     if (!isLarge) texts.set(text, known, bytesPerCharacter * text.length);

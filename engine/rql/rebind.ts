@@ -18,7 +18,7 @@ export function isRebindable({ where, paging: _, update, ...others }: Query): bo
   const { groupBy, load, include, filter, declarations } = others;
   const isPlain = groupBy.length + load.length + include.length + declarations.length === 0;
   if (!isPlain || filter !== null || update !== null || hasParameter(others)) return false;
-  return where === null || hasPlainConditions(where);
+  return where === null || hasSimpleConditions(where);
 }
 
 /**
@@ -152,13 +152,13 @@ function isAlike(one: Condition | null, other: Condition | null): boolean {
   return isExact === ("isExact" in other && other.isExact);
 }
 
-function hasPlainConditions(condition: Expression): boolean {
+function hasSimpleConditions(condition: Expression): boolean {
   switch (condition.kind) {
     case "and":
     case "or":
-      return condition.operands.every(hasPlainConditions);
+      return condition.operands.every(hasSimpleConditions);
     case "not":
-      return hasPlainConditions(condition.operand);
+      return hasSimpleConditions(condition.operand);
     case "comparison": {
       const { left, right } = condition;
       return !hasParameter(left) && (right.kind === "literal" || right.kind === "parameter");

@@ -15,7 +15,7 @@ import { documentFlags, documentFlagsOf } from "../documents/document-record.ts"
 import { QueryRows } from "../reading/query-rows.ts";
 import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
-import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
+import { bodyOf, compileFilter, isSimpleFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
 import { RowLoader } from "../rql/execute-load.ts";
 import type { QueryCompiler } from "../rql/query.ts";
@@ -108,7 +108,7 @@ export class SubscriptionQuery {
   #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
     if (filter === null) return null;
     const aliases = new Set(load.map(({ alias }) => alias));
-    if (source.hasRevisions || !isPlainFilter(filter, aliases)) return "script";
+    if (source.hasRevisions || !isSimpleFilter(filter, aliases)) return "script";
     return compileFilter(filter, {
       source: this.#rows,
       alias: source.alias,

@@ -113,7 +113,7 @@ export class SeriesGroup {
         if (kind === "percentile") {
           numbers.push((yield* percentile(column, percent, this.#budget)) * scale);
         } else {
-          const number = plainResult(column, kind, lengthMs);
+          const number = fastPathResult(column, kind, lengthMs);
           numbers.push(kind === "count" || kind === "average" ? number : number * scale);
         }
       }
@@ -127,7 +127,7 @@ export class SeriesGroup {
   }
 }
 
-function plainResult(
+function fastPathResult(
   column: Column,
   kind: Exclude<SeriesAggregate["kind"], "percentile">,
   lengthMs: number,

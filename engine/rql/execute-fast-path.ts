@@ -36,7 +36,7 @@ const recordBytesMax = 128 * 1024;
 const sortedMax = 512;
 
 /** The documents as a plain query reads them. */
-export interface PlainSource extends RowSource {
+export interface FastPathSource extends RowSource {
   /** As `read`, but fetches nothing: false where the record is not in memory, too. */
   readNow(docNum: number, row: StoredRow): boolean;
   /** Bytes of the record of a document. */
@@ -44,8 +44,8 @@ export interface PlainSource extends RowSource {
 }
 
 /** The host of a query on the fast path. */
-export interface PlainHost {
-  readonly source: PlainSource;
+export interface FastPathHost {
+  readonly source: FastPathSource;
   /** Up to date; null: none is needed. */
   readonly index: QueryIndex | null;
   readonly resultEtag: number;
@@ -53,7 +53,7 @@ export interface PlainHost {
 }
 
 /** Returns whether the fast path may support a query, for some parameter values: computed once per text. */
-export function mayBePlain(query: AnalyzedQuery): boolean {
+export function mayUseFastPath(query: AnalyzedQuery): boolean {
   const { access, source, projection, include, orderBy, load, functions, series } = query;
   const isFound = access.kind === "collection" ? access.ids?.kind === "ids" : query.where !== null;
   const isWhole = projection.kind === "document" && projection.key === null;
@@ -81,9 +81,9 @@ export function mayBePlain(query: AnalyzedQuery): boolean {
 }
 
 /** @returns null: it is not plain, and nothing was done. @throws as `executeQuery` */
-export function executePlain(
+export function executeFastPath(
   query: AnalyzedQuery,
-  host: PlainHost,
+  host: FastPathHost,
   budget: WorkBudget,
   sink: RowSink,
 ): QueryOutcome | Promise<QueryOutcome> | null {
@@ -92,7 +92,7 @@ export function executePlain(
   const isWhole = query.projection.kind === "document";
   if (!isWhole && index !== null && index.stored !== null) return null;
   const total =
-    index === null ? placeById(query, source) : placeByIndex(query, index, source, budget);
+    index === null ? pageById(query, source) : pageByIndex(query, index, source, budget);
   if (total === null) return null;
   const count = pageCount;
   try {
@@ -115,7 +115,7 @@ let pageCount = 0;
  * Sets `page` to the document with the requested id. @returns the total number of results; null if the fast path does
  * not support the query
  */
-function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
+function pageById(query: AnalyzedQuery, source: FastPathSource): number | null {
   const { access, paging } = query;
   if (access.kind !== "collection" || access.ids?.kind !== "ids") return null;
   const [id, ...others] = access.ids.ids;
@@ -128,11 +128,11 @@ function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
   return 1;
 }
 
-/** As `placeById`, for the entries that an index finds. */
-function placeByIndex(
+/** As `pageById`, for the entries that an index finds. */
+function pageByIndex(
   query: AnalyzedQuery,
   index: QueryIndex,
-  source: PlainSource,
+  source: FastPathSource,
   budget: WorkBudget,
 ): number | null {
   const { where, orderBy, paging, access } = query;
@@ -166,7 +166,7 @@ function* orderedPage(
   orderBy: AnalyzedQuery["orderBy"],
   end: number,
   reader: IndexReader,
-  source: PlainSource,
+  source: FastPathSource,
 ): Work<Uint32Array> {
   if (orderBy.length === 0) return yield* firstInPlaces(set, end, reader);
   const order = { reader, source, scores: null, newSeed: noSeed };
@@ -196,7 +196,7 @@ const rows: StoredRow[] = [];
 const noBytes = Buffer.alloc(0);
 
 /** Points `rows` at the records of `page`. @returns false where one is gone, is large, or must be fetched */
-function placeRows(count: number, source: PlainSource): boolean {
+function placeRows(count: number, source: FastPathSource): boolean {
   let bytes = 0;
   for (let i = 0; i < count; i++) {
     const document = page[i] as number; // i < length
@@ -217,7 +217,7 @@ function leaveRows(count: number): void {
   for (let i = 0; i < end; i++) (rows[i] as StoredRow).bytes = noBytes; // i < length
 }
 
-function addDocuments(count: number, source: PlainSource, sink: RowSink): Promise<void> | null {
+function addDocuments(count: number, source: FastPathSource, sink: RowSink): Promise<void> | null {
   let text = acquireText();
   let late: Late | null = null;
   for (let i = 0; i < count; i++) {
@@ -235,7 +235,7 @@ function addDocuments(count: number, source: PlainSource, sink: RowSink): Promis
 function addObjects(
   count: number,
   query: AnalyzedQuery,
-  { source, index }: PlainHost,
+  { source, index }: FastPathHost,
   sink: RowSink,
 ): Promise<void> | null {
   const projector = new FieldProjector(query, source, null, null, undefined, index?.name ?? null);
@@ -276,7 +276,7 @@ async function addDeferred(late: Late, sink: RowSink): Promise<void> {
 /** Without a spread, which makes an object of a class of its own each time. */
 function outcomeOf(
   query: AnalyzedQuery,
-  { source, index, resultEtag, startMs }: PlainHost,
+  { source, index, resultEtag, startMs }: FastPathHost,
   total: number,
 ): QueryOutcome {
   return {
