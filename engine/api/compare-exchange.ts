@@ -22,7 +22,7 @@ export class CompareExchange {
     return this.#database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
   }
 
-  /** The values whose keys begin with `prefix`, in order: `pageSize` of them, after the first `start`. */
+  /** Returns the values whose keys begin with `prefix`, in order: `pageSize` of them, after the first `start`. */
   list(prefix: string, start: number, pageSize: number): CompareExchangeValue[] {
     const { compareExchange } = this.#database.state.keyspaces;
     const values: CompareExchangeValue[] = [];

@@ -29,7 +29,7 @@ export class Counters {
     return counter === undefined ? null : { documentId, name, value: counter.value };
   }
 
-  /** All counters of a document, in byte order of their names. */
+  /** Returns all counters of a document, in byte order of their names. */
   all(documentId: string): CounterSlot[] {
     const { counters } = this.#database.state.keyspaces;
     return [...counters.withPrefix(counterKey(documentId, ""))]
@@ -38,7 +38,7 @@ export class Counters {
   }
 
   /**
-   * The operations in the body of a request, `{"Documents":[{"DocumentId","Operations":[…]}]}`.
+   * Returns the operations in the body of a request, `{"Documents":[{"DocumentId","Operations":[…]}]}`.
    * @param text checked, minified JSON of an object
    * @throws EngineError invalid-format, invalid-argument for a change without a document id
    */

@@ -93,7 +93,7 @@ export class Database {
     this.timeSeries = new TimeSeries(database);
   }
 
-  /** The face of `database`: always the same one. */
+  /** Returns the face of `database`: always the same one. */
   static of(database: OpenDatabase): Database {
     let face = faces.get(database);
     if (face === undefined) {
@@ -175,7 +175,7 @@ export class Database {
     return monitoredFigures(this.#database);
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a database in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#database.diskWrites(after);
   }

@@ -27,7 +27,7 @@ export class Databases {
     this.#catalog = catalog;
   }
 
-  /** Names in the case of their creation, sorted case-insensitively. */
+  /** Returns the names in the case of their creation, sorted case-insensitively. */
   names(): string[] {
     return this.#catalog.names();
   }
@@ -36,12 +36,12 @@ export class Databases {
     return this.#catalog.has(name);
   }
 
-  /** The databases that are open now; this does not keep them open. */
+  /** Returns the databases that are open now; this does not keep them open. */
   opened(): Database[] {
     return this.#catalog.opened().map((database) => Database.of(database));
   }
 
-  /** The database of that name if it is open now; this does not keep it open. */
+  /** Returns the database of that name if it is open now; this does not keep it open. */
   peek(name: string): Database | undefined {
     const found = this.#catalog.peek(name);
     return found === undefined ? undefined : Database.of(found);
@@ -53,7 +53,7 @@ export class Databases {
   }
 
   /**
-   * The database of that name, in any letter case; a promise when it must be opened first.
+   * Returns the database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): Database | undefined | Promise<Database | undefined> {

@@ -32,7 +32,7 @@ export class Identities {
   }
 
   /**
-   * The next number of `name`; the same again for a request that is sent again, by its id.
+   * Returns the next number of `name`; the same again for a request that is sent again, by its id.
    * @throws EngineError invalid-argument, out-of-range
    */
   next(name: string, requestId?: string): Promise<number> {
@@ -50,12 +50,12 @@ export class Identities {
     return this.#database.write((transaction) => seedIdentity(transaction, name, value, isForced));
   }
 
-  /** Names with their last numbers, in order of the names. */
+  /** Returns the names with their last numbers, in order of the names. */
   list(): Iterable<readonly [string, number]> {
     return this.#database.state.keyspaces.identities.withPrefix("");
   }
 
-  /** A range of numbers for ids that begin with `tag`; larger for clients that use them up fast. */
+  /** Returns a range of numbers for ids that begin with `tag`; larger for clients that use them up fast. */
   async nextRange(tag: string, last: LastRange): Promise<NumberRange> {
     const at = this.#database.state.nowMicros();
     const size = hiLoCapacity(last.size, last.at, at);

@@ -88,12 +88,12 @@ export class Indexes {
 
   // Reading
 
-  /** All names, in order. */
+  /** Returns all names, in order. */
   names(): string[] {
     return this.#all().map(({ name }) => name);
   }
 
-  /** All indexes, ordered by name. */
+  /** Returns all indexes, ordered by name. */
   list(): IndexInfo[] {
     return this.#all().map(indexInfo);
   }
@@ -118,22 +118,22 @@ export class Indexes {
     return indexDetails(this.#require(name), this.#database.settings);
   }
 
-  /** The last batches of each index, oldest first. */
+  /** Returns the last batches of each index, oldest first. */
   batches(): { readonly name: string; readonly batches: readonly IndexBatch[] }[] {
     return this.#all().map(({ name, batches }) => ({ name, batches: batches.list }));
   }
 
-  /** The automatic indexes, ordered by name. */
+  /** Returns the automatic indexes, ordered by name. */
   listAutomatic(): AutomaticIndexInfo[] {
     return automaticIndexes(this.#all());
   }
 
-  /** The definition in the JSON form of the interface. @throws EngineError index-missing */
+  /** Returns the definition in the JSON form of the interface. @throws EngineError index-missing */
   definition(name: string): JsonObject {
     return definitionJson(this.#require(name));
   }
 
-  /** The definitions that were deployed under each name, newest first. */
+  /** Returns the definitions that were deployed under each name, newest first. */
   histories(): Map<string, DeployedDefinition[]> {
     const histories = new Map<string, DeployedDefinition[]>();
     for (const [name, revisions] of historiesOf(this.#database.state)) {
@@ -154,13 +154,16 @@ export class Indexes {
     return this.#database.state.keyspaces.indexDefinitions.count;
   }
 
-  /** The etag of an index's newest definition; undefined when none is stored. */
+  /** Returns the etag of an index's newest definition; undefined when none is stored. */
   definitionEtag(name: string): number | undefined {
     const { indexDefinitions } = this.#database.state.keyspaces;
     return indexDefinitions.newestEntry(foldedName(name))?.etag;
   }
 
-  /** Would deploying this definition change the index of its name? @throws EngineError invalid-argument, invalid-format */
+  /**
+   * Returns whether deploying this definition would change the index of its name. @throws EngineError invalid-argument,
+   * invalid-format
+   */
   hasChanged(definition: JsonObject): boolean {
     return this.#administration.hasChanged(definition);
   }
@@ -192,7 +195,9 @@ export class Indexes {
     return { type: typeOfDefinition(parsed), source: sourceOfDefinition(parsed) };
   }
 
-  /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */
+  /**
+   * Returns the terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index
+   */
   async terms(name: string, request: TermsRequest): Promise<IndexTerms> {
     const { field, after, signal } = request;
     const index = await this.#withWhole(name, field);
@@ -207,7 +212,10 @@ export class Indexes {
     return { name: index.name, terms, resultEtag };
   }
 
-  /** The index, once it has the values of a field as a whole, and not only their words. @throws EngineError index-missing */
+  /**
+   * Returns the index, once it has the values of a field as a whole, and not only their words. @throws EngineError
+   * index-missing
+   */
   async #withWhole(name: string, field: string): Promise<OpenIndex> {
     const known = this.#require(name);
     const { indexes } = this.#database.queries;

@@ -97,14 +97,17 @@ export class Queries {
     return new PreparedQuery(this.#database, query);
   }
 
-  /** A query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as `prepare` */
+  /**
+   * Returns a query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as
+   * `prepare`
+   */
   cacheable(text: string, options: QueryOptions): CacheableQuery | null {
     return this.#database.queries.cacheable(text, options);
   }
 
   /**
-   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False if
-   * this is known only by running it. True counts as a query.
+   * Returns whether a query would be answered with this etag now, and from the same index as before, if it uses one.
+   * False if this is known only by running it. True counts as a query.
    */
   isUnchanged(query: CacheableQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
     this.#database.assertServing();
@@ -113,7 +116,7 @@ export class Queries {
     return true;
   }
 
-  /** The queries that run now, the newest first. */
+  /** Returns the queries that run now, the newest first. */
   running(): RunningQueryInfo[] {
     const { clock, queries } = this.#database;
     return queries.running.list(clock.monotonicMs());
@@ -137,12 +140,12 @@ export class Queries {
     return this.#database.queries.plan(text, options);
   }
 
-  /** The texts of queries that are kept in their parsed form. */
+  /** Returns the texts of queries that are kept in their parsed form. */
   known(): Iterable<CachedQueryInfo> {
     return this.#database.queries.known();
   }
 
-  /** The query in canonical form. @throws EngineError query-syntax, query-invalid */
+  /** Returns the query in canonical form. @throws EngineError query-syntax, query-invalid */
   canonicalText(text: string): string {
     return this.#database.queries.canonicalText(text);
   }
@@ -155,7 +158,10 @@ export class Queries {
     return this.#database.queries.explain(text, options);
   }
 
-  /** The index entries of the documents that a query finds. @throws EngineError index-missing: none is created for it */
+  /**
+   * Returns the index entries of the documents that a query finds. @throws EngineError index-missing: none is created
+   * for it
+   */
   async entries(text: string, options: QueryOptions): Promise<QueryEntries> {
     const { clock, state, queries } = this.#database;
     const startMs = clock.monotonicMs();

@@ -82,7 +82,7 @@ export class Revisions {
     this.#database = database;
   }
 
-  /** Number of revisions of a document, deleted or not. */
+  /** Returns the number of revisions of a document, deleted or not. */
   count(documentId: string): number {
     const { documents, keyspaces } = this.#database.state;
     const document = documents.lookup(documentId);
@@ -105,7 +105,7 @@ export class Revisions {
     return candidates.find((revision) => revision.changeVector === changeVector) ?? null;
   }
 
-  /** A page of the bin; `etagMax`: without deletions that have a higher etag. */
+  /** Returns a page of the bin; `etagMax`: without deletions that have a higher etag. */
   async bin(start: number, pageSize: number, etagMax?: number): Promise<RevisionBinPage> {
     const { revisions } = this.#database.state.keyspaces;
     let found = revisions.deletedDocuments(documentFlags.DeleteRevision);
@@ -119,8 +119,8 @@ export class Revisions {
   }
 
   /**
-   * Revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost: O(revisions), some at
-   * a time.
+   * Returns the revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost:
+   * O(revisions), some at a time.
    */
   async list(wanted: {
     readonly collection: string | undefined;

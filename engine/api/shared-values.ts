@@ -54,12 +54,14 @@ export class SharedValues {
     return this.replication.mark?.sequence ?? 0;
   }
 
-  /** A value of JSON; undefined: none. */
+  /** Returns a value of JSON; undefined: none. */
   get(key: string): unknown {
     return this.#values.get(key);
   }
 
-  /** Keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration. */
+  /**
+   * Returns the keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration.
+   */
   entries(prefix: string): Iterable<readonly [string, unknown]> {
     return this.#values.entries(prefix);
   }

@@ -134,7 +134,7 @@ export class Smuggler {
     await importDump(this.#database, dump, options, settings, result, progress, signal);
   }
 
-  /** The recorded state of a task's backups; undefined if no backup was made. */
+  /** Returns the recorded state of a task's backups; undefined if no backup was made. */
   backupMark(taskId: number): BackupMark | undefined {
     return backupMark(this.#database, taskId);
   }

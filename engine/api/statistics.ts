@@ -60,7 +60,7 @@ export class Statistics {
     };
   }
 
-  /** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+  /** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
   collections(): CollectionCounts[] {
     return collectionCounts(this.#database).map(plainCounts);
   }

@@ -59,12 +59,12 @@ export class Subscriptions {
     this.#database = database;
   }
 
-  /** All tasks, in name order. */
+  /** Returns all tasks, in name order. */
   list(): SubscriptionTask[] {
     return [...this.#database.subscriptions.tasks()];
   }
 
-  /** Is there a task of this name, in any letter case? */
+  /** Returns whether a task of this name exists, in any letter case. */
   has(name: string): boolean {
     const { subscriptions } = this.#database.state.keyspaces;
     return subscriptions.get(subscriptionKey(name)) !== undefined;
@@ -120,7 +120,7 @@ export class Subscriptions {
   }
 
   /**
-   * The first documents that a query would send, at most `count`, searching for at most `limitMs`.
+   * Returns the first documents that a query would send, at most `count`, searching for at most `limitMs`.
    * @param changeVector as of a task @throws EngineError as `checkQuery`; invalid-argument for a bad change vector
    */
   try(

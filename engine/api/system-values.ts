@@ -24,12 +24,14 @@ export class SystemValues {
     this.#database = database;
   }
 
-  /** A value of JSON; undefined: none. */
+  /** Returns a value of JSON; undefined: none. */
   get(key: string): unknown {
     return this.#database().state.keyspaces.values.get(key);
   }
 
-  /** Keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration. */
+  /**
+   * Returns the keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration.
+   */
   entries(prefix: string): Iterable<readonly [string, unknown]> {
     return this.#database().state.keyspaces.values.withPrefix(prefix);
   }
@@ -62,7 +64,7 @@ export class SystemValues {
     });
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of one in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of one in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#database().diskWrites(after);
   }

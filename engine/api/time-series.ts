@@ -43,18 +43,21 @@ export class TimeSeries {
     this.#segments = committedSegments(database.state.keyspaces.timeSeriesSegments);
   }
 
-  /** Names of a document's series, in order. */
+  /** Returns the names of a document's series, in order. */
   names(documentId: string): string[] {
     const { timeSeries } = this.#database.state.keyspaces;
     return [...timeSeries.withPrefix(seriesKey(documentId, ""))].map(([, { name }]) => name);
   }
 
-  /** Number of entries and first and last time of a series; undefined when it does not exist. Cost: O(its entries / 500). */
+  /**
+   * Returns the number of entries and first and last time of a series; undefined when it does not exist. Cost: O(its
+   * entries / 500).
+   */
   summary(documentId: string, name: string): SeriesSummary | undefined {
     return summaryOf(this.#segments, segmentPrefix(documentId, name));
   }
 
-  /** A page of the entries within `bounds`. */
+  /** Returns a page of the entries within `bounds`. */
   page(
     documentId: string,
     name: string,
@@ -113,7 +116,7 @@ export class TimeSeries {
   }
 }
 
-/** The same day and time that many months earlier; the last day of the month when that day does not exist. */
+/** Returns the same day and time that many months earlier; the last day of the month when that day does not exist. */
 function monthsBefore(time: number, months: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();

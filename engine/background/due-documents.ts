@@ -106,7 +106,7 @@ export class DueDocuments {
     await this.#task.close();
   }
 
-  /** Is the action configured in the database's record? */
+  /** Whether the action is configured in the database's record. */
   get isConfigured(): boolean {
     return this.#configuration() !== null;
   }
@@ -184,7 +184,7 @@ export class DueDocuments {
     );
   }
 
-  /** The due time in a document's record; NaN for none. */
+  /** Returns the due time in a document's record; NaN for none. */
   #timeIn(bytes: Buffer, start: number): number {
     const length = metadataLengthOf(bytes, start);
     if (length === 0) return Number.NaN;

@@ -221,7 +221,7 @@ export class Maintenance {
     await Promise.all(tasks.map((task) => task.close()));
   }
 
-  /** The etag up to which no follower needs a tombstone. Only durable changes count as passed. */
+  /** Returns the etag up to which no follower needs a tombstone. Only durable changes count as passed. */
   #passedByAll(): number {
     let passed = this.#host.state.committedEtag;
     for (const follower of this.#followers) passed = Math.min(passed, follower());

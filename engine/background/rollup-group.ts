@@ -44,7 +44,7 @@ export class RollupGroup {
     }
   }
 
-  /** The numbers of its rollup. All are 0 for a value that no entry has. */
+  /** Returns the numbers of its rollup. All are 0 for a value that no entry has. */
   values(): number[] {
     return [...this.#values];
   }

@@ -424,7 +424,7 @@ class ExistingRollups {
     this.#segments = segmentsBetween(segments, prefix, from, timeMax);
   }
 
-  /** The values at a time, or null. */
+  /** Returns the values at a time, or null. */
   at(time: number): readonly number[] | null {
     for (;;) {
       for (; this.#at < this.#entries.length; this.#at++) {
@@ -445,7 +445,7 @@ function isSame(left: readonly number[] | null, right: readonly number[]): boole
   return left !== null && left.length === right.length && left.every((one, i) => one === right[i]);
 }
 
-/** The time so long before `now`, not before the first possible one. */
+/** Returns the time so long before `now`, not before the first possible one. */
 function timeBefore(now: number, length: NonNullable<SeriesTime>): number {
   try {
     return addPeriod(now, periodOf(length), -1);

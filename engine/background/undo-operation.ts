@@ -135,7 +135,7 @@ class Undo {
     };
   }
 
-  /** The documents that are as the operation left them. */
+  /** Returns the documents that are as the operation left them. */
   async #putBackChanged(): Promise<void> {
     const { documents } = this.#store.state;
     const batch = new Uint32Array(documentsPerTask);

@@ -45,7 +45,10 @@ const nonAscii = /[^\0-\x7f]/;
 let lowerUnits: Uint16Array | undefined;
 let nameUnits: Uint16Array | undefined;
 
-/** The form of ids of documents, names of counters, attachments and time series, and keys. Cost: as `toLowerCase` for ASCII. */
+/**
+ * Returns the form of ids of documents, names of counters, attachments and time series, and keys. Cost: as
+ * `toLowerCase` for ASCII.
+ */
 export function lowerCased(id: string): string {
   if (!nonAscii.test(id)) return id.toLowerCase();
   lowerUnits ??= buildLowerUnits();
@@ -53,8 +56,8 @@ export function lowerCased(id: string): string {
 }
 
 /**
- * The form of names of databases, collections and indexes. Two are the same if their capital letters are, as in .NET's
- * `OrdinalIgnoreCase`: unlike with ids, both small letters sigma are one.
+ * Returns the form of names of databases, collections and indexes. Two are the same if their capital letters are, as in
+ * .NET's `OrdinalIgnoreCase`: unlike with ids, both small letters sigma are one.
  */
 export function foldedName(name: string): string {
   if (!nonAscii.test(name)) return name.toLowerCase();

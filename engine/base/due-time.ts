@@ -49,8 +49,8 @@ function parseHttpDate(text: string): number {
 }
 
 /**
- * Is the JSON value usable as a due time in a document? Text must be a time, null is refused, and other types are
- * accepted and have no effect: RavenDB 7.2.7 does the same.
+ * Returns whether the JSON value is usable as a due time in a document. Text must be a time, null is refused, and other
+ * types are accepted and have no effect: RavenDB 7.2.7 does the same.
  */
 export function isDueTimeAccepted(value: unknown): boolean {
   if (value === null) return false;

@@ -24,7 +24,7 @@ export function grownBuffer(length: number, lengthMax: number): Buffer {
   return largeBuffer(Math.max(length, Math.min(8 * length, lengthMax + rarelyGrownBytes)));
 }
 
-/** A buffer of `length` bytes with undefined content. */
+/** Returns a buffer of `length` bytes with undefined content. */
 export function largeBuffer(length: number): Buffer {
   if (length < largeBytes) return Buffer.allocUnsafeSlow(length);
   return Buffer.allocUnsafeSlow(Math.max(length, ownPagesBytes)).subarray(0, length);

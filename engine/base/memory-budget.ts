@@ -22,7 +22,7 @@ const defaultBytesMax = 4 * 1024 ** 3;
 /** Share of the budget that work may hold. */
 const workShare = 1 / 2;
 
-/** Bytes of memory that this process may use: the machine's, or the container's when that is less. */
+/** Returns the bytes of memory that this process may use: the machine's, or the container's when that is less. */
 export function memoryOfProcess(
   machineBytes = totalmem(),
   constrainedBytes = process.constrainedMemory(),
@@ -31,7 +31,7 @@ export function memoryOfProcess(
   return constrainedBytes > 0 ? Math.min(machineBytes, constrainedBytes) : machineBytes;
 }
 
-/** The default budget in bytes. */
+/** Returns the default budget in bytes. */
 export function defaultMemoryBudget(processBytes = memoryOfProcess()): number {
   return Math.min(defaultBytesMax, Math.floor(processBytes * defaultShare));
 }
@@ -83,12 +83,12 @@ export class MemoryBudget {
     this.#serve();
   }
 
-  /** Bytes that work may hold for `use`. */
+  /** Returns the bytes that work may hold for `use`. */
   useBytesMax(use: WorkUse): number {
     return Math.min(this.workBytesMax, this.#useBytesMax[use] ?? this.workBytesMax);
   }
 
-  /** Number of waiters for `use`. */
+  /** Returns the number of waiters for `use`. */
   waitersOf(use: WorkUse): number {
     let count = 0;
     for (const waiter of this.#waiters) if (waiter.use === use) count++;

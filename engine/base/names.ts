@@ -16,7 +16,7 @@ const shownLength = 200;
 const loneSurrogate = /\p{Surrogate}/u;
 const separator = "\u0000";
 
-/** A name for messages: a long one is truncated. */
+/** Returns a name for messages: a long one is truncated. */
 export function shown(name: string): string {
   return name.length <= shownLength ? name : `${name.slice(0, shownLength)}…`;
 }

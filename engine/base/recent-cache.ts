@@ -56,7 +56,7 @@ export class RecentCache<Value> {
     }
   }
 
-  /** All of them, the least recently used first. */
+  /** Yields all of them, the least recently used first. */
   *entries(): Generator<readonly [string, Value]> {
     for (const [key, { value }] of this.#entries) yield [key, value];
   }

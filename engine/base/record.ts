@@ -76,7 +76,7 @@ whenCollecting(() => {
   words = new Int32Array(0);
 });
 
-/** The aligned words of the whole memory that contains `bytes`. */
+/** Returns the aligned words of the whole memory that contains `bytes`. */
 export function wordsOf(bytes: Buffer): Int32Array {
   if (bytes === viewer) return words;
   viewer = bytes;
@@ -88,9 +88,9 @@ export function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * The checksum of the record at `start` with `length` bytes: for short records the sum of its words from byte 8, each
- * mixed with its index (`checkOfWord`), for long ones a CRC-32. One changed word always changes the sum, which can be
- * updated for a few changed words without reading the others.
+ * Returns the checksum of the record at `start` with `length` bytes: for short records the sum of its words from byte
+ * 8, each mixed with its index (`checkOfWord`), for long ones a CRC-32. One changed word always changes the sum, which
+ * can be updated for a few changed words without reading the others.
  *
  * Cost: 60 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
  */
@@ -139,7 +139,7 @@ export function sealRecordAround(
   bytes.writeUInt32LE(check, start + recordCheckAt);
 }
 
-/** Is there an intact record of `length` bytes at `start`, with a correct checksum? */
+/** Returns whether an intact record of `length` bytes, with a correct checksum, begins at `start`. */
 export function verifyRecord(bytes: Buffer, start: number, length: number): boolean {
   if (start < 0 || length < recordHeaderBytes || length % 8 !== 0) return false;
   if (start + length > bytes.length) return false;
@@ -168,8 +168,8 @@ function checkOfWords(source: Int32Array, from: number, count: number): number {
 }
 
 /**
- * The contribution of a word to the checksum of a short record; `at` counts words from byte 8. Signed. The mixing is
- * the finalizer of MurmurHash3: a bijection, so different words contribute differently.
+ * Returns the contribution of a word to the checksum of a short record; `at` counts words from byte 8. Signed. The
+ * mixing is the finalizer of MurmurHash3: a bijection, so different words contribute differently.
  */
 export function checkOfWord(word: number, at: number): number {
   let mixed = word ^ Math.imul(at + 1, 0x9e3779b9);

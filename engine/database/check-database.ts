@@ -26,7 +26,7 @@ export interface CheckedDatabase {
   readonly committedMicros: number;
 }
 
-/** Bytes of all files that a check reads, for its progress. */
+/** Returns the bytes of all files that a check reads, for its progress. */
 export async function bytesToCheck({ files }: Environment, folder: string): Promise<number> {
   let bytes = 0;
   for (const inner of ["log", "snap", "indexes", "blobs"]) {

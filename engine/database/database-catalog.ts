@@ -137,7 +137,7 @@ export class DatabaseCatalog {
     return catalog;
   }
 
-  /** Names in the case of their creation, sorted case-insensitively. */
+  /** Returns the names in the case of their creation, sorted case-insensitively. */
   names(): string[] {
     return [...this.#slots.entries()]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -153,7 +153,7 @@ export class DatabaseCatalog {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
   }
 
-  /** The database of that name if it is open now; this does not keep it open. */
+  /** Returns the database of that name if it is open now; this does not keep it open. */
   peek(name: string): OpenDatabase | undefined {
     return this.#slots.get(foldedName(name))?.database;
   }
@@ -169,7 +169,7 @@ export class DatabaseCatalog {
   }
 
   /**
-   * The database of that name, in any letter case; a promise when it must be opened first.
+   * Returns the database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): OpenDatabase | undefined | Promise<OpenDatabase | undefined> {

@@ -59,7 +59,7 @@ export async function settleSwap(files: FileSystem, parent: string, name: string
   await files.syncDirectory(parent);
 }
 
-/** The name of the database whose old folder this is; null: it is something else. */
+/** Returns the name of the database whose old folder this is; null: it is something else. */
 export function nameOfReplaced(folder: string): string | null {
   return replacedPattern.exec(folder)?.[1] ?? null;
 }

@@ -76,7 +76,7 @@ export interface CollectionCounts {
   readonly revisions: number;
 }
 
-/** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+/** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
 export function collectionCounts({ state }: OpenDatabase): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;

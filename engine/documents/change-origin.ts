@@ -19,7 +19,7 @@ export class ChangeOrigin {
     this.metadataOpen = Buffer.from(`"@change-vector":"${nodeTag}:`, "latin1");
   }
 
-  /** The default change vector of a write, whose only entry is this database's. */
+  /** Returns the default change vector of a write, whose only entry is this database's. */
   changeVectorAt(etag: number): string {
     return `${this.nodeTag}:${etag}-${this.hash}`;
   }

@@ -14,7 +14,7 @@ export function checkJson(bytes: Buffer): void {
 }
 
 /**
- * The minified text of an object, without its `@metadata`: numbers keep their spelling. It is the caller's own.
+ * Returns the minified text of an object, without its `@metadata`: numbers keep their spelling. It is the caller's own.
  * @throws EngineError as `checkJson`
  */
 export function checkedJson(bytes: Buffer): Buffer {

@@ -20,7 +20,7 @@ export interface TextChunks {
   readonly length: number;
   /** Whether its creator accounts for its memory while it is in use. */
   readonly isHeld: boolean;
-  /** A copy of bytes [start, end) of the text. */
+  /** Returns a copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer;
 }
 
@@ -46,7 +46,7 @@ export class DocumentChunks implements TextChunks {
     this.length = this.#bodyLength + this.#tail.length;
   }
 
-  /** A copy of bytes [start, end) of the text. */
+  /** Returns a copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer {
     const target = Buffer.allocUnsafe(end - start);
     const ofBody = Math.max(0, Math.min(end, this.#bodyLength) - start);

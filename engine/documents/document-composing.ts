@@ -54,7 +54,7 @@ export function addDocument(
   }
 }
 
-/** The text of the document of the record at `start`. */
+/** Returns the text of the document of the record at `start`. */
 export function documentText(context: RecordContext, record: Buffer, start: number): Buffer {
   const text = new JsonText(record.length - start + 256);
   addDocument(text, context, record, start);

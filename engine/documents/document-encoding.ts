@@ -275,7 +275,7 @@ function lengthOfParts(partsLength: number, bodyLength: number, fieldCount: numb
   return (table + fieldCount * (isNarrow ? 2 : 4) + 7) & ~7;
 }
 
-/** Bytes of the record that `encodeDocumentRecord` writes. */
+/** Returns the bytes of the record that `encodeDocumentRecord` writes. */
 export function documentRecordLength(fields: DocumentFields): number {
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   return lengthOfParts(parts, fields.bodyLength, fields.fieldCount);
@@ -391,7 +391,7 @@ export class FieldPatches {
   source: Buffer = noBytes;
   readonly froms: number[] = [];
   readonly tos: number[] = [];
-  /** Are all new values ASCII? */
+  /** Whether all new values are ASCII. */
   isAscii = true;
 }
 
@@ -410,7 +410,7 @@ function patchedBodyLength(
   return length;
 }
 
-/** Bytes of the record that `patchFields` writes. */
+/** Returns the bytes of the record that `patchFields` writes. */
 export function patchedRecordLength(
   bytes: Buffer,
   start: number,

@@ -78,7 +78,7 @@ export class ComposedMetadata {
     return this.#memory.text;
   }
 
-  /** Are the members just this one, so that none need be stored? */
+  /** Returns whether this is the only member, so that none need be stored. */
   isOnly(collectionMember: Buffer): boolean {
     if (collectionMember === this.#only) return true;
     const { text, length } = this;

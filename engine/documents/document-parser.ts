@@ -122,7 +122,7 @@ interface Paused {
   readonly textStart: number;
   readonly textOut: number;
   readonly isRewritten: boolean;
-  /** Paused at the end of an object with many members: must its keys be compared before it resumes? */
+  /** Whether it paused at the end of an object with many members, whose keys must be compared before it resumes. */
   readonly isToBeChecked: boolean;
 }
 
@@ -295,7 +295,7 @@ export class DocumentParser {
     if (isDocument && paused === null) requireObject(bytes, start, end, skipSpace(bytes, i, end));
     let runStart = i;
     let shift = i;
-    /** Is the text before `@metadata` still only in the input? */
+    /** Whether the text before `@metadata` is still only in the input. */
     let isBodyInInput = false;
     let expect = expectValue;
     let isWhole = false;
@@ -669,7 +669,7 @@ export class DocumentParser {
     }
   }
 
-  /** Does the text at `at` begin with the metadata of the previous document? Most often it does. */
+  /** Returns whether the text at `at` begins with the metadata of the previous document. Most often it does. */
   #isMetadataAt(bytes: Buffer, at: number, end: number): boolean {
     const length = this.#keptLength;
     const { metadata } = this.#found;
@@ -727,14 +727,14 @@ export class DocumentParser {
   }
 }
 
-/** The first position from `at` that is not a plain string character, at most `end`. */
+/** Returns the first position from `at` that is not a plain string character, at most `end`. */
 function plainEnd(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end && stringByteClasses[bytes[i] as number] === stringPlain) i++;
   return i;
 }
 
-/** A cheap hash that only distinguishes keys. All bytes are compared if two hashes are equal. */
+/** Returns a cheap hash that only distinguishes keys. All bytes are compared if two hashes are equal. */
 function keyHash(text: Uint8Array, from: number, to: number): number {
   return (
     (to - from) ^
@@ -764,7 +764,7 @@ function requireObject(bytes: Uint8Array, start: number, end: number, at: number
 
 const words = [wordTrue, wordFalse, wordNull];
 
-/** Does the text end within the scalar value that begins at `at`? A number could go on. */
+/** Returns whether the text ends within the scalar value that begins at `at`. A number could go on. */
 function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   const first = bytes[at] as number;
   let i = at + 1;
@@ -798,7 +798,7 @@ function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
   return `${line}:${at - lineStart + 1}`;
 }
 
-/** The error for invalid text at `at`; at the end of the text something is missing. */
+/** Returns the error for invalid text at `at`; at the end of the text something is missing. */
 function jsonError(
   bytes: Uint8Array,
   start: number,

@@ -42,12 +42,12 @@ export class DocumentRow {
     return this.#record.length;
   }
 
-  /** The same document, valid for good. */
+  /** Returns the same document, valid for good. */
   copy(): DocumentRow {
     return new DocumentRow(this.#context, Buffer.from(this.#record));
   }
 
-  /** The document without its metadata, parsed. */
+  /** Returns the document without its metadata, parsed. */
   body(): unknown {
     return JSON.parse(bodyTextOf(this.#record, 0));
   }

@@ -99,7 +99,7 @@ function addIds(value: unknown, path: IncludePath, found: (id: string) => void):
 }
 
 /**
- * The strings under a dotted path of `include revisions`: one, or those of an array.
+ * Returns the strings under a dotted path of `include revisions`: one, or those of an array.
  * @throws EngineError invalid-operation if the document lacks the field
  */
 export function changeVectorsAt(document: unknown, path: string): string[] {

@@ -19,7 +19,7 @@ export interface ParseResults {
   readonly source: Buffer;
   readonly sourceStart: number;
   readonly bodyLength: number;
-  /** Is every byte of the body below 0x80? */
+  /** Whether every byte of the body is below 0x80. */
   readonly isAscii: boolean;
   /** 0 = none: an empty document, too many fields, or no room in the shape table. */
   readonly shapeId: number;
@@ -69,7 +69,7 @@ export class ParserMemory implements ParseResults {
     this.fieldOffsets = new Uint32Array(fieldCountMax);
   }
 
-  /** The stored text, moved to memory of the parser if it is still in the input. */
+  /** Returns the stored text, moved to memory of the parser if it is still in the input. */
   body(): Buffer {
     if (this.source !== this.own) {
       const last = this.bodyLength - 1;

@@ -5,6 +5,6 @@ import type { ShapeTable } from "./shapes.ts";
 export interface RecordContext {
   readonly shapes: Pick<ShapeTable, "get">;
   readonly origin: ChangeOrigin;
-  /** The metadata member of a collection's documents when no metadata is stored. */
+  /** Returns the metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer;
 }

@@ -76,7 +76,7 @@ export class ShapeNode {
     this.isAscii = name.every((byte) => byte < 0x80);
   }
 
-  /** The child whose name is `source[from, to)`, quotes included, or null; it becomes `predicted`. */
+  /** Returns the child whose name is `source[from, to)`, quotes included, or null; it becomes `predicted`. */
   find(source: Buffer, from: number, to: number): ShapeNode | null {
     let found: ShapeNode | null = null;
     if (this.#byName !== null) {
@@ -141,7 +141,7 @@ export class ShapeTable {
   }
 
   /**
-   * The id of the shape with these names; adds it if it is new and there is room.
+   * Returns the id of the shape with these names; adds it if it is new and there is room.
    * @param source text that contains the names, each with its quotes.
    * @param spans begin and end (exclusive) of name `i` at `spans[from + i * stride]` and the next slot.
    * @returns the id, or 0 when there are no names, too many, or no room.
@@ -170,7 +170,7 @@ export class ShapeTable {
     return this.#insert(names, cost);
   }
 
-  /** Bytes of the record of this shape. */
+  /** Returns the bytes of the record of this shape. */
   recordLength(id: number): number {
     return (shapeNamesAt + this.get(id).namesText.length + 7) & ~7;
   }

@@ -54,7 +54,7 @@ export class AmountsColumn implements StoreColumn {
     return true;
   }
 
-  /** The difference between the integer at a position of `values` and its double. */
+  /** Returns the difference between the integer at a position of `values` and its double. */
   lowAt(at: number): number {
     return this.lows === null ? 0 : (this.lows[at] as number);
   }

@@ -77,7 +77,7 @@ interface Match {
 
 const separators = new Set(["'", "&", "@", ".", "-", "_", "/", ","]);
 
-/** The invariant lower-case form: character by character, never one into two. */
+/** Returns the invariant lower-case form: character by character, never one into two. */
 export function lowerInvariant(text: string): string {
   if (!/[\u0130\u03a3]/.test(text)) return text.toLowerCase();
   let lower = "";
@@ -159,7 +159,7 @@ function propose(match: Match, end: number, form: WordForm): void {
   match.form = form;
 }
 
-/** The number of leading parts that are joined by one of `joints` and satisfy `isFit`. */
+/** Returns the number of leading parts that are joined by one of `joints` and satisfy `isFit`. */
 function chainLength(
   parts: readonly Part[],
   joints: string,
@@ -360,7 +360,9 @@ export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
   return words;
 }
 
-/** The words of a text of any length by the standard analyzer, in whose grammar white space always ends a word. */
+/**
+ * Returns the words of a text of any length by the standard analyzer, in whose grammar white space always ends a word.
+ */
 export function* standardWords(text: string, budget: WorkBudget): Work<string[]> {
   const words: string[] = [];
   for (const [piece] of text.matchAll(/\S+/gu)) {

@@ -186,7 +186,7 @@ export class BestWords {
     return sum;
   }
 
-  /** The entry, or one near it, scores no more for the terms after a position. */
+  /** Returns the entry, or one near it, scores no more for the terms after a position. */
   #limitAt(entry: number, place: number): number {
     let sum = 0;
     for (let i = place + 1; i < this.#terms.length; i++) {
@@ -237,7 +237,7 @@ export class BestWords {
     return common;
   }
 
-  /** Whether an entry has all terms but the first. */
+  /** Returns whether an entry has all terms but the first. */
   #hasOthers(entry: number): boolean {
     for (let i = 1; i < this.#terms.length; i++) {
       const one = this.#terms[i] as QueryTerm;

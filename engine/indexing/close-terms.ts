@@ -63,7 +63,7 @@ export function* closeTerms(
   return found.slice(0, countMax);
 }
 
-/** Positions of candidates by the number of pairs that they share, most first. */
+/** Returns the positions of candidates by the number of pairs that they share, most first. */
 function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]> {
   const sizes = new Uint32Array(comparedBytesMax + 1);
   for (let i = 0; i < ranks.length; i++) {
@@ -86,7 +86,7 @@ function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]
   return groups.filter((group) => group.length > 0).reverse();
 }
 
-/** The terms of a group, in ascending order of their ranks. */
+/** Returns the terms of a group, in ascending order of their ranks. */
 function* sortedGroup(
   group: Uint32Array,
   { terms, ranks }: Candidates,
@@ -110,7 +110,7 @@ interface Candidates {
   readonly ranks: Float64Array;
 }
 
-/** The terms that share a pair of bytes with the text. */
+/** Returns the terms that share a pair of bytes with the text. */
 function* candidatesOf(column: FieldColumn, sought: Buffer, budget: WorkBudget): Work<Candidates> {
   const { dictionary } = column;
   /** By pair: its position in the text plus one; 0: it is not in the text. */

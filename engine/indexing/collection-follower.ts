@@ -193,7 +193,9 @@ export function progressOf(sources: readonly FollowedCollection[]): SavedProgres
   return sources.map(({ documentEtag, deletionEtag }) => ({ documentEtag, deletionEtag }));
 }
 
-/** The collections that an index follows, without duplicates; a single null (all documents) when any is null. */
+/**
+ * Returns the collections that an index follows, without duplicates; a single null (all documents) when any is null.
+ */
 export function followedCollections(names: readonly (string | null)[]): (string | null)[] {
   if (names.includes(null)) return [null];
   const found = new Map<string, string>();

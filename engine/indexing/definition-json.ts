@@ -19,7 +19,7 @@ import {
 import { StaticIndex } from "./static-index.ts";
 import type { VectorForm } from "./vector-form.ts";
 
-/** A definition, with unset options as `null`. */
+/** Returns a definition, with unset options as `null`. */
 export function definitionJson(index: OpenIndex): JsonObject {
   const { type, source, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
@@ -54,8 +54,8 @@ export function archivedBehaviorOf(source: MapSource): string | null {
 }
 
 /**
- * A definition as in a database record: with the options as sent. `commandIndex`: index of the command that deployed
- * it.
+ * Returns a definition as in a database record: with the options as sent. `commandIndex`: index of the command that
+ * deployed it.
  */
 export function recordedDefinitionJson(
   definition: StaticDefinition,
@@ -140,7 +140,7 @@ function byName<Row extends { readonly name: string }>(rows: readonly Row[]): Ro
   return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The forms of a field for search() and exact() are sorted after all others. */
+/** Returns the forms of a field for search() and exact() are sorted after all others. */
 function isAnalyzed([left]: readonly unknown[], [right]: readonly unknown[]): number {
   const rank = (name: unknown) =>
     /^exact\(/.test(String(name)) ? 1 : /^search\(/.test(String(name)) ? 2 : 0;
@@ -215,7 +215,7 @@ function spatialRow(space: Space): object {
   };
 }
 
-/** A definition whose fields use only this server's default analyzers. */
+/** Returns a definition whose fields use only this server's default analyzers. */
 export function withoutAnalyzers(definition: JsonObject): JsonObject {
   const fields = Object.entries((definition["Fields"] ?? {}) as Record<string, object>);
   const rows = fields.map(([name, options]) => [name, { ...options, Analyzer: null }]);

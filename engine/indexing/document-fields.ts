@@ -261,7 +261,7 @@ function internText(dictionary: TermDictionary, text: string): number {
   return dictionary.internText(textKind, text, Number.NaN);
 }
 
-/** The text of the object that begins at `at`; the marker when it is too long. */
+/** Returns the text of the object that begins at `at`; the marker when it is too long. */
 function internObject(dictionary: TermDictionary, bytes: Buffer, at: number): number {
   const text = bytes.subarray(at, skipValue(bytes, at));
   if (text.length > objectTermBytesMax) return objectTerm;
@@ -273,7 +273,7 @@ function internDate(dictionary: TermDictionary, instant: Instant): number {
   return dictionary.intern(dateKind, bytes, bytes.length, instant.milliseconds);
 }
 
-/** The term of the number `bytes[from, to)`. */
+/** Returns the term of the number `bytes[from, to)`. */
 function internNumber(dictionary: TermDictionary, bytes: Buffer, from: number, to: number): number {
   let end = to;
   let dotAt = -1;

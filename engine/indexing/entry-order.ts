@@ -107,7 +107,7 @@ const rangeBits = 12;
 /** Keys between two checks of the budget. */
 const stride = 65_536;
 
-/** The positions of the smallest keys, ascending: at least `count`, with all that tie with one of them. */
+/** Returns the positions of the smallest keys, ascending: at least `count`, with all that tie with one of them. */
 export function* smallestPositions(
   keys: Uint32Array,
   count: number,
@@ -169,7 +169,7 @@ function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
   return sort.isDescending ? mirrored(keys) : keys;
 }
 
-/** Whether numbers and dates are sorted by their values, and nothing else is. */
+/** Returns whether numbers and dates are sorted by their values, and nothing else is. */
 export function sortsByValue({ dictionary }: FieldColumn, form: SortForm | null): boolean {
   return form === "long" || form === "double" || (form === null && dictionary.hasDates);
 }
@@ -272,7 +272,7 @@ function leastKey(column: FieldColumn, entry: number, isByValue: boolean, ranks:
   return Number.isFinite(least) ? least : nullRank;
 }
 
-/** The terms of all values: the first ones, followed by the others of entries that have several. */
+/** Returns the terms of all values: the first ones, followed by the others of entries that have several. */
 function* withOthers(
   firsts: Uint32Array,
   several: readonly number[],
@@ -333,7 +333,7 @@ function* valueRanks(
   return yield* localRanks(sought, fits, compare, budget);
 }
 
-/** The rank of a term in an order; -1 when the term is not in it. */
+/** Returns the rank of a term in an order; -1 when the term is not in it. */
 function* termRanks(
   column: FieldColumn,
   sought: Uint32Array,
@@ -374,7 +374,7 @@ function* localRanks(
   return (term) => ranks.get(term) ?? -1;
 }
 
-/** The distinct terms with a text among `terms`, in order of first occurrence. */
+/** Returns the distinct terms with a text among `terms`, in order of first occurrence. */
 function* distinctTerms(terms: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
   const seen = new Set<number>();
   for (const term of terms) {

@@ -89,7 +89,7 @@ export class EntryStore {
     return this.columns.length - 1;
   }
 
-  /** All live entries. */
+  /** Returns all live entries. */
   all(): EntrySet {
     return EntrySet.ofWords(this.live.slice(0, (this.entryCount + 31) >>> 5));
   }
@@ -109,7 +109,7 @@ export class EntryStore {
     return entry > place && this.placeOf(entry) === place ? entry : -1;
   }
 
-  /** The first entry of a document, or -1. */
+  /** Returns the first entry of a document, or -1. */
   firstOf(document: number): number {
     return (this.#firsts[document] ?? 0) - 1;
   }
@@ -180,7 +180,7 @@ export class EntryStore {
     return true;
   }
 
-  /** The end (exclusive) of the run of entries from `first` on that belong to the same document. */
+  /** Returns the end (exclusive) of the run of entries from `first` on that belong to the same document. */
   endOf(first: number): number {
     const document = this.documents[first];
     let entry = first + 1;

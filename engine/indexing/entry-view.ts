@@ -52,7 +52,7 @@ export class EntryView {
     return this.places === null ? entry : (this.places[entry] as number);
   }
 
-  /** All live entries. */
+  /** Returns all live entries. */
   all(): EntrySet {
     this.#all ??= EntrySet.ofWords(this.#live.slice(0, this.#wordCount));
     return this.#all;

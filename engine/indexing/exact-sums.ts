@@ -24,7 +24,7 @@ export class ExactSums {
     return this.#pairs[2 * sum] as number;
   }
 
-  /** Both halves of a sum of integers, added up exactly. */
+  /** Returns both halves of a sum of integers, added up exactly. */
   integerOf(sum: number): bigint {
     return BigInt(this.#pairs[2 * sum] as number) + BigInt(this.#pairs[2 * sum + 1] as number);
   }

@@ -106,18 +106,18 @@ export class FieldColumn implements StoreColumn {
     this.starts[entry + 1] = this.valueCount;
   }
 
-  /** The terms that have a text, of whatever kinds. */
+  /** Returns the terms that have a text, of whatever kinds. */
   termsOfText(text: string): number[] {
     const terms = kinds.map((kind) => this.dictionary.findText(kind, text));
     return terms.filter((term) => term >= 0);
   }
 
-  /** The number of values of an entry. */
+  /** Returns the number of values of an entry. */
   lengthOf(entry: number): number {
     return (this.starts[entry + 1] as number) - (this.starts[entry] as number);
   }
 
-  /** The terms of an entry's values, in order; valid until the next call. */
+  /** Returns the terms of an entry's values, in order; valid until the next call. */
   termsOf(entry: number): Uint32Array {
     return this.terms.subarray(this.starts[entry], this.starts[entry + 1]);
   }
@@ -143,7 +143,7 @@ export class FieldColumn implements StoreColumn {
     return order;
   }
 
-  /** An order for comparing terms, containing none. */
+  /** Returns an order for comparing terms, containing none. */
   emptyOrder(kind: OrderKind): TermOrder {
     return new TermOrder(kind, this.dictionary);
   }

@@ -172,7 +172,7 @@ export class FieldSearch {
     return this.rangeDouble({ text, isInclusive: true }, { text, isInclusive: true });
   }
 
-  /** Entries with any value of a list (`isAll`: with all of them). */
+  /** Returns the entries with any value of a list (`isAll`: with all of them). */
   *listed(values: Iterable<ListedValue>, isAll: boolean): Work<EntrySet> {
     let all: EntrySet | null = null;
     let builder = this.#builder();
@@ -240,7 +240,9 @@ export class FieldSearch {
     return this.#scanTerms((term) => dictionary.endsWith(term, suffix));
   }
 
-  /** Entries with a term whose text passes any of the tests. Cost: a call of each for each distinct term. */
+  /**
+   * Returns the entries with a term whose text passes any of the tests. Cost: a call of each for each distinct term.
+   */
   matching(...tests: readonly ((text: string) => boolean)[]): Work<EntrySet> {
     const { dictionary } = this.#column;
     const [first] = tests;
@@ -254,7 +256,7 @@ export class FieldSearch {
     });
   }
 
-  /** Entries with a term that passes a test. */
+  /** Returns the entries with a term that passes a test. */
   similar(test: TermTest): Work<EntrySet> {
     const { ofText, ofBytes } = test;
     if (ofBytes === null) return this.matching(ofText);
@@ -324,7 +326,10 @@ export class FieldSearch {
     return words.length === 1 ? this.equalsTerm(words[0] as string) : this.phrase(words, 0);
   }
 
-  /** Entries with the words in adjacent positions. With `slop`: displaced by at most that distance, see `#isNear`. */
+  /**
+   * Returns the entries with the words in adjacent positions. With `slop`: displaced by at most that distance, see
+   * `#isNear`.
+   */
   *phrase(words: readonly string[], slop: number): Work<EntrySet> {
     const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
@@ -378,8 +383,8 @@ export class FieldSearch {
   }
 
   /**
-   * Whether the words can be assigned to positions as in the phrase, with a total displacement of at most `slop`. Two
-   * swapped neighbors are displaced by 2, as in Lucene.
+   * Returns whether the words can be assigned to positions as in the phrase, with a total displacement of at most
+   * `slop`. Two swapped neighbors are displaced by 2, as in Lucene.
    */
   *#isNear(entry: number, terms: readonly number[], slop: number): Work<boolean> {
     const begins: Float64Array[] = [];
@@ -392,7 +397,7 @@ export class FieldSearch {
     return isNear;
   }
 
-  /** The starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
+  /** Returns the starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
   #placesOf(entry: number, term: number, position: number): Float64Array {
     const values = this.#column.termsOf(entry);
     this.#budget.spend(values.length);
@@ -470,7 +475,7 @@ export class FieldSearch {
     };
   }
 
-  /** Whether the bounds are dates, and the field has some. */
+  /** Returns whether the bounds are dates, and the field has some. */
   #areDates(low: Bound | null, high: Bound | null): boolean {
     const isDate = (bound: Bound | null) => bound === null || parseInstant(bound.text) !== null;
     return this.#column.dictionary.hasDates && isDate(low) && isDate(high);
@@ -572,7 +577,7 @@ export class FieldSearch {
     return !isPacked && (yield* this.#hasValues(terms, from, to, valuesMin));
   }
 
-  /** Whether the terms [from, to) of an order have so many values. */
+  /** Returns whether the terms [from, to) of an order have so many values. */
   *#hasValues(terms: Uint32Array, from: number, to: number, valuesMin: number): Work<boolean> {
     const { counts, valueCount } = this.#column;
     if (valueCount < valuesMin) return false;
@@ -724,7 +729,7 @@ export class FieldSearch {
     return { to: term, found, isDue };
   }
 
-  /** Entries with one of the terms; -1: no term. */
+  /** Returns the entries with one of the terms; -1: no term. */
   *#entriesOf(terms: readonly number[]): Work<EntrySet> {
     // Packed values of an entry are as many as a text has words.
     const within = this.#packed === null ? this.#within : this.#few;
@@ -748,7 +753,7 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Entries with one of the terms; null: they have many, or must be unpacked. */
+  /** Returns the entries with one of the terms; null: they have many, or must be unpacked. */
   #fewOf(terms: readonly number[]): EntrySet | null {
     if (this.#packed !== null) return null;
     const { counts } = this.#column;
@@ -823,7 +828,7 @@ export class FieldSearch {
     }
   }
 
-  /** The first value of a term, plus one. */
+  /** Returns the first value of a term, plus one. */
   #firstOf(term: number): number {
     return this.#column.firsts[term] ?? 0;
   }
@@ -924,7 +929,7 @@ function fallbacksOf(terms: readonly number[]): Uint32Array {
   return fallbacks;
 }
 
-/** Whether the term has a text. */
+/** Returns whether the term has a text. */
 export function isTextTerm(term: number): boolean {
   return term !== gapTerm && term !== nullTerm && term !== objectTerm;
 }

@@ -19,7 +19,7 @@ export interface IndexCounters {
 
 /** The reduced objects of a map-reduce index. */
 export interface GroupOutputs {
-  /** The JSON text of an entry's object: keys, then aggregates. */
+  /** Returns the JSON text of an entry's object: keys, then aggregates. */
   textOf(entry: number): string;
   /** Names of the key fields, in the order of the query that made the index. */
   readonly keyNames: readonly string[];
@@ -87,7 +87,7 @@ export interface FollowedIndex {
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;
-  /** The space of a field's shapes; omitted: all are on the globe. */
+  /** Returns the space of a field's shapes; omitted: all are on the globe. */
   spaceOf?(name: string): Space;
   /** Returns the form of a field's vectors; omitted: they are used unchanged. */
   vectorFormOf?(name: string): VectorForm;
@@ -98,13 +98,13 @@ export interface FollowedIndex {
   readonly isStale: boolean;
   /** It cannot make progress now, and wakes its set when it can. Omitted: never. */
   readonly isResting?: boolean;
-  /** The column of a field by its name (map-index.ts), or undefined. */
+  /** Returns the column of a field by its name (map-index.ts), or undefined. */
   column(name: string): FieldColumn | undefined;
-  /** The column for searching a field; undefined when the index lacks the field in this form. */
+  /** Returns the column for searching a field; undefined when the index lacks the field in this form. */
   formColumn(name: string, form: FieldForm): FieldColumn | undefined;
-  /** Whether the terms of that column are case-sensitive. */
+  /** Returns whether the terms of that column are case-sensitive. */
   keepsCase(name: string, form: FieldForm): boolean;
-  /** The analyzer for search texts on this field. */
+  /** Returns the analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer;
   /**
    * Processes changes until `isTimeUp` or none are left.

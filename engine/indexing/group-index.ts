@@ -334,7 +334,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     });
   }
 
-  /** The sums of a group; valid until the next call. */
+  /** Returns the sums of a group; valid until the next call. */
   #sumsOf(number: number): Float64Array {
     if (this.#inexact.get(number) === true) this.#resum(number);
     const from = number * this.#sumCount;

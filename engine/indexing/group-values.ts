@@ -206,7 +206,7 @@ export class GroupValues {
   }
 }
 
-/** Whether an element stands for itself, whatever the rest of the path. */
+/** Returns whether an element stands for itself, whatever the rest of the path. */
 function isScalar(bytes: Buffer, element: number): boolean {
   return element >= 0 && bytes[element] !== byteObjectOpen && bytes[element] !== byteArrayOpen;
 }
@@ -215,7 +215,7 @@ function isObject(bytes: Buffer, at: number): boolean {
   return bytes[at] === byteObjectOpen;
 }
 
-/** Whether an element of the array at `at` is an array. */
+/** Returns whether an element of the array at `at` is an array. */
 function holdsArray(bytes: Buffer, at: number): boolean {
   for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
     if (bytes[i] === byteArrayOpen) return true;
@@ -234,7 +234,7 @@ function findValue(bytes: Buffer, from: number, steps: readonly FieldStep[]): nu
   return at;
 }
 
-/** The values at a path as the JSON text of one array; null when the array is missing. */
+/** Returns the values at a path as the JSON text of one array; null when the array is missing. */
 function wholeArray(bytes: Buffer, body: number, steps: readonly FieldStep[]): string {
   const at = findValue(bytes, body, steps.slice(0, 1));
   if (at < 0) return "null";

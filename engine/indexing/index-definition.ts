@@ -71,12 +71,12 @@ export interface IndexDefinition {
 
 export const allDocuments = "@all_docs";
 
-/** The name of an index's kind on the wire. */
+/** Returns the name of an index's kind on the wire. */
 export function indexType(definition: IndexDefinition): "AutoMap" | "AutoMapReduce" {
   return definition.groupBy === null ? "AutoMap" : "AutoMapReduce";
 }
 
-/** Whether both have the same collection and group keys, so that they can be merged. */
+/** Returns whether both have the same collection and group keys, so that they can be merged. */
 export function isMergeable(left: IndexDefinition, right: IndexDefinition): boolean {
   if (foldedName(left.collection) !== foldedName(right.collection)) return false;
   const leftKeys = left.groupBy?.keys ?? [];
@@ -88,7 +88,7 @@ export function isMergeable(left: IndexDefinition, right: IndexDefinition): bool
   );
 }
 
-/** Whether `existing` can answer every query that needs `needed`. */
+/** Returns whether `existing` can answer every query that needs `needed`. */
 export function covers(existing: IndexDefinition, needed: IndexDefinition): boolean {
   if (!isMergeable(existing, needed)) return false;
   const aggregates = new Set((existing.groupBy?.aggregates ?? []).map((one) => one.name));
@@ -128,7 +128,7 @@ function mergedGroup(left: IndexDefinition, right: IndexDefinition): IndexDefini
   return { keys, aggregates: sortedByName([...aggregates.values()]) };
 }
 
-/** The field with its values as a whole, besides whatever else is kept of it. */
+/** Returns the field with its values as a whole, besides whatever else is kept of it. */
 export function withWholeValues(field: DefinitionField): DefinitionField {
   const { isWordsOnly: _, ...whole } = field;
   return whole;

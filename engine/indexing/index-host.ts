@@ -76,9 +76,9 @@ export type IndexEvent =
  * stay available when another cursor retries the step in a later tick of the event loop.
  */
 export interface RowReader {
-  /** Documents whose etag is above `etag`. Each document once, at its current etag. */
+  /** Returns the documents whose etag is above `etag`. Each document once, at its current etag. */
   rowsSince(collection: string | null, etag: number): RowCursor;
-  /** The existing ones of these documents, in the order of the list. */
+  /** Returns the existing ones of these documents, in the order of the list. */
   rowsOf(docNums: readonly number[]): RowCursor;
 }
 
@@ -109,16 +109,16 @@ export interface IndexHost {
   readonly deletionsPurgedThrough: number;
   /** How many documents of the collection have an etag above `etag`. */
   countSince(collection: string | null, etag: number): number;
-  /** The document's `@metadata` object as composed JSON text. */
+  /** Returns the document's `@metadata` object as composed JSON text. */
   metadataOf(row: StoredRow): Buffer;
-  /** The shape that a record refers to. */
+  /** Returns the shape that a record refers to. */
   shapeOf(shapeId: number): Shape;
-  /** Documents whose etag is above `etag`, without their records. */
+  /** Returns the documents whose etag is above `etag`, without their records. */
   numbersSince(collection: string | null, etag: number): NumberCursor;
   /** Returns the id in its stored case. */
   idOf(docNum: number): string;
   lowerIdOf(docNum: number): string;
-  /** A setting of the database (`Indexing.…`); undefined when it is not set. */
+  /** Returns a setting of the database (`Indexing.…`); undefined when it is not set. */
   setting(name: string): unknown;
   /** Changes with every change of a compare-exchange value. */
   readonly compareExchangeChanges: number;
@@ -129,8 +129,8 @@ export interface IndexHost {
   /** The newest etag of a counter's value change. Does not grow while nothing tracks changes. */
   readonly counterEtag: number;
   /**
-   * Documents with a counter whose value changed after this etag. Creation and deletion of counters appear in a
-   * reader's `rowsSince`.
+   * Returns the documents with a counter whose value changed after this etag. Creation and deletion of counters appear
+   * in a reader's `rowsSince`.
    */
   counterChangesSince(etag: number): NumberCursor;
   /** Numbers of documents with a counter whose value was set after this etag. Cost: one check of every counter. */
@@ -139,11 +139,11 @@ export interface IndexHost {
   itemChangesOf(source: MapSource): number;
   /** The segments of time series; omitted: not supported. */
   readonly segments?: SegmentHost;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
-  /** Does another node decide which indexes there are? */
+  /** Whether another node decides which indexes exist. */
   readonly isFollowing: boolean;
   /** Yields to the event loop. */
   yieldSlice(): Promise<void>;

@@ -88,7 +88,7 @@ export interface SummedReduce {
   readonly members: readonly SummedMember[];
   /** Whether only integers are added up so; their sums are exact. */
   readonly isOfIntegers: boolean;
-  /** The JSON text of a sum; a bigint when it is an integer that a double does not hold. */
+  /** Returns the JSON text of a sum; a bigint when it is an integer that a double does not hold. */
   textOf(sum: number | bigint): string;
 }
 
@@ -118,6 +118,6 @@ export interface IndexProgram {
   readonly keyName?: string | null;
   /** The sums of the reduce, if it only adds up; null or omitted: it may compute anything. */
   readonly sums?: SummedReduce | null;
-  /** The fields of a reduced object. */
+  /** Returns the fields of a reduced object. */
   fieldsOf(text: string): readonly MappedField[];
 }

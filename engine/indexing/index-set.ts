@@ -87,7 +87,7 @@ export class IndexSet {
     this.#nameOf = nameOf;
   }
 
-  /** All indexes, ordered by name. */
+  /** Returns all indexes, ordered by name. */
   all(): OpenIndex[] {
     return [...this.#indexes.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   }
@@ -128,7 +128,7 @@ export class IndexSet {
     return this.#indexes.get(foldedName(name));
   }
 
-  /** The index that answers queries of this definition, created or extended if needed. */
+  /** Returns the index that answers queries of this definition, created or extended if needed. */
   automatic(needed: IndexDefinition): AutomaticIndex {
     let best: AutomaticIndex | null = null;
     for (const index of this.#covering(needed)) {

@@ -98,7 +98,7 @@ export interface LikeTerm {
   readonly entries: number;
 }
 
-/** The terms that count, the rarest first. `stopWords`: lower-cased words that do not; null: none. */
+/** Returns the terms that count, the rarest first. `stopWords`: lower-cased words that do not; null: none. */
 export function* likeTerms(
   view: EntryView,
   frequencies: TermFrequencies,
@@ -128,7 +128,7 @@ export function* likeTerms(
   return terms.slice(0, limits.countMax);
 }
 
-/** The live entries with one of the terms. */
+/** Returns the live entries with one of the terms. */
 export function* entriesOfTerms(
   view: EntryView,
   terms: readonly LikeTerm[],

@@ -52,7 +52,7 @@ export interface DocumentMapper {
   map(row: StoredRow, store: EntryStore): void;
 }
 
-/** The names of the columns with a field's words, and with its case-sensitive terms. */
+/** Returns the names of the columns with a field's words, and with its case-sensitive terms. */
 export function searchColumn(field: string): string {
   return `search(${field})`;
 }
@@ -61,12 +61,12 @@ export function exactColumn(field: string): string {
   return `exact(${field})`;
 }
 
-/** The field of a column. */
+/** Returns the field of a column. */
 export function fieldOfColumn(name: string): string {
   return /^(?:search|exact)\((.*)\)$/s.exec(name)?.[1] ?? name;
 }
 
-/** The column name of a field in a form. */
+/** Returns the column name of a field in a form. */
 export function columnNameOf(field: string, form: FieldForm): string {
   if (form === "lower") return field;
   return form === "exact" ? exactColumn(field) : searchColumn(field);

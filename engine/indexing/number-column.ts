@@ -41,12 +41,12 @@ export class NumberColumn implements StoreColumn {
     this.#link(entry);
   }
 
-  /** The first entry of a number, or -1. */
+  /** Returns the first entry of a number, or -1. */
   firstOf(number: number): number {
     return (this.#firsts[number] ?? 0) - 1;
   }
 
-  /** The next entry in the list, or -1. */
+  /** Returns the next entry in the list, or -1. */
   nextOf(entry: number): number {
     return (this.nexts[entry] as number) - 1;
   }

@@ -52,7 +52,7 @@ export class NumberQueue {
     }
   }
 
-  /** All that wait, in their order. */
+  /** Returns all that wait, in their order. */
   toArray(): Uint32Array {
     return Uint32Array.from(
       { length: this.size },

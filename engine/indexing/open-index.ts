@@ -65,7 +65,7 @@ export interface IndexStatistics {
 
 /** Stored field values for projections, by entry. */
 export interface StoredFields {
-  /** Whether the field is stored. */
+  /** Returns whether the field is stored. */
   has(name: string): boolean;
   /** Returns the JSON text of an object, or null if the entry has no stored fields. */
   textOf(entry: number): string | null;
@@ -116,10 +116,10 @@ export abstract class OpenIndex {
     this.queriedAtMicros = this.openedAtMicros;
   }
 
-  /** A new, empty value for `index`. */
+  /** Returns a new, empty value for `index`. */
   abstract blank(): FollowedIndex;
 
-  /** Whether a query may use this field. */
+  /** Returns whether a query may use this field. */
   abstract isKnownField(name: string): boolean;
 
   /**
@@ -128,7 +128,7 @@ export abstract class OpenIndex {
    */
   abstract suggestionAnalyzer(name: string): Analyzer | null | undefined;
 
-  /** Whether some entry has a list as the field's value. Not used for automatic indexes. */
+  /** Returns whether some entry has a list as the field's value. Not used for automatic indexes. */
   hasArrays(_name: string): boolean {
     return false;
   }

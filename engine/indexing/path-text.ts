@@ -45,7 +45,7 @@ export function fieldStep(text: string, isEach: boolean): FieldStep {
   return { name: quoteString(text), text, isEach };
 }
 
-/** Whether the rest of a path is the length of the text or array that it has reached. */
+/** Returns whether the rest of a path is the length of the text or array that it has reached. */
 export function isLength(steps: readonly FieldStep[], depth: number): boolean {
   if (depth !== steps.length - 1) return false;
   const { text, isEach } = steps[depth] as FieldStep;
@@ -73,7 +73,7 @@ export function memberOfText(
   return memberText(dateMember(text, name), name);
 }
 
-/** The JSON text of the member `name` of a date or time span; null when it is undefined. */
+/** Returns the JSON text of the member `name` of a date or time span; null when it is undefined. */
 export function memberText(member: DateMember | undefined, name: string): string | null {
   if (member === undefined) return null;
   if (typeof member === "string") return JSON.stringify(member);

@@ -34,7 +34,7 @@ export function* sortedByPlace(
   return sorted;
 }
 
-/** The first `count` entries of a set, or all; the array must not be changed. */
+/** Returns the first `count` entries of a set, or all; the array must not be changed. */
 export function* firstInPlaces(
   set: EntrySet,
   count: number,

@@ -51,12 +51,12 @@ export interface OutputSink {
   restore(parts: PartReader): Generator<void>;
   /** Whether any document is in doubt. */
   readonly hasDoubts: boolean;
-  /** Whether the document of this key may differ from the index's object. If so, `changed` must be called. */
+  /** Returns whether the document of this key may differ from the index's object. If so, `changed` must be called. */
   isInDoubt(key: string): boolean;
 }
 
 /**
- * The reduce output of a definition (`OutputReduceToCollection` and related keys); null: none.
+ * Returns the reduce output of a definition (`OutputReduceToCollection` and related keys); null: none.
  * @throws EngineError index-invalid, invalid-argument for a name that is too long
  */
 export function parseReduceOutput(json: Json): ReduceOutput | null {
@@ -81,7 +81,7 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" && value.trim() !== "" ? value : null;
 }
 
-/** Whether both produce the same documents. */
+/** Returns whether both produce the same documents. */
 export function isSameOutput(left: ReduceOutput | null, right: ReduceOutput | null): boolean {
   if (left === null || right === null) return left === right;
   return (
@@ -147,7 +147,7 @@ function plain(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A date in a .NET format; other values are unchanged. */
+/** Returns a date in a .NET format; other values are unchanged. */
 function dateText(value: string, format: string): string {
   const micros = /^\d{4}-\d\d-\d\dT/.test(value) ? parseTimestamp(value) : Number.NaN;
   if (Number.isNaN(micros)) return value;

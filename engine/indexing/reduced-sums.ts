@@ -67,7 +67,7 @@ export class ReducedSums {
     );
   }
 
-  /** Whether one of these fields has a sum; null: any. */
+  /** Returns whether one of these fields has a sum; null: any. */
   hasAny(fields: ReadonlySet<string> | null): boolean {
     if (fields === null) return true;
     return this.#reduce.members.some(({ name, isSum }) => isSum && fields.has(name));
@@ -103,15 +103,15 @@ export class ReducedSums {
     return !this.#strangeCounts.has(group) && !this.#inexact.has(group);
   }
 
-  /** Whether `members` needs the values of a group of so many. */
+  /** Returns whether `members` needs the values of a group of so many. */
   #needsOrder(group: number, count: number): boolean {
     const isFew = count >= orderedMin && count <= reducePageValuesMax;
     return isFew && (this.#doubleCounts[group] as number) > 0;
   }
 
   /**
-   * The members of a group's result: name and JSON text. `values`: visits where the values of the group begin, in their order;
-   * `count`: how many there are.
+   * Returns the members of a group's result: name and JSON text. `values`: visits where the values of the group begin,
+   * in their order; `count`: how many there are.
    */
   members(
     group: number,

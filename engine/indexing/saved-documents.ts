@@ -69,7 +69,7 @@ export function* documentEtags(
 export interface PresentDocuments {
   /** 0 when there is no document of this number. */
   etagOf(docNum: number): number;
-  /** The number of the document whose newest version has this etag, or -1. */
+  /** Returns the number of the document whose newest version has this etag, or -1. */
   numberOf(etag: number): number;
   /** Etag up to which the index had processed all its sources. */
   readonly processedThrough: number;

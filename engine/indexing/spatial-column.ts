@@ -218,7 +218,7 @@ export class SpatialColumn {
     this.#without[this.#withoutCount++] = entry;
   }
 
-  /** Entries of the view without a shape, ascending; some are no longer live. */
+  /** Returns the entries of the view without a shape, ascending; some are no longer live. */
   withoutShape(view: EntryView): Uint32Array {
     let count = this.#withoutCount;
     while (count > 0 && (this.#without[count - 1] as number) >= view.size) count--;
@@ -400,14 +400,14 @@ export class SpatialColumn {
     return least;
   }
 
-  /** The place of the nearest shape of an entry, or null. */
+  /** Returns the place of the nearest shape of an entry, or null. */
   placeOf(entry: number, x: number, y: number): { readonly x: number; readonly y: number } | null {
     const term = this.nearestTermOf(entry, x, y);
     if (term < 0) return null;
     return { x: this.#places[term * 2] as number, y: this.#places[term * 2 + 1] as number };
   }
 
-  /** The term of the nearest shape of an entry, or -1. */
+  /** Returns the term of the nearest shape of an entry, or -1. */
   nearestTermOf(entry: number, x: number, y: number): number {
     let least = Infinity;
     let nearest = -1;

@@ -16,7 +16,7 @@ export function pointText(x: number, y: number): string {
   return `${pointStart}${x} ${y})`;
 }
 
-/** The place of a point's term; null for other shapes. */
+/** Returns the place of a point's term; null for other shapes. */
 export function placeOfPoint(text: string): { readonly x: number; readonly y: number } | null {
   if (!text.startsWith(pointStart)) return null;
   const gap = text.indexOf(" ", pointStart.length);
@@ -72,7 +72,7 @@ export function shapeOf(text: string, space: Space): Shape | null {
   }
 }
 
-/** A coordinate in a document: a number, or the text of one; NaN for everything else. */
+/** Returns a coordinate in a document: a number, or the text of one; NaN for everything else. */
 export function coordinateOf(value: unknown): number {
   if (typeof value === "number") return value;
   return typeof value === "string" && numberPattern.test(value) ? Number(value) : Number.NaN;

@@ -9,7 +9,7 @@ import { addWkt } from "./spatial-terms.ts";
 
 const opening = '{"$spatial":';
 
-/** Whether the JSON text of a field's value is of shapes. */
+/** Returns whether the JSON text of a field's value is of shapes. */
 export function isSpatialText(text: string): boolean {
   return text.startsWith(opening) || text.startsWith(`[${opening}`);
 }

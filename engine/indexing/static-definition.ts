@@ -77,12 +77,12 @@ export interface StaticDefinition {
   readonly output?: ReduceOutput | null;
 }
 
-/** Whether its texts are C#. One C# map is enough: all texts are then parsed as C#. */
+/** Returns whether its texts are C#. One C# map is enough: all texts are then parsed as C#. */
 export function isCSharpIndex({ maps }: StaticDefinition): boolean {
   return maps.some(isCSharp);
 }
 
-/** The index type on the wire, from its language and stages. */
+/** Returns the index type on the wire, from its language and stages. */
 export function typeOfDefinition(definition: StaticDefinition): StaticIndexType {
   const isReduce = definition.reduce !== null;
   if (isCSharpIndex(definition)) return isReduce ? "MapReduce" : "Map";
@@ -105,7 +105,7 @@ export interface SentOptions {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Whether both would produce the same entries. */
+/** Returns whether both would produce the same entries. */
 export function isSameIndex(left: StaticDefinition, right: StaticDefinition): boolean {
   if (!isSameOutput(left.output ?? null, right.output ?? null)) return false;
   return fingerprint(left) === fingerprint(right);
@@ -166,7 +166,7 @@ function analyzerNamed(name: string): Analyzer {
   return findAnalyzer(name) ?? standardAnalyzer;
 }
 
-/** The space of a field's shapes. The globe has its own bounds. */
+/** Returns the space of a field's shapes. The globe has its own bounds. */
 export function spaceOf({ fields }: StaticDefinition, name: string): Space {
   const spatial = fields[name]?.spatial ?? fields[allFields]?.spatial ?? globe;
   if (spatial.type === "Cartesian") return spatial;
@@ -174,7 +174,7 @@ export function spaceOf({ fields }: StaticDefinition, name: string): Space {
   return { ...spatial, minX, minY, maxX, maxY };
 }
 
-/** The form of a field's vectors. Only floats are converted. */
+/** Returns the form of a field's vectors. Only floats are converted. */
 export function vectorFormOf({ fields }: StaticDefinition, name: string): VectorForm {
   const vector = fields[name]?.vector ?? fields[allFields]?.vector;
   if (vector === undefined) return plainForm;

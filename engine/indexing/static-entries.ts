@@ -84,7 +84,7 @@ export class StaticEntries implements StoredFields {
     return this.#hasDynamic;
   }
 
-  /** Whether some entry has a list as the value of this field. */
+  /** Returns whether some entry has a list as the value of this field. */
   hasArrays(name: string): boolean {
     return (this.#arrays.get(name)?.count ?? 0) > 0;
   }
@@ -94,7 +94,7 @@ export class StaticEntries implements StoredFields {
     return field === undefined ? undefined : this.store.columns[field.position];
   }
 
-  /** Whether the terms of a field are case-sensitive. */
+  /** Returns whether the terms of a field are case-sensitive. */
   keepsCase(name: string): boolean {
     const mode = this.#fields.get(name)?.mode ?? null;
     if (typeof mode !== "function") return mode === "exact";
@@ -105,7 +105,7 @@ export class StaticEntries implements StoredFields {
     return isKept;
   }
 
-  /** The analyzer for search texts on this field. */
+  /** Returns the analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer {
     const mode = this.#fields.get(name)?.mode ?? "lower";
     if (typeof mode === "function") return mode;
@@ -209,7 +209,7 @@ export class StaticEntries implements StoredFields {
     return this.#extra(storedAt).textOf(entry);
   }
 
-  /** The whole object of an entry. */
+  /** Returns the whole object of an entry. */
   objectText(entry: number): string {
     return this.#extra(textAt).textOf(entry) ?? "{}";
   }

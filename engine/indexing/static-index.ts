@@ -369,7 +369,7 @@ export class StaticIndex extends OpenIndex {
     this.isDisabled = isDisabled;
   }
 
-  /** The same index without entries, for a rebuild. */
+  /** Returns the same index without entries, for a rebuild. */
   renewed(): StaticIndex {
     const { name } = this;
     const made = new StaticIndex({ ...this.definition, name }, this.program, this.host);
@@ -397,7 +397,7 @@ export class StaticIndex extends OpenIndex {
   }
 }
 
-/** Whether a switch is on, by the index's own configuration or else by the database settings. */
+/** Returns whether a switch is on, by the index's own configuration or else by the database settings. */
 function isSet({ configuration }: StaticDefinition, host: IndexHost, name: string): boolean {
   return String(configuration[name] ?? host.setting(name)).toLowerCase() === "true";
 }

@@ -119,7 +119,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     for (const { key, text } of values) this.#add(docNum, key, text);
   }
 
-  /** Are these, in this order, the values of a document? */
+  /** Returns whether these are, in this order, the values of a document. */
   #hasAll(docNum: number, values: MapResult["values"]): boolean {
     const first = this.#values.firstOf(docNum);
     if (first < 0) return values.length === 0;
@@ -169,7 +169,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return (group === null ? null : this.#textOf(group)) ?? "{}";
   }
 
-  /** The reduced object; null: none. */
+  /** Returns the reduced object; null: none. */
   #textOf(group: Group): string | null {
     if (group.valueCount === 0 || !this.#isSummed(group)) return group.text;
     const members = this.#membersOf(group).map(
@@ -325,7 +325,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     group.results = null;
   }
 
-  /** The pages of a group, rebuilt when not known. */
+  /** Returns the pages of a group, rebuilt when not known. */
   #pagesOf(group: Group): Page[] {
     if (group.pages !== null) return group.pages;
     const pages: Page[] = [];
@@ -344,7 +344,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return pages;
   }
 
-  /** The texts of the live values of a page. */
+  /** Returns the texts of the live values of a page. */
   #valuesOf(group: Group, page: Page): string[] {
     const groupOf = this.#groupOf;
     const found: string[] = [];
@@ -416,7 +416,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return !isTimeUp();
   }
 
-  /** The result of the results of pages. */
+  /** Returns the result of the results of pages. */
   #joined(group: Group, results: readonly string[]): string {
     const values = results.filter((result) => result !== vacant);
     const [only] = values;
@@ -492,7 +492,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 }
 
-/** A key as RavenDB 7.2.7 names it in errors. */
+/** Returns a key as RavenDB 7.2.7 names it in errors. */
 function keyLabel(key: string, name: string | null): string {
   const value: unknown = JSON.parse(key);
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
@@ -520,12 +520,12 @@ function forgetPages(group: Group): void {
   group.results = null;
 }
 
-/** The number of pages on a level above as many pages of values. */
+/** Returns the number of pages on a level above as many pages of values. */
 function pagesAt(pageCount: number, level: number): number {
   return Math.ceil(pageCount / resultsOfPage ** level);
 }
 
-/** The lowest level whose results are reduced together. */
+/** Returns the lowest level whose results are reduced together. */
 function topLevelOf(pageCount: number): number {
   let level = 0;
   while (pagesAt(pageCount, level) > resultsOfPage) level++;

@@ -22,7 +22,7 @@ export interface StoreColumn {
   repeats(entry: number): boolean;
   /** Discards the values that were added since the last entry. */
   dropPending(): void;
-  /** A new column of the same kind. */
+  /** Returns a new column of the same kind. */
   empty(): StoreColumn;
   /** Returns a function that copies entries of this column to `target`, a column of the same kind, in call order. */
   copierTo(target: StoreColumn): (entry: number) => void;

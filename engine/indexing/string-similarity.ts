@@ -12,7 +12,7 @@ export const comparedBytesMax = 256;
 
 const winklerMin = 0.7;
 
-/** The similarity of a term to the text. Cost: the product of their lengths. */
+/** Returns the similarity of a term to the text. Cost: the product of their lengths. */
 export function similarityOf(term: Buffer, text: Buffer, distance: StringDistance): number {
   const left = term.subarray(0, Math.max(0, Math.min(term.length - 1, comparedBytesMax)));
   const right = text.subarray(0, comparedBytesMax);
@@ -29,7 +29,7 @@ export function similarityOf(term: Buffer, text: Buffer, distance: StringDistanc
 /** Units of a text: bytes, or UTF-16. */
 type Units = Uint8Array | Uint16Array;
 
-/** The number of units inserted, removed and replaced. */
+/** Returns the number of units inserted, removed and replaced. */
 export function levenshtein(left: Units, right: Units): number {
   let above = new Uint16Array(right.length + 1).map((_, i) => i);
   let row = new Uint16Array(right.length + 1);

@@ -50,7 +50,7 @@ export interface LikelyTest {
   /** Terms of fewer or of more bytes do not pass. */
   readonly bytesMin: number;
   readonly bytesMax: number;
-  /** May a term of so many characters, all ASCII, pass? `letters`: see `TermDictionary.lettersOf`. */
+  /** Returns whether a term of this many characters, all ASCII, may pass. `letters`: see `TermDictionary.lettersOf`. */
   mayPass(letters: number, length: number): boolean;
 }
 
@@ -77,7 +77,7 @@ export class TermDictionary {
   /** By term: see `lettersOf`; 0: not computed yet. Empty until the first use. */
   #letters: Int32Array = new Int32Array(0);
 
-  /** The number of a term, or -1. */
+  /** Returns the number of a term, or -1. */
   find(kind: number, bytes: Buffer, length: number): number {
     const hash = hashOf(kind, bytes, length);
     const mask = this.#table.length - 1;
@@ -102,7 +102,7 @@ export class TermDictionary {
     return this.intern(kind, bytes, bytes.length, value);
   }
 
-  /** The number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
+  /** Returns the number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
   intern(kind: number, bytes: Buffer, length: number, value: number): number {
     const hash = hashOf(kind, bytes, length);
     const mask = this.#table.length - 1;
@@ -234,7 +234,7 @@ export class TermDictionary {
     return this.#starts[term] as number;
   }
 
-  /** The bytes of a term. */
+  /** Returns the bytes of a term. */
   bytesOf(term: number): Buffer {
     return this.#slab.subarray(this.#starts[term], this.#starts[term + 1]);
   }
@@ -244,8 +244,8 @@ export class TermDictionary {
   }
 
   /**
-   * A set of bits for the characters of a term: the same characters have the same bit, and different ones may. -1: it is not
-   * all ASCII, or long.
+   * Returns a set of bits for the characters of a term: the same characters have the same bit, and different ones may.
+   * -1: it is not all ASCII, or long.
    */
   lettersOf(term: number): number {
     if (term >= this.#letters.length) {
@@ -357,12 +357,12 @@ export class TermDictionary {
   }
 }
 
-/** The number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
+/** Returns the number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
 export function pairsOfRank(rank: number): number {
   return 0xffff - Math.floor(rank / 0x1_0000_0000);
 }
 
-/** The set of `lettersOf`. */
+/** Returns the set of `lettersOf`. */
 export function letterSetOf(bytes: Uint8Array, from: number, to: number): number {
   if (to - from > lettersBytesMax) return -1;
   let letters = 0;

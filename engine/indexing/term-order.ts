@@ -106,7 +106,9 @@ export class TermOrder {
     return Number.isSafeInteger(a) ? 0 : compareNumberTexts(dictionary, left, right);
   }
 
-  /** The first position whose term is not below the target; `compareTo(term)` compares the term with the target. */
+  /**
+   * Returns the first position whose term is not below the target; `compareTo(term)` compares the term with the target.
+   */
   lowerBound(compareTo: (term: number) => number): number {
     return lowerBound(this.terms, compareTo);
   }
@@ -262,7 +264,7 @@ function compareNumberTexts(dictionary: TermDictionary, left: number, right: num
 const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
 
-/** The whole part of a number in decimal notation, limited to 64 bits; 0 beyond the doubles. */
+/** Returns the whole part of a number in decimal notation, limited to 64 bits; 0 beyond the doubles. */
 export function wholePart(text: string): bigint {
   if (/^-?\d+(\.\d*)?$/.test(text)) return clamped(BigInt(text.split(".")[0] as string));
   const value = Math.trunc(Number(text));

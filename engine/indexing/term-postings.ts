@@ -99,17 +99,17 @@ export class TermPostings {
     this.lives[term] = (this.lives[term] as number) - 1;
   }
 
-  /** The address of the first slice of a term; 0 when it has at most one entry. */
+  /** Returns the address of the first slice of a term; 0 when it has at most one entry. */
   headOf(term: number): number {
     return this.#heads[term] ?? 0;
   }
 
-  /** The last entry of a term, which has one. */
+  /** Returns the last entry of a term, which has one. */
   lastOf(term: number): number {
     return this.#lasts[term] as number;
   }
 
-  /** The chunk of an address. */
+  /** Returns the chunk of an address. */
   chunkOf(address: number): Buffer {
     return this.#chunks[address >>> chunkBits] as Buffer; // addresses are in chunks
   }

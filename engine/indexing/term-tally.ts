@@ -153,12 +153,12 @@ export class EntryNumbers {
   }
 }
 
-/** Whether entries may have several values. */
+/** Returns whether entries may have several values. */
 export function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
   return isPacked || hasSeveral;
 }
 
-/** Whether each entry has one value: both have the same number then. */
+/** Returns whether each entry has one value: both have the same number then. */
 function isOneEach({ isPacked, hasSeveral, emptyCount }: FieldColumn): boolean {
   return !isPacked && !hasSeveral && emptyCount === 0;
 }
@@ -248,7 +248,7 @@ class NumberTable {
   }
 }
 
-/** The totals of each field's numbers over all entries. */
+/** Returns the totals of each field's numbers over all entries. */
 export function* totalsOf(
   entries: Uint32Array,
   numbers: readonly EntryNumbers[],
@@ -265,7 +265,7 @@ export function* totalsOf(
   return tables.map((table) => table.totals(1));
 }
 
-/** Entries whose numbers are read between two checks of the budget: fewer when one may have many. */
+/** Returns the entries whose numbers are read between two checks of the budget: fewer when one may have many. */
 function strideOf(numbers: readonly EntryNumbers[]): number {
   return numbers.every(({ plain }) => plain !== null) ? stride : stride >>> 6;
 }
@@ -277,8 +277,8 @@ export interface IntervalTotals {
 }
 
 /**
- * The entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a value of the
- * column may be no number but be in one, or an entry has several.
+ * Returns the entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a
+ * value of the column may be no number but be in one, or an entry has several.
  */
 export function* totalsWithin(
   column: FieldColumn,
@@ -329,7 +329,10 @@ export type ValueCount = "each" | "once" | "first";
  */
 export type RangeTest = (term: number, special: string | null) => boolean;
 
-/** The entries in each of some ranges, and the totals of their numbers, from a visit to every value of the entries. */
+/**
+ * Returns the entries in each of some ranges, and the totals of their numbers, from a visit to every value of the
+ * entries.
+ */
 export function* totalsPassing(
   column: FieldColumn,
   tests: readonly RangeTest[],
@@ -370,7 +373,7 @@ function firstByBytes(terms: ReadonlySet<number>, dictionary: TermDictionary): n
   return first === null ? [] : [first];
 }
 
-/** The text that stands for a null or an empty text; null: the term has a text of its own. */
+/** Returns the text that stands for a null or an empty text; null: the term has a text of its own. */
 function specialText(dictionary: TermDictionary, term: number): string | null {
   if (term === nullTerm) return nullText;
   return term >= firstTerm && dictionary.lengthOf(term) === 0 ? emptyText : null;
@@ -407,7 +410,7 @@ function* slotsWithin(
   return slots;
 }
 
-/** The positions of an interval's terms in their order: from the first one up to the second. */
+/** Returns the positions of an interval's terms in their order: from the first one up to the second. */
 function placesWithin(
   order: TermOrder,
   values: Float64Array,
@@ -464,7 +467,7 @@ export class TermTally {
     return tally;
   }
 
-  /** Entries that have the term. */
+  /** Returns the entries that have the term. */
   countOf(term: number): number {
     return this.#counts[term] as number;
   }
@@ -514,8 +517,8 @@ export class TermTally {
   }
 
   /**
-   * The counted terms: null, the empty text, then the others in the order of their bytes. Terms of equal text, for
-   * example a number and a string, are merged.
+   * Returns the counted terms: null, the empty text, then the others in the order of their bytes. Terms of equal text,
+   * for example a number and a string, are merged.
    */
   *ordered(): Work<Uint32Array> {
     const { dictionary } = this.#column;
@@ -631,7 +634,7 @@ export class TermTally {
     return values;
   }
 
-  /** The counted terms but null, by their bytes. */
+  /** Returns the counted terms but null, by their bytes. */
   *#sortedTerms(): Work<Uint32Array> {
     const column = this.#column;
     const size = this.#counts.length;

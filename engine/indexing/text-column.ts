@@ -134,7 +134,7 @@ export class TextColumn extends FieldColumn {
     }
   }
 
-  /** The entries of a term, dead ones too, as bits; null: too few have it. Made when it is first used. */
+  /** Returns the entries of a term, dead ones too, as bits; null: too few have it. Made when it is first used. */
   *bitsOf(term: number, budget: WorkBudget): Work<Uint32Array | null> {
     const isDense = (this.counts[term] ?? 0) * denseShare >= this.entryCount;
     if (!isDense || this.entryCount < keptEntriesMin) return null;

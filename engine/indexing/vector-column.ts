@@ -143,7 +143,7 @@ export class VectorColumn {
     return vectorLengthOf(this.#column);
   }
 
-  /** The vectors of an entry. */
+  /** Returns the vectors of an entry. */
   vectorsOf(entry: number): Buffer[] {
     const { starts, terms, dictionary } = this.#column;
     const vectors: Buffer[] = [];
@@ -278,7 +278,7 @@ export class VectorColumn {
   }
 
   /**
-   * The best entries and their scores, in no order: cosines, or shares of equal bits. Call `refresh` first.
+   * Returns the best entries and their scores, in no order: cosines, or shares of equal bits. Call `refresh` first.
    * Cost: in proportion to the vectors of the field.
    */
   *find(search: NearestSearch, view: EntryView, budget: WorkBudget): Work<Map<number, number>> {
@@ -373,7 +373,7 @@ export class VectorColumn {
     }
   }
 
-  /** Whether an entry of the term is wanted. */
+  /** Returns whether an entry of the term is wanted. */
   *#isUsed(
     term: number,
     within: EntrySet | null,

@@ -26,7 +26,7 @@ export const plainForm: VectorForm = { source: "Single", stored: "Single" };
 const magnitudeBytes = 4;
 
 /**
- * The vectors of a JSON value; none for null.
+ * Returns the vectors of a JSON value; none for null.
  * @throws EngineError json-invalid for a value that is not a vector
  */
 export function vectorsOf(value: unknown, form: VectorForm): Buffer[] {
@@ -89,7 +89,7 @@ function invalidVector(message: string): EngineError {
   return new EngineError("json-invalid", message);
 }
 
-/** The bytes of base64 text. */
+/** Returns the bytes of base64 text. */
 function givenOf(text: string, { source }: VectorForm): Buffer {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) {
     const shown = text.length > 64 ? `${text.slice(0, 64)}…` : text;
@@ -105,7 +105,7 @@ function givenOf(text: string, { source }: VectorForm): Buffer {
   return whole;
 }
 
-/** The bytes of a list of numbers; true counts as 1, everything else as 0. */
+/** Returns the bytes of a list of numbers; true counts as 1, everything else as 0. */
 function numbersOf(list: readonly unknown[], { source }: VectorForm): Buffer {
   checkLength(source === "Single" ? list.length * 4 : list.length);
   const numbers = list.map((item) => (typeof item === "number" ? item : item === true ? 1 : 0));

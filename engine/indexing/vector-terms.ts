@@ -71,7 +71,7 @@ function addVectors(column: FieldColumn, vectors: readonly Buffer[]): void {
   }
 }
 
-/** Whether the JSON text of a field's value is of vectors. */
+/** Returns whether the JSON text of a field's value is of vectors. */
 export function isVectorText(text: string): boolean {
   return text.startsWith(opening);
 }

@@ -20,7 +20,7 @@ const endUnit = 0xdfff;
 /** Bytes of one state with its share of the table. */
 const stateBytes = 40;
 
-/** A test whether a term's text matches any of the wildcards. */
+/** Returns a test whether a term's text matches any of the wildcards. */
 export function* containsAny(
   pieces: readonly WildcardPhrase[],
   budget: WorkBudget,
@@ -123,7 +123,7 @@ class Automaton {
     }
   }
 
-  /** The child of a state, created if needed. */
+  /** Returns the child of a state, created if needed. */
   #grown(state: number, unit: number): number {
     const known = this.#childOf(state, unit);
     if (known !== 0) return known;

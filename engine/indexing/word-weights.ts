@@ -22,9 +22,9 @@ export type WeightOf = (frequency: number) => number;
 export interface Weigher {
   /** `term`: a term of `column`; -1: it has no length. */
   termWeight(weighed: Weighed, column: FieldColumn, term: number): WeightOf;
-  /** The score for a condition that is of more than one term, or of none. */
+  /** Returns the score for a condition that is of more than one term, or of none. */
   wholeWeight(weighed: Weighed): number;
-  /** The factor of all scores of an entry whose map boosted it as a whole; 1: it did not. */
+  /** Returns the factor of all scores of an entry whose map boosted it as a whole; 1: it did not. */
   entryFactor(boost: number): number;
   /** Whether the sum of the weights of matching parts is multiplied by the share of matching parts. */
   readonly countsParts: boolean;
@@ -77,7 +77,7 @@ function shareOfLength({ dictionary }: FieldColumn, term: number): number {
   return (dictionary.lengthOf(term) * (dictionary.count - firstTerm)) / bytes;
 }
 
-/** The number of occurrences that Corax keeps for `frequency`: steps get wider as numbers grow. */
+/** Returns the number of occurrences that Corax keeps for `frequency`: steps get wider as numbers grow. */
 export function countedAs(frequency: number): number {
   if (frequency <= countedMax) return frequency;
   let from = countedMax;

@@ -29,7 +29,7 @@ function hexDigit(byte: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/** The four hexadecimal digits at `at` as a number, or `escapeCut`, or `escapeHexInvalid`. */
+/** Returns the four hexadecimal digits at `at` as a number, or `escapeCut`, or `escapeHexInvalid`. */
 function hexQuad(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let i = at; i < at + 4; i++) {
@@ -98,7 +98,7 @@ export function rewriteEscape(
   return 48 + writeCodePoint(target, targetAt, 0xfffd);
 }
 
-/** The character that `\` followed by this letter represents, or -1. */
+/** Returns the character that `\` followed by this letter represents, or -1. */
 export function simpleEscape(letter: number): number {
   switch (letter) {
     case byteQuote:

@@ -60,7 +60,7 @@ export class JsonText {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** The text from a position on, as `bytes`. */
+  /** Returns the text from a position on, as `bytes`. */
   from(start: number): Buffer {
     return this.#bytes.subarray(start, this.#length);
   }

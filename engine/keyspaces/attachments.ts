@@ -36,7 +36,7 @@ export function revisionAttachmentKey(documentId: string, etag: number, name: st
   return compositeKey(revision, lowerCased(name));
 }
 
-/** The id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
+/** Returns the id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
 export function attachmentTombstoneId(
   documentId: string,
   { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,

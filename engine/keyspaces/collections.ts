@@ -43,7 +43,7 @@ export class Collections {
     });
   }
 
-  /** The number of `name`, or -1 when no document ever named it. */
+  /** Returns the number of `name`, or -1 when no document ever named it. */
   find(name: string): number {
     // Neighbors in a bulk insert share a collection: the same string object, so that no character is compared.
     if (name === this.#lastName) return this.#lastId;
@@ -54,7 +54,9 @@ export class Collections {
     return id;
   }
 
-  /** The number of `name`, a new one if need be. @throws EngineError invalid-argument; too-large for too many */
+  /**
+   * Returns the number of `name`, a new one if need be. @throws EngineError invalid-argument; too-large for too many
+   */
   intern(name: string): number {
     const known = this.find(name);
     if (known >= 0) return known;
@@ -91,7 +93,7 @@ export class Collections {
     return isAny;
   }
 
-  /** The name in its first spelling. */
+  /** Returns the name in its first spelling. */
   nameOf(id: number): string {
     const name = this.#names[id];
     assert(name !== undefined, "rows name collections that exist");
@@ -102,7 +104,7 @@ export class Collections {
     return this.#names.length;
   }
 
-  /** Is the number's record durable? The empty collection needs none. */
+  /** Returns whether the number's record is durable. The empty collection needs none. */
   isRecorded(id: number): boolean {
     return this.#recorded[id] === 1;
   }

@@ -21,7 +21,7 @@ export type NumberState = "needed" | "seen" | "unused";
 
 export interface NumberOwner {
   stateOf(docNum: number): NumberState;
-  /** May ids be forgotten now? */
+  /** Whether ids may be forgotten now. */
   readonly mayForget: boolean;
   /** Forgets the id and everything else about an unused number. */
   forget(docNum: number): void;
@@ -119,7 +119,7 @@ export class DocumentNumbers {
     }
   }
 
-  /** May the number that has been retiring for longest be freed? */
+  /** Returns whether the number that has been retiring for longest may be freed. */
   #isDue(): boolean {
     if (this.#retiring.length === 0 || !this.#owner.mayForget) return false;
     return this.#oldest === null || this.#oldest.epoch > this.#retiring.firstTag();

@@ -137,7 +137,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The number of the document with this id; a new one, with an empty row, when the id is new.
+   * Returns the number of the document with this id; a new one, with an empty row, when the id is new.
    * @throws EngineError invalid-argument when it is not a valid id: too long, or with half a surrogate pair.
    */
   intern(id: string): number {
@@ -149,7 +149,7 @@ export class DocumentTable implements DocumentReader {
     return this.#internKey(this.#key.setBytes(bytes, start, end));
   }
 
-  /** The number of an id, or -1 when it was never interned, or is forgotten. */
+  /** Returns the number of an id, or -1 when it was never interned, or is forgotten. */
   lookup(id: string): number {
     return this.#key.set(id) ? this.#lookupKey() : -1;
   }
@@ -316,8 +316,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * An upper bound for the etags of the collection's documents (or all, for `allCollections`), which some document of
-   * it has or had; 0 when it never had one. Cost: O(1).
+   * Returns an upper bound for the etags of the collection's documents (or all, for `allCollections`), which some
+   * document of it has or had; 0 when it never had one. Cost: O(1).
    */
   newestEtagOf(collection: number): number {
     const list = collection === allCollections ? this.#all : this.#lists[collection];
@@ -411,7 +411,7 @@ export class DocumentTable implements DocumentReader {
     }
   }
 
-  /** The etag after all staged rows are committed; 0: no document, as in the following methods. */
+  /** Returns the etag after all staged rows are committed; 0: no document, as in the following methods. */
   newestEtag(docNum: number): number {
     const slot = this.#staged.newestOf(docNum);
     if (slot < 0) return this.etagOf(docNum);
@@ -442,8 +442,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The documents whose id begins with `prefix` and that `isThere`, committed or staged, in no order. Cost: O(documents
-   * under the prefix + staged rows).
+   * Returns the documents whose id begins with `prefix` and that `isThere`, committed or staged, in no order. Cost:
+   * O(documents under the prefix + staged rows).
    * @param most once there are more, it gathers no more.
    */
   newestWithPrefix(
@@ -554,7 +554,7 @@ export class DocumentTable implements DocumentReader {
     return true;
   }
 
-  /** Is the record of the committed row or of a staged row of this document at `position`? */
+  /** Returns whether the record of the committed row or of a staged row of this document is at `position`. */
   hasPosition(docNum: number, position: number): boolean {
     if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
     let slot = this.#staged.newestOf(docNum);
@@ -657,12 +657,12 @@ export class DocumentTable implements DocumentReader {
 
   // Views and snapshots
 
-  /** An immutable view of the committed rows. Cost: microseconds. Release it. */
+  /** Returns an immutable view of the committed rows. Cost: microseconds. Release it. */
   view(): DocumentView {
     return new DocumentView(this, this.#rows, this.#hash);
   }
 
-  /** The bytes of a view for a snapshot on disk; valid until the view is released. Cost: O(chunks). */
+  /** Returns the bytes of a view for a snapshot on disk; valid until the view is released. Cost: O(chunks). */
   sections(view: DocumentView): WholeSection[] {
     assert(isLittleEndian, "snapshots are little-endian");
     const columns = view.freeze(this);
@@ -720,7 +720,7 @@ export class DocumentTable implements DocumentReader {
 
   // Checks
 
-  /** Bytes of all arrays, including those held only by views. */
+  /** Returns the bytes of all arrays, including those held only by views. */
   memoryBytes(): number {
     let bytes = this.#slab.memoryBytes() + this.#hash.memoryBytes() + this.#rows.memoryBytes();
     bytes += this.#staged.memoryBytes() + this.#order.memoryBytes() + this.#all.memoryBytes();

@@ -47,7 +47,7 @@ export interface Entry<Value> {
 export interface ValueCodec<Value> {
   /** Its text, or its bytes. */
   encode(value: Value): string | Buffer;
-  /** The value in `bytes[from, to)`. Must copy the bytes that it retains. */
+  /** Returns the value in `bytes[from, to)`. Must copy the bytes that it retains. */
   decode(bytes: Buffer, from: number, to: number): Value;
 }
 
@@ -68,7 +68,7 @@ const snapshotPartBytes = 8 * 1024;
 /** In a snapshot, before each record: its position in the log. */
 const positionBytes = 8;
 
-/** A key of two parts (a document and a counter name): ordered by the first part, then the second. */
+/** Returns a key of two parts (a document and a counter name): ordered by the first part, then the second. */
 export function compositeKey(first: string, second: string): string {
   return `${first}\u0000${second}`;
 }
@@ -81,12 +81,12 @@ export function documentKey(documentId: string, name: string): string {
   return compositeKey(lowerCased(documentId), lowerCased(name));
 }
 
-/** A number as part of a key: keys sort as the numbers do. */
+/** Returns a number as part of a key: keys sort as the numbers do. */
 export function numberKey(number: number): string {
   return number.toString().padStart(numberDigits, "0");
 }
 
-/** The number at the end of a key. */
+/** Returns the number at the end of a key. */
 export function numberOfKey(key: string): number {
   return Number(key.slice(-numberDigits));
 }
@@ -121,17 +121,17 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#listener = listener;
   }
 
-  /** The committed value. */
+  /** Returns the committed value. */
   get(key: string): Value | undefined {
     return this.#entries.get(key)?.value;
   }
 
-  /** The committed entry with its etag. */
+  /** Returns the committed entry with its etag. */
   entry(key: string): Readonly<Entry<Value>> | undefined {
     return this.#entries.get(key);
   }
 
-  /** The staged value if there is one, else the committed one: the base for a writer. */
+  /** Returns the staged value if there is one, else the committed one: the base for a writer. */
   newest(key: string): Value | undefined {
     return this.#entries.newest(key)?.value;
   }
@@ -144,7 +144,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#entries.size;
   }
 
-  /** An immutable view of the committed entries. Cost: O(1); it needs no release. */
+  /** Returns an immutable view of the committed entries. Cost: O(1); it needs no release. */
   view(): BTree<string, Readonly<Entry<Value>>> {
     return this.#entries.view();
   }
@@ -237,7 +237,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#changed(key, undefined, this.#entries.apply(key, undefined));
   }
 
-  /** The entry that a record of this kind has; `undefined`: the record is a deletion. */
+  /** Returns the entry that a record of this kind has; `undefined`: the record is a deletion. */
   entryOf(
     bytes: Buffer,
     start: number,

@@ -124,7 +124,7 @@ export class KeyspaceTable {
   }
 }
 
-/** The setting `Client.IdentityPartsSeparator` of the database's record, unless it is disabled. */
+/** Returns the setting `Client.IdentityPartsSeparator` of the database's record, unless it is disabled. */
 function idSeparatorOf(record: unknown): string {
   const { Client } = (record ?? {}) as { Client?: Record<string, unknown> | null };
   const separator = Client?.["IdentityPartsSeparator"];

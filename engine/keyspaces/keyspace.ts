@@ -20,7 +20,7 @@ export interface Keyspace {
    * Returns whether this record, at `position`, is the current one of its entry. A deletion is never live by itself.
    */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
-  /** Is there an entry with the key of this record, whatever its own record? */
+  /** Returns whether an entry with the key of this record exists, regardless of its own record. */
   hasKeyOf(bytes: Buffer, start: number): boolean;
   /** Returns the position of the current record with this record's key and etag; -1 if no such record exists. */
   positionOf(bytes: Buffer, start: number): Position;
@@ -30,7 +30,7 @@ export interface Keyspace {
   commitStaged(count: number): void;
   /** Drops the newest `count` staged entries. */
   discardStaged(count: number): void;
-  /** The committed state at this moment, as bytes for an index snapshot. */
+  /** Returns the committed state at this moment, as bytes for an index snapshot. */
   sections(): SnapshotSection[];
   /** Their approximate size in bytes. Cost: O(1). */
   readonly snapshotBytes: number;

@@ -34,7 +34,7 @@ const codec: ValueCodec<ReplicationMark> = {
   decode: (bytes, from, to) => JSON.parse(bytes.toString("utf8", from, to)) as ReplicationMark,
 };
 
-/** The record of a mark: `markBytes` long. */
+/** Returns the record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
   const value = codec.encode(mark);
   const record = Buffer.alloc(markBytes);

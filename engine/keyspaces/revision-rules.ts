@@ -48,14 +48,14 @@ export class RevisionRules {
   #named = new Map<string, RevisionRule | null>();
   /** By collection number, filled on demand. */
   #known: (RevisionRule | null | undefined)[] = [];
-  /** Does no document get revisions? */
+  /** Whether no document gets revisions. */
   isEmpty = true;
 
   constructor(collections: Collections) {
     this.#collections = collections;
   }
 
-  /** The rule for a collection's documents; null: they get no revisions. */
+  /** Returns the rule for a collection's documents; null: they get no revisions. */
   of(collectionId: number): RevisionRule | null {
     if (this.isEmpty) return null;
     let rule = this.#known[collectionId];

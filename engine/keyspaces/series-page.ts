@@ -18,7 +18,7 @@ export interface SeriesPage {
   readonly count: number;
   /** Entries of the range before the page, at most as many as were requested to be skipped. */
   readonly skipped: number;
-  /** Are there entries of the range after the page? */
+  /** Whether entries of the range follow the page. */
   readonly isCut: boolean;
   /** Times of the page's first and last entry; if it is empty, `first` is the time of the last skipped entry. */
   readonly first: number | undefined;

@@ -51,7 +51,7 @@ export function rollupName(rawName: string, policy: SeriesPolicy): string {
   return `${rawName}${rollupSeparator}${policy.name}`;
 }
 
-/** The policies of a collection in the database's record, in any case; null: none, or they are disabled. */
+/** Returns the policies of a collection in the database's record, in any case; null: none, or they are disabled. */
 export function policiesOf(settings: JsonObject, collection: string): CollectionPolicies | null {
   const { Collections } = (settings["TimeSeries"] ?? {}) as { Collections?: JsonObject | null };
   const lower = foldedName(collection);
@@ -61,7 +61,7 @@ export function policiesOf(settings: JsonObject, collection: string): Collection
   return null;
 }
 
-/** The collections with policies that are not disabled. */
+/** Returns the collections with policies that are not disabled. */
 export function collectionsWithPolicies(settings: JsonObject): string[] {
   const { Collections } = (settings["TimeSeries"] ?? {}) as { Collections?: JsonObject | null };
   return Object.entries(Collections ?? {})
@@ -81,7 +81,7 @@ function policiesIn(rule: JsonObject | null): CollectionPolicies | null {
   return policies.length === 0 && rawRetention === null ? null : { policies, rawRetention };
 }
 
-/** Milliseconds between two checks. */
+/** Returns milliseconds between two checks. */
 export function policyFrequencyMs(settings: JsonObject): number {
   const { PolicyCheckFrequency } = (settings["TimeSeries"] ?? {}) as JsonObject;
   return typeof PolicyCheckFrequency === "string"

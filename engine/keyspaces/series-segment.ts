@@ -225,7 +225,7 @@ function pack(entries: readonly SeriesEntry[]): Buffer {
   return bytes;
 }
 
-/** The tags, numbered from 1 in order of first occurrence. */
+/** Returns the tags, numbered from 1 in order of first occurrence. */
 function tagNumbers(entries: readonly SeriesEntry[]): Map<string, number> {
   const numbers = new Map<string, number>();
   for (const { tag } of entries) {
@@ -302,7 +302,7 @@ export class SegmentEntries {
     return { time: this.times[entry] as number, values, tag: this.tag(entry) };
   }
 
-  /** The number of entries before `time`. */
+  /** Returns the number of entries before `time`. */
   countBefore(time: number): number {
     return partitionPoint(0, this.count, (entry) => (this.times[entry] as number) < time);
   }

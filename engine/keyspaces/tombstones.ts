@@ -74,7 +74,7 @@ export class Tombstones {
     });
   }
 
-  /** The etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
+  /** Returns the etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
   newestEtagOf(collection: string | null): number {
     if (collection === null) return this.#newestOfAll;
     return this.#newest.get(foldedName(collection)) ?? 0;
@@ -99,7 +99,7 @@ export class Tombstones {
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }
 
-  /** Is there a tombstone of the document with this lower-cased id? */
+  /** Returns whether the document with this lower-cased id has a tombstone. */
   hasDocument(lowerId: string): boolean {
     return this.#byDocument.has(lowerId);
   }
@@ -159,7 +159,7 @@ export class Tombstones {
     return 0;
   }
 
-  /** The first keys up to an etag, `count` at most. */
+  /** Returns the first keys up to an etag, `count` at most. */
   #keysThrough(etag: number, count: number): string[] {
     const end = tombstoneKey(etag);
     const keys: string[] = [];

@@ -37,8 +37,8 @@ export interface Lease {
 export interface BlobReader {
   readonly size: number;
   /**
-   * Bytes [start, end), in chunks. @throws EngineError record-damaged when the whole content is read and does not match
-   * the hash, read-failed
+   * Returns the bytes [start, end), in chunks. @throws EngineError record-damaged when the whole content is read and
+   * does not match the hash, read-failed
    */
   read(start: number, end: number): AsyncGenerator<Buffer>;
   close(): Promise<void>;
@@ -46,9 +46,9 @@ export interface BlobReader {
 
 /** The interface of the database for its blob store. */
 export interface BlobHost {
-  /** Is there too little space for new content? */
+  /** Returns whether there is too little space for new content. */
   isDiskFull(): boolean;
-  /** Has the log failed? A transaction reported as lost may then be recovered, and need its content. */
+  /** Returns whether the log has failed. A transaction reported as lost may then be recovered, and need its content. */
   hasStopped(): boolean;
   /** The folder could not be synced: its state on the device is unknown. */
   failed(error: unknown): void;
@@ -147,7 +147,7 @@ export class BlobStore {
     return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash)));
   }
 
-  /** Is its file there? Always in memory. */
+  /** Returns whether its file exists. Always in memory. */
   async hasFile(hash: string): Promise<boolean> {
     return this.#folder === null || (await this.#environment.files.exists(this.#pathOf(hash)));
   }
@@ -232,7 +232,7 @@ export class BlobStore {
     }
   }
 
-  /** All bytes of a blob. @throws (while iterating) as `open` and as `read` of its result */
+  /** Yields all bytes of a blob. @throws (while iterating) as `open` and as `read` of its result */
   async *bytes(hash: string): AsyncGenerator<Buffer> {
     const reader = await this.open(hash);
     try {
@@ -417,7 +417,7 @@ export class BlobStore {
   }
 }
 
-/** The name of a content's file. Base64 contains `/`, which is not allowed in one. */
+/** Returns the name of a content's file. Base64 contains `/`, which is not allowed in one. */
 export function contentName(hash: string): string {
   return Buffer.from(hash, "base64").toString("hex");
 }

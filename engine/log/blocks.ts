@@ -116,7 +116,7 @@ export class BlockPool implements BlockKeeper {
   }
 }
 
-/** Was it allocated by the pool? A long record has its own memory. */
+/** Returns whether the memory was allocated by the pool. A long record has its own memory. */
 function isPooled(memory: Buffer): boolean {
   return memory.buffer instanceof SharedArrayBuffer;
 }
@@ -141,7 +141,7 @@ export class Block {
     this.#keeper = keeper;
   }
 
-  /** Does it contain the whole segment, from byte 0 on? */
+  /** Whether it contains the whole segment, from byte 0 on. */
   get isImage(): boolean {
     return true;
   }
@@ -217,7 +217,7 @@ export class Extent extends Block {
     return false;
   }
 
-  /** Does it contain the record of `length` bytes at `offset` of the segment, verified? Hot. */
+  /** Returns whether it contains the record of `length` bytes at `offset` of the segment, verified. Hot. */
   has(offset: number, length: number): boolean {
     if (offset < this.start || offset + length > this.endOffset) return false;
     const at = offset - this.start;

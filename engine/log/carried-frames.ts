@@ -37,7 +37,7 @@ export class CarriedFrames {
     this.#whenCarried = whenCarried;
   }
 
-  /** Is an open frame of so many bytes sealed before a transaction of `length` bytes? */
+  /** Returns whether an open frame of this size is sealed before a transaction of `length` bytes. */
   isFull(bytes: number, length: number): boolean {
     return this.#carrier.isSending && bytes > 0 && bytes + length > carriedFrameBytes;
   }

@@ -75,9 +75,9 @@ export interface CompactionContext {
   readonly segmentBytesMax: number;
   /** Lower bound for the live bytes of a log in pace calculations. */
   readonly leastBytes: number;
-  /** The last frame reported to the owner as durable. */
+  /** Returns the last frame reported to the owner as durable. */
   durableNumber(): number;
-  /** The last frames of all snapshots, including one being written. */
+  /** Returns the last frames of all snapshots, including one being written. */
   cuts(): number[];
 }
 
@@ -114,7 +114,7 @@ export class Compactor {
     return this.#run.includes(segment) && segment.lastNumber <= this.#dropThrough;
   }
 
-  /** The present pace, see `paceOf`. Cost: O(segments). */
+  /** Returns the present pace, see `paceOf`. Cost: O(segments). */
   pace(isHeld: boolean): CompactionPace {
     const { store, leastBytes } = this.#context;
     const space = {
@@ -183,8 +183,8 @@ export class Compactor {
   }
 
   /**
-   * The segment that reclaims most, with adjacent ones that are worth copying too, up to the size of a run. When
-   * urgent, segments that need no copying go first, and separately from the others.
+   * Returns the segment that reclaims most, with adjacent ones that are worth copying too, up to the size of a run.
+   * When urgent, segments that need no copying go first, and separately from the others.
    */
   #nextRun(worthShare: number, runBytesMax: number, isUrgent: boolean): Segment[] | null {
     const candidates = this.#candidates();
@@ -254,7 +254,7 @@ export class Compactor {
     });
   }
 
-  /** The frame up to which deletions in `first`, the first segment of a run, can be dropped. */
+  /** Returns the frame up to which deletions in `first`, the first segment of a run, can be dropped. */
   #dropThroughBefore(first: Segment): number {
     let through = Math.min(...this.#context.cuts());
     for (const segment of this.#context.store.order) {
@@ -301,7 +301,7 @@ export class Compactor {
     return output;
   }
 
-  /** The segments of a log cover all frames without a gap. */
+  /** Returns the segments of a log cover all frames without a gap. */
   #firstNumberOf(segment: Segment): number {
     const { order } = this.#context.store;
     const before = order[order.indexOf(segment) - 1];
@@ -445,7 +445,7 @@ class OutputBuilder {
     return this.#cuts.some((cut) => frame.number <= cut && cut < header.firstNumber);
   }
 
-  /** Is there room for one more record, in a frame of its own? */
+  /** Returns whether one more record fits, in a frame of its own. */
   hasRoom(length: number): boolean {
     return this.#end + frameHeaderBytes + length <= this.#image.length;
   }
@@ -503,7 +503,10 @@ function isFree(segment: Segment): boolean {
   return segment.sealed && segment.settled && !segment.damaged;
 }
 
-/** A small output of an earlier compaction, which is merged with adjacent segments when these are rewritten anyway. */
+/**
+ * Returns a small output of an earlier compaction, which is merged with adjacent segments when these are rewritten
+ * anyway.
+ */
 function isSmall(segment: Segment, runBytesMax: number): boolean {
   return segment.kind === "compacted" && isFree(segment) && segment.size * 8 <= runBytesMax;
 }
@@ -514,12 +517,12 @@ function cleanThroughOf(segment: Segment): number {
   return isClean ? Number.POSITIVE_INFINITY : segment.cleanThrough;
 }
 
-/** Was every record in it replaced? Then it is reclaimed without being read. */
+/** Returns whether every record in the segment was replaced. Then it is reclaimed without being read. */
 function isEmpty(segment: Segment): boolean {
   return isFree(segment) && segment.replacedBytes === segment.payloadBytes;
 }
 
-/** The share of a segment that compacting it reclaims when `keptBytes` of its dead bytes must be kept. */
+/** Returns the share of a segment that compacting it reclaims when `keptBytes` of its dead bytes must be kept. */
 function shareOf(segment: Segment, keptBytes: number): number {
   if (segment.payloadBytes === 0) return segment.kind === "log" ? 1 : 0;
   return (segment.deadBytes - keptBytes) / segment.payloadBytes;

@@ -37,7 +37,7 @@ export class DeferredCopies {
     this.#copies.push({ source, origin, from, to });
   }
 
-  /** Is something of `[from, to)` not copied yet? */
+  /** Returns whether any byte of `[from, to)` is not copied yet. */
   isPending(from: number, to: number): boolean {
     return this.#copies.some((copy) => copy.from < to && from < copy.to);
   }

@@ -47,7 +47,10 @@ export function extendSums(segment: Segment, image: Buffer): boolean {
   return true;
 }
 
-/** The sum of bytes `[start, end)` of a segment, without its header; byte 0 of `bytes` is the segment's byte `base`. */
+/**
+ * Returns the sum of bytes `[start, end)` of a segment, without its header; byte 0 of `bytes` is the segment's byte
+ * `base`.
+ */
 export function sumOf(bytes: Buffer, start: number, end: number, base: number): number {
   return crc32(bytes.subarray(Math.max(start, segmentHeaderBytes) - base, end - base));
 }

@@ -10,7 +10,7 @@ import { nextSlice } from "../base/time-slices.ts";
 export const readTriesMax = 3;
 const retryAfterSeconds = 1;
 
-/** Does the file not exist? Then it is lost, and retrying is useless. */
+/** Returns whether the file does not exist. Then it is lost, and retrying is useless. */
 export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === "ENOENT";
 }
@@ -41,7 +41,10 @@ const lasting: ReadonlySet<string> = new Set([
   "ESTALE",
 ]);
 
-/** An error of opening a folder: read-failed for transient errors of the system, storage-failed for lasting ones. */
+/**
+ * Returns an error of opening a folder: read-failed for transient errors of the system, storage-failed for lasting
+ * ones.
+ */
 export function openingFailed(folder: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   if (error instanceof EngineError) return error;
@@ -55,7 +58,7 @@ export function isSystemError(error: unknown): boolean {
   return passing.has(code) || lasting.has(code);
 }
 
-/** The error for the writer of a file: storage-failed for errors of the system, others unchanged. */
+/** Returns the error for the writer of a file: storage-failed for errors of the system, others unchanged. */
 export function writingFailed(path: string, error: unknown): unknown {
   if (error instanceof EngineError || !isSystemError(error)) return error;
   return storageFailed(path, "written", error);
@@ -69,7 +72,7 @@ function storageFailed(path: string, what: "opened" | "written", cause: unknown)
   );
 }
 
-/** The error for the reader. An EngineError is returned unchanged. */
+/** Returns the error for the reader. An EngineError is returned unchanged. */
 export function readFailed(path: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);

@@ -299,7 +299,7 @@ export class FileLog implements CommitLog {
     });
   }
 
-  /** Bytes of the next new segment: twice the last one's. */
+  /** Returns the bytes of the next new segment: twice the last one's. */
   #plannedSize(): number {
     const { segmentBytesMin, segmentBytesMax } = this.#options;
     const last = (this.#store.spare ?? this.#store.order.at(-1))?.size ?? segmentBytesMin / 2;
@@ -526,7 +526,7 @@ export class FileLog implements CommitLog {
     };
   }
 
-  /** Is the segment of `position` removed, or replaced by compaction? */
+  /** Returns whether the segment of `position` was removed, or replaced by compaction. */
   isReplaced(position: Position): boolean {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
     return segment === undefined || !this.#store.order.includes(segment);

@@ -55,7 +55,7 @@ export class FrameReader {
     this.#block?.release();
   }
 
-  /** Is there one more frame? */
+  /** Whether another frame follows. */
   get hasNext(): boolean {
     return this.#at < this.#segment.end;
   }

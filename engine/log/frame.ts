@@ -110,7 +110,7 @@ export function decodeFrameWithoutSalt(
   return payloadIsWhole(source, at, header) ? header : null;
 }
 
-/** The header CRC, which the next frame repeats. */
+/** Returns the header CRC, which the next frame repeats. */
 export function frameCrc(source: Buffer, at: number): number {
   return source.readUInt32LE(at + 4);
 }
@@ -120,7 +120,7 @@ function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number
   return crc32(source.subarray(start, start + payloadLength));
 }
 
-/** The CRC-32 of a payload, yielding to the event loop. */
+/** Returns the CRC-32 of a payload, yielding to the event loop. */
 export async function slicedPayloadCrcOf(
   source: Buffer,
   at: number,
@@ -153,7 +153,7 @@ export function findMagic(source: Buffer, at: number, limit: number): number {
 
 const zeros = Buffer.alloc(64 * 1024);
 
-/** Are bytes [start, end) all zero? */
+/** Returns whether bytes [start, end) are all zero. */
 export function isZero(source: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += zeros.length) {
     const count = Math.min(zeros.length, end - at);

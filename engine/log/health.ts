@@ -58,7 +58,7 @@ export function isOfCluster(cause: unknown): cause is EngineError {
   return cause.code === "not-leader" || cause.code === "outcome-unknown";
 }
 
-/** Is the device, or the user's quota on it, full? */
+/** Returns whether the device, or the user's quota on it, is full. */
 export function isDiskFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return code === "ENOSPC" || code === "EDQUOT";

@@ -57,7 +57,7 @@ export class ImagePool implements BlockKeeper {
     return this.#timer !== null;
   }
 
-  /** An image of `size` bytes with undefined content, aligned for typed views, at byte 0 of its memory. */
+  /** Returns an image of `size` bytes with undefined content, aligned for typed views, at byte 0 of its memory. */
   take(size: number): Buffer {
     this.#isTaken = true;
     const capacity = capacityFor(size);
@@ -138,7 +138,10 @@ export function poisonedAfterTick(bytes: BorrowedBytes): BorrowedBytes {
   return borrowed(copy);
 }
 
-/** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */
+/**
+ * Returns the first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see
+ * above.
+ */
 export function sharedMemory(capacity: number, size: number): Buffer {
   return Buffer.from(new GrowableMemory(capacity, { maxByteLength: capacity }), 0, size);
 }

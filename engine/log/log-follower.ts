@@ -99,7 +99,7 @@ export class LogFollower {
     return this.#segments.reduce((sum, { segment, from }) => sum + segment.end - from, 0);
   }
 
-  /** Must the file of `segment` stay? */
+  /** Returns whether the file of `segment` must be retained. */
   needs(segment: Segment): boolean {
     return this.#segments.some((one) => one.segment === segment);
   }
@@ -154,7 +154,7 @@ export class LogFollower {
     return new LogFollower(this.#store, point, [found, ...later.map((one) => ({ ...one }))]);
   }
 
-  /** The end of frame `point` in its segment. */
+  /** Returns the end of frame `point` in its segment. */
   async #find(point: LogPoint): Promise<Followed | null> {
     let before = this.#point;
     for (const { segment, from } of [...this.#segments]) {

@@ -409,7 +409,8 @@ export class LogWriter {
   }
 
   /**
-   * The segment that was created, or is being created, ahead of need. It is the spare until its first frame is written.
+   * Returns the segment that was created, or is being created, ahead of need. It is the spare until its first frame is
+   * written.
    */
   #takeSpare(needed: number): Segment | null {
     const ahead = this.#store.spare ?? this.#coming;
@@ -572,7 +573,7 @@ export class LogWriter {
     this.#scheduleBarrier();
   }
 
-  /** The next frame to write; the open one when no sealed one is waiting. */
+  /** Returns the next frame to write; the open one when no sealed one is waiting. */
   #takeFrame(): Frame | null {
     const oldest = this.#sealed.shift();
     if (oldest !== undefined) return oldest;
@@ -837,7 +838,7 @@ export class LogWriter {
   }
 }
 
-/** Bytes of frames that follow one another. */
+/** Returns the bytes of frames that follow one another. */
 function bytesOf(frames: readonly Frame[]): number {
   const [first, last] = [frames[0], frames.at(-1)];
   return first === undefined || last === undefined ? 0 : last.end - first.start;

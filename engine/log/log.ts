@@ -33,7 +33,10 @@ export interface RecordOwner {
    * record that the snapshot already has at that position: then it returns true.
    */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
-  /** Can the owner use the sections of this snapshot? Otherwise an older one is used, or the whole log is replayed. */
+  /**
+   * Returns whether the owner can use the sections of this snapshot. Otherwise an older one is used, or the whole log
+   * is replayed.
+   */
   acceptsSnapshot?(sections: ReadonlyMap<string, Buffer>): boolean;
 }
 
@@ -109,7 +112,7 @@ export interface CommitLog {
     isGiven?: boolean,
     summed?: SummedBytes | null,
   ): Position;
-  /** The newest writes to its files after number `after`, oldest first; none of a log in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a log in memory. */
   diskWrites(after: number): DiskWrite[];
   /** Number of transactions appended since the log was opened. */
   readonly appendedCount: number;
@@ -130,7 +133,7 @@ export interface CommitLog {
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
   /** As `place`, for a reader that holds neither block nor pin: valid until the next tick of the event loop. */
   lend(position: Position, length: number, target: RecordPlace): boolean;
-  /** Would `place` find every record now? Cost: O(segments). */
+  /** Returns whether `place` would find every record now. Cost: O(segments). */
   isInMemory(): boolean;
   /**
    * For scans: returns the extent of `position`, if it is in memory as an extent. The caller must hold it. Does not
@@ -167,7 +170,7 @@ export interface CommitLog {
    */
   markReplaced(position: Position, length: number): void;
   pin(): Pin;
-  /** The part of the log that a copy of it begins with. Null in memory. */
+  /** Returns the part of the log that a copy of it begins with. Null in memory. */
   image(): LogImage | null;
   /**
    * Follows the log from its present end on, or as `LogFollower.fromOldest`. Null in memory.
@@ -179,10 +182,10 @@ export interface CommitLog {
   readonly unsyncedBytes: number;
   /** Resolves when `unsyncedBytes` is at most `bytes`; rejects when the log stops. */
   whenUnsyncedBelow(bytes: number): Promise<void>;
-  /** Are all writes but deletions refused because the device is full? */
+  /** Whether all writes except deletions are refused because the device is full. */
   readonly isDiskFull: boolean;
   metrics(): LogMetrics;
-  /** The file and byte offset of a position, for messages. In memory there is no file. */
+  /** Returns the file and byte offset of a position, for messages. In memory there is no file. */
   placeOf(position: Position): { readonly file: string; readonly offset: number };
   /**
    * Compacts everything worth it, see compaction.ts; first waits for a running compaction.
@@ -207,7 +210,10 @@ export interface CommitLog {
   writeSnapshot(sections: readonly SnapshotSection[], bytesPerSecond?: number): Promise<number>;
   /** Bytes of the newest snapshot's file; 0 when there was none. */
   readonly lastSnapshotBytes: number;
-  /** Bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost: O(segments). */
+  /**
+   * Returns the bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost:
+   * O(segments).
+   */
   deletionBytesBeyondSnapshots(): number;
   /** Bytes of needed records. Cost: O(segments). */
   readonly liveBytes: number;

@@ -22,7 +22,7 @@ const formatName = "jackdaw-log";
 const formatVersion = 1;
 const manifestBytesMax = 64 * 1024 * 1024;
 
-/** Is this a temporary manifest? No two owners of a folder use the same name. */
+/** Returns whether this is a temporary manifest. No two owners of a folder use the same name. */
 export function isManifestTemporary(name: string): boolean {
   return /^MANIFEST(\.\w+)?\.tmp$/.test(name);
 }

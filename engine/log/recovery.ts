@@ -218,7 +218,10 @@ export class Recovery {
     return header.number === this.#lastNumber + 1 && header.previousCrc === this.#lastCrc;
   }
 
-  /** Does the next used segment begin with the next frame? Then the bytes after the end of this one are no frame. */
+  /**
+   * Returns whether the next used segment begins with the next frame. Then the bytes after the end of this one are no
+   * frame.
+   */
   async #isContinuedIn(later: readonly Segment[]): Promise<boolean> {
     for (const segment of later) {
       if (segment.kind === "compacted") return segment.firstNumber === this.#lastNumber + 1;
@@ -305,7 +308,7 @@ export class Recovery {
     if (image !== null && !isOwned) cache.images.releaseImage(image);
   }
 
-  /** Was no frame ever written to it? */
+  /** Returns whether no frame was ever written to the segment. */
   async #isUnused(segment: Segment): Promise<boolean> {
     const head = await this.#read(segment, segmentHeaderBytes + frameHeaderBytes);
     return isZero(head, segmentHeaderBytes, head.length);
@@ -354,7 +357,7 @@ function shortFile(path: string, count: number, size: number): EngineError {
   );
 }
 
-/** The offset of the first frame before `end` that is not intact, or null. */
+/** Returns the offset of the first frame before `end` that is not intact, or null. */
 function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
   let at = segmentHeaderBytes;
   while (at < end) {
@@ -374,7 +377,7 @@ function takeFromSnapshot(segment: Segment, known: SnapshotSegment): void {
   segment.extentSums = [...(known.extentSums ?? [])];
 }
 
-/** The length of the record at `at`, in a payload whose checksum holds. */
+/** Returns the length of the record at `at`, in a payload whose checksum holds. */
 export function recordLengthIn(image: Buffer, at: number, end: number): number {
   const length = image.readUInt32LE(at + recordLengthAt);
   assert(length >= recordHeaderBytes, "a record in a whole frame has a header");

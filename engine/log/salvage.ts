@@ -145,7 +145,7 @@ function examine(number: number, file: string, image: Buffer): Source {
   };
 }
 
-/** The frame at `at`, if its header or its payload verifies. */
+/** Returns the frame at `at`, if its header or its payload verifies. */
 function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   const proven = salt === null ? null : decodeFrameHeader(image, at, image.length, salt);
   const header = proven ?? decodeFrameWithoutSalt(image, at, image.length);
@@ -155,7 +155,7 @@ function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   return { start, end: start + header.payloadLength, header, isWhole };
 }
 
-/** The end of the used bytes, before the zeros that fill the file; rounded up to 8. */
+/** Returns the end of the used bytes, before the zeros that fill the file; rounded up to 8. */
 function lastUsedByte(image: Buffer, from: number): number {
   let end = image.length;
   while (end > from && image[end - 1] === 0) end--;
@@ -185,7 +185,7 @@ function inOrder(
     .sort((one, other) => one.lastNumber - other.lastNumber || one.number - other.number);
 }
 
-/** Is all of `source` in a newer, complete compacted segment? */
+/** Returns whether all of `source` is in a newer, complete compacted segment. */
 function isReplaced(source: Source, all: readonly Source[]): boolean {
   return all.some(
     (other) =>

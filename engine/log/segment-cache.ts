@@ -128,7 +128,7 @@ export class SegmentCache {
     this.#shrink();
   }
 
-  /** Do `bytes` more bytes fit without an eviction? */
+  /** Returns whether `bytes` more bytes fit without an eviction. */
   hasRoom(bytes: number): boolean {
     return this.bytes + bytes <= this.bytesMax;
   }
@@ -158,7 +158,7 @@ export class SegmentCache {
 
   // Extents
 
-  /** The extent at byte `offset` of the segment, if it is cached. */
+  /** Returns the extent at byte `offset` of the segment, if it is cached. */
   extentAt(segment: Segment, offset: number): Extent | null {
     return segment.extents[Math.floor(offset / this.blocks.extentBytes)] ?? null;
   }
@@ -294,9 +294,9 @@ export class SegmentCache {
   }
 
   /**
-   * Bytes reserved for idle images: while images are in use, enough for one, whether or not one is idle. Each new image
-   * then reuses the memory of an evicted image. (If only the current idle bytes were counted, a new image would evict
-   * none, the next would need new memory, and then two would be evicted.)
+   * Returns the bytes reserved for idle images: while images are in use, enough for one, whether or not one is idle.
+   * Each new image then reuses the memory of an evicted image. (If only the current idle bytes were counted, a new
+   * image would evict none, the next would need new memory, and then two would be evicted.)
    */
   #idleImageBytes(bytesMax: number): number {
     return this.images.isInUse ? Math.max(bytesMax * idleShare, this.#writtenImageBytes) : 0;
@@ -391,7 +391,7 @@ function first<Item>(set: ReadonlySet<Item>): Item | null {
   return null;
 }
 
-/** The least recently used item. */
+/** Returns the least recently used item. */
 function oldestOf(...items: readonly (Segment | Block | null)[]): Segment | Block | null {
   let oldest: Segment | Block | null = null;
   for (const item of items) {

@@ -338,28 +338,28 @@ export class SegmentStore {
     return count * this.lastSnapshotBytes;
   }
 
-  /** Bytes of all segments, listed or not yet removed. */
+  /** Returns the bytes of all segments, listed or not yet removed. */
   segmentBytes(): number {
     let bytes = 0;
     for (const segment of this.#byNumber.values()) bytes += segment.size;
     return bytes;
   }
 
-  /** Bytes of durable records that are still needed. */
+  /** Returns the bytes of durable records that are still needed. */
   liveBytes(): number {
     let bytes = 0;
     for (const segment of this.order) bytes += segment.payloadBytes - segment.deadBytes;
     return bytes;
   }
 
-  /** Bytes of durable records that are no longer needed. */
+  /** Returns the bytes of durable records that are no longer needed. */
   deadBytes(): number {
     let bytes = 0;
     for (const segment of this.order) bytes += segment.deadBytes;
     return bytes;
   }
 
-  /** Bytes of the images of segments that are in memory now. */
+  /** Returns the bytes of the images of segments that are in memory now. */
   imageBytes(): number {
     let bytes = 0;
     for (const segment of this.#byNumber.values()) bytes += segment.image?.length ?? 0;

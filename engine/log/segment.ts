@@ -137,7 +137,7 @@ export class Segment {
   }
 }
 
-/** An image of `size` zero bytes, aligned for typed views. */
+/** Returns an image of `size` zero bytes, aligned for typed views. */
 export function newImage(size: number): Buffer {
   return Buffer.from(new ArrayBuffer(size));
 }
@@ -179,7 +179,7 @@ export function segmentFileName(number: number): string {
   return `${number.toString().padStart(20, "0")}.seg`;
 }
 
-/** The number in a segment's file name; null for other names. */
+/** Returns the number in a segment's file name; null for other names. */
 export function segmentNumberOf(name: string): number | null {
   return /^\d{20}\.seg$/.test(name) ? Number(name.slice(0, 20)) : null;
 }

@@ -48,14 +48,14 @@ export class Snapshots {
     this.#clock = clock;
   }
 
-  /** The last frames of all snapshots that recovery might use. */
+  /** Returns the last frames of all snapshots that recovery might use. */
   cuts(): number[] {
     const cuts = this.#store.snapshots.map((snapshot) => snapshot.throughNumber);
     if (this.#cut !== null) cuts.push(this.#cut.throughNumber);
     return cuts;
   }
 
-  /** Does the newest snapshot contain everything durable? */
+  /** Returns whether the newest snapshot contains everything durable. */
   isCurrent(): boolean {
     return this.#transactionCount === this.#writer.durableCount;
   }
@@ -92,7 +92,7 @@ export class Snapshots {
     await Promise.resolve();
   }
 
-  /** The present state of the log, as reported to the owner. */
+  /** Returns the present state of the log, as reported to the owner. */
   #takeCut(): SnapshotCut {
     const segments: SnapshotSegment[] = [];
     for (const segment of this.#store.order) {

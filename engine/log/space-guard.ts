@@ -24,7 +24,7 @@ export class SpaceGuard {
   #full = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #checking: Promise<void> | null = null;
-  /** Has this guard reported the present shortage? */
+  /** Whether this guard has reported the current shortage. */
   #isReported = false;
 
   constructor(
@@ -41,7 +41,10 @@ export class SpaceGuard {
     this.#reserveBytes = reserveBytes;
   }
 
-  /** Are writes refused? While they are, calling this triggers a new check of the device, at most once a second. */
+  /**
+   * Returns whether writes are refused. While they are, calling this triggers a new check of the device, at most once a
+   * second.
+   */
   isFull(): boolean {
     if (this.#full) this.wrote();
     return this.#full;

@@ -51,7 +51,7 @@ export class Throttle {
     this.#wake?.();
   }
 
-  /** Is the present slice used up? */
+  /** Returns whether the current slice is used up. */
   isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#presentSliceMs;
   }

@@ -471,7 +471,7 @@ class SetOperation {
     }
   }
 
-  /** Number of changed documents that a dry run still samples; null if this is not a dry run. */
+  /** Returns the number of changed documents that a dry run still samples; null if this is not a dry run. */
   #samplesLeft(): number | null {
     const { trial } = this.#run;
     return trial === null ? null : trial.samples - this.#samples.length;
@@ -516,7 +516,7 @@ class SetOperation {
     this.#reportProgress();
   }
 
-  /** Whether another request was served since the last slice, or recently. A slice itself counts as one. */
+  /** Returns whether another request was served since the last slice, or recently. A slice itself counts as one. */
   #isShared(): boolean {
     const { servedCount, clock } = this.#database;
     const others = servedCount - this.#servedCount - 1;

@@ -141,7 +141,7 @@ export class DatabaseQueries {
     return this.#compiler.compile(text, kind, parameters, { start, pageSize });
   }
 
-  /** The texts of queries whose trees are kept. */
+  /** Returns the texts of queries whose trees are kept. */
   known(): Iterable<CachedQueryInfo> {
     return this.#compiler.known();
   }
@@ -374,7 +374,7 @@ export class DatabaseQueries {
     return index?.isStale === true ? undefined : index;
   }
 
-  /** A hash of the state that the query reads; changes when that state does. */
+  /** Returns a hash of the state that the query reads; changes when that state does. */
   fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
     const read = query.moments.reduce(safeHash, this.#readBy(query));
     // The index may have been replaced, and its maps may have read compare-exchange values, whose changes are counted
@@ -480,7 +480,7 @@ export class DatabaseQueries {
     return this.#automatics().find((index) => covers(index.definition, definition));
   }
 
-  /** The query in canonical form. @throws query-syntax, query-invalid */
+  /** Returns the query in canonical form. @throws query-syntax, query-invalid */
   canonicalText(text: string): string {
     return printServerSide(parseQuery(text));
   }
@@ -532,7 +532,7 @@ export class DatabaseQueries {
     await this.administration.close(withSnapshots);
   }
 
-  /** Whether a query may have to wait for its prerequisites. */
+  /** Returns whether a query may have to wait for its prerequisites. */
   #mustSettle({ access }: AnalyzedQuery): boolean {
     return access.kind === "collection"
       ? access.ids?.kind === "prefix"
@@ -657,13 +657,13 @@ class NumberRows extends QueryRows {
   }
 }
 
-/** Whether a field is compared with the value of a compare-exchange key. */
+/** Returns whether a field is compared with the value of a compare-exchange key. */
 function readsCompareExchange(condition: Condition): boolean {
   if (condition.kind === "comparison") return condition.value.type === "compare-exchange";
   return operandsOf(condition).some(readsCompareExchange);
 }
 
-/** Documents of a collection, all or by an id condition, in the order of the query's rows. */
+/** Returns the documents of a collection, all or by an id condition, in the order of the query's rows. */
 function collectionNumbers(database: Store, { access, source }: AnalyzedQuery): number[] {
   assert(access.kind === "collection", "it is a query of a collection");
   const { documents } = database.state;

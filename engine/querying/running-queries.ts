@@ -138,7 +138,7 @@ export class RunningQueries {
     running.previous = null;
   }
 
-  /** The newest first. */
+  /** Returns the newest first. */
   list(nowMs: number): RunningQueryInfo[] {
     const found: RunningQueryInfo[] = [];
     for (let one = this.#newest; one !== null; one = one.previous) found.push(infoOf(one, nowMs));

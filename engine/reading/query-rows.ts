@@ -311,13 +311,13 @@ export class QueryRows implements FastPathSource {
 /** No collection has this number: numbers in rows have 16 bits. */
 export const missingCollection = 0x1_0000;
 
-/** The number of a collection, or `missingCollection`. */
+/** Returns the number of a collection, or `missingCollection`. */
 export function collectionIdNamed(state: DatabaseState, name: string): number {
   const id = state.keyspaces.collections.find(name);
   return id < 0 ? missingCollection : id;
 }
 
-/** A row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+/** Returns a row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
 export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buffer): Buffer {
   const { bytes, start } = row;
   const member = state.collectionMember(collectionIdOf(bytes, start));
@@ -355,7 +355,7 @@ export function safeHash(first: number, second: number): number {
   return (high & 0x1f_ffff) * 2 ** 32 + (low >>> 0);
 }
 
-/** The last steps of MurmurHash3 for 32 bits: every bit of the input changes half of the output. */
+/** Returns the last steps of MurmurHash3 for 32 bits: every bit of the input changes half of the output. */
 function mixed(word: number): number {
   let bits = word;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);

@@ -229,8 +229,8 @@ function showStored({ root }: ScriptDocument, stored: string): void {
 }
 
 /**
- * The functions `key()`, `count()` and `sum(x => x.F)` for a script over groups: they read members of the reduced
- * object.
+ * Returns the functions `key()`, `count()` and `sum(x => x.F)` for a script over groups: they read members of the
+ * reduced object.
  */
 function groupFunctions(name: string, keys: readonly string[]): string[] {
   const members = keys.map((key) => `${JSON.stringify(key)}: ${name}[${JSON.stringify(key)}]`);
@@ -248,7 +248,7 @@ function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
 }
 
-/** The rows of a projection's result: an unchanged document stays a document. */
+/** Returns the rows of a projection's result: an unchanged document stays a document. */
 function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   if (isArray(value)) {
     return value.items.flatMap((item) => resultsOf({ value: (item ?? null) as Value, run }));
@@ -264,7 +264,7 @@ function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   return resultTexts({ value, run }).map((text) => ({ text, isDocument: false }));
 }
 
-/** A loaded document's text: body and metadata, as one value of the script. */
+/** Returns a loaded document's text: body and metadata, as one value of the script. */
 function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boolean): Value {
   if (loaded === null || loaded === undefined) return null;
   if (typeof loaded !== "string") {
@@ -281,7 +281,7 @@ function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boo
   return ScriptDocument.fromText(body, metadataText, metadata?.["@id"] ?? null).root;
 }
 
-/** The expression that computes the row. */
+/** Returns the expression that computes the row. */
 function projectionText(projection: AnalyzedQuery["projection"], root: string): string {
   if (projection.kind === "script") return projection.script.text;
   assert(projection.kind === "call", "a script makes the rows");

@@ -260,7 +260,7 @@ export class RecordReader implements RecordSource {
     return this.#find(position, length, true);
   }
 
-  /** Does it end after the block that is read for its extent? */
+  /** Returns whether the record ends after the block that is read for its extent. */
   #isLong({ position, length, key }: Wanted): boolean {
     return position + length > key * this.#extentBytes + this.#log.blockBytes;
   }
@@ -270,7 +270,7 @@ export class RecordReader implements RecordSource {
     this.#gathered.set(position, bytes);
   }
 
-  /** The missing records, in order; drops gathered records that are not among the documents. */
+  /** Returns the missing records, in order; drops gathered records that are not among the documents. */
   #wantedOf(table: RecordTable, numbers: Uint32Array, from: number, to: number): Wanted[] {
     const wanted: Wanted[] = [];
     const stillWanted = new Map<Position, OwnedBytes>();

@@ -50,7 +50,7 @@ export class SeriesResults {
   /** JSON texts by name and arguments. */
   readonly #texts = new Map<string, string>();
 
-  /** The series queries that there are. */
+  /** Returns the series queries that there are. */
   names: { has(name: string): boolean } = new Set();
 
   /** @throws SeriesPending if it must be computed first; script-failed if the query does not exist */
@@ -128,12 +128,12 @@ export class StoredScriptSeries implements ScriptTimeSeries {
   }
 }
 
-/** A function of the script that runs a series query. */
+/** Returns a function of the script that runs a series query. */
 export function seriesFunctionText(name: string): string {
   return `function ${name}(...args) { return ${seriesQueryName}(${JSON.stringify(name)}, args); }`;
 }
 
-/** The error of a script that changes something in a query. */
+/** Returns the error of a script that changes something in a query. */
 export function readOnly(): EngineError {
   return new EngineError("invalid-operation", "Cannot make modifications in readonly context");
 }

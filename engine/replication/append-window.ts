@@ -58,7 +58,7 @@ export class AppendWindow {
     this.partBytesMax = partBytesMax;
   }
 
-  /** Are there no proposals that are not settled? */
+  /** Whether all proposals are settled. */
   get isEmpty(): boolean {
     return this.#queue.length === 0;
   }

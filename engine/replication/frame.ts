@@ -137,7 +137,7 @@ function frameTypeOf(value: number): FrameType | null {
   return null;
 }
 
-/** The payload of a generation's first frame, which continues the log that ends with `mark`. */
+/** Returns the payload of a generation's first frame, which continues the log that ends with `mark`. */
 export function genesisPayload(databaseId: string, mark: Mark | null): Buffer {
   const id = Buffer.from(databaseId);
   const payload = Buffer.alloc(12 + id.length);

@@ -94,7 +94,7 @@ export class Replica implements ReplicaInputs {
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
-  /** Does it leave leading to others for good? */
+  /** Whether this node is excluded from leading until further notice. */
   #isAbstaining = false;
   /** Until when it tries to lead although another node does. */
   #askedUntil = 0;
@@ -183,7 +183,7 @@ export class Replica implements ReplicaInputs {
     return this.#unapplied.durable;
   }
 
-  /** Does it wait for frames that the stream does not have? */
+  /** Whether it waits for frames that the stream does not have. */
   get hasGap(): boolean {
     return this.#gapEnd > this.#chain.position;
   }
@@ -338,7 +338,7 @@ export class Replica implements ReplicaInputs {
     }
   }
 
-  /** The last sequence that is known to exist. */
+  /** Returns the last sequence that is known to exist. */
   #knownEnd(): number {
     return Math.max(this.#gapEnd, ...this.#appliedByOthers.values());
   }

@@ -72,7 +72,7 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
   return { kind: "script", script };
 }
 
-/** The error for a malformed script. */
+/** Returns the error for a malformed script. */
 export function invalidScript(
   scope: QueryScope,
   complaint: string,

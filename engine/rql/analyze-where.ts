@@ -180,7 +180,7 @@ function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | n
   return given.type === "object" ? { type: "string", value: jsonText(given) } : null;
 }
 
-/** The left side of an operator: a path, `id()`, or an aggregate of a group. */
+/** Returns the left side of an operator: a path, `id()`, or an aggregate of a group. */
 function comparedField(scope: QueryScope, left: Field | Call): FieldReference {
   if (left.kind === "field") return fieldReference(scope, left);
   const compared = functionNamed(left.name)?.compared ?? null;
@@ -254,7 +254,10 @@ function isNullLiteral(value: Value): boolean {
   return value.kind === "literal" && value.type === "null";
 }
 
-/** The values of one item of a list: arrays are flattened, nested ones too; objects become their texts, or nothing. */
+/**
+ * Returns the values of one item of a list: arrays are flattened, nested ones too; objects become their texts, or
+ * nothing.
+ */
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
   if (given.type !== "array" && given.type !== "object") return [given];
@@ -271,7 +274,7 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
   return scalars;
 }
 
-/** Whether messages name the types of the two differently. */
+/** Returns whether messages name the types of the two differently. */
 function isOtherType(left: Scalar, right: Scalar): boolean {
   if (left.type !== right.type) return true;
   return left.type === "boolean" && left.value !== right.value;
@@ -313,7 +316,7 @@ function incompatible(
   );
 }
 
-/** A method call that is itself a condition. */
+/** Returns a method call that is itself a condition. */
 function analyzeMethod(scope: QueryScope, call: Call, isExact: boolean): Condition {
   const { where, shownName } = requireMethod(call.name);
   if (where === null) throw invalid(scope, `Method '${shownName}' is not supported.`);

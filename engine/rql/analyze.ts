@@ -255,7 +255,7 @@ function computedNames(scope: QueryScope, query: Query): Map<string, FieldRefere
   return names;
 }
 
-/** The condition for an index; a subscription evaluates its condition on each document instead. */
+/** Returns the condition for an index; a subscription evaluates its condition on each document instead. */
 function whereOf(scope: QueryScope, where: Expression, kind: QueryKind): Condition | null {
   return kind === "subscription" ? null : analyzeCondition(scope, where);
 }

@@ -13,7 +13,7 @@ import type { DefinitionField, IndexDefinition } from "../indexing/index-definit
 /** Characters of a name beyond which the rest is replaced by a hash. */
 const nameLengthMax = 256;
 
-/** The name of an automatic index. Pure. Cost: O(length). */
+/** Returns the name of an automatic index. Pure. Cost: O(length). */
 export function automaticIndexName(definition: IndexDefinition): string {
   const isAllDocuments = definition.collection.toLowerCase() === "@all_docs";
   const prefix = `Auto/${isAllDocuments ? "AllDocs" : definition.collection}`;

@@ -78,7 +78,7 @@ export function betterIndex(
   };
 }
 
-/** The paths that `where` and `order by` use; null: an index in JavaScript cannot stand for them. */
+/** Returns the paths that `where` and `order by` use; null: an index in JavaScript cannot stand for them. */
 function fieldsInUse(query: AnalyzedQuery): readonly (readonly string[])[] | null {
   const { access, source, orderBy, groupBy, projection } = query;
   if (source.isAllDocuments || groupBy !== null || projection.kind === "facets") return null;
@@ -105,7 +105,7 @@ function isMember(names: readonly string[]): boolean {
   return names.length > 0 && names.every((name) => plainName.test(name) && name !== "length");
 }
 
-/** The path of a condition that an index answers with at least the documents that pass it; null: it may not. */
+/** Returns the path of a condition that an index answers with at least the documents that pass it; null: it may not. */
 function indexablePath(condition: Expression, query: AnalyzedQuery): readonly string[] | null {
   if (condition.kind !== "comparison" && condition.kind !== "in") return null;
   if (condition.left.kind !== "field" || !hasIndexableValues(condition, query)) return null;

@@ -51,7 +51,7 @@ const noExtra = Buffer.alloc(0);
 /** The first byte of `null`. */
 const byteN = 0x6e;
 
-/** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
+/** Returns whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
 export function isSimpleFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
   switch (expression.kind) {
     case "and":
@@ -97,7 +97,7 @@ function isSimpleCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
   );
 }
 
-/** The number of conditions of a filter, at least 1: its cost per row. */
+/** Returns the number of conditions of a filter, at least 1: its cost per row. */
 export function conditionCount(expression: Expression): number {
   switch (expression.kind) {
     case "and":
@@ -185,7 +185,7 @@ function compileComparison(expression: Comparison, context: FilterContext): RowT
   };
 }
 
-/** A test on the bytes of a number; other values are compared as in a script. */
+/** Returns a test on the bytes of a number; other values are compared as in a script. */
 function compileNumberTest(
   finder: FieldFinder,
   operator: ComparisonOperator,
@@ -294,7 +294,7 @@ function compileMetadataRead(
   };
 }
 
-/** The path without the query's alias. */
+/** Returns the path without the query's alias. */
 function pathOf(field: Field, context: FilterContext): Field["path"] {
   const isAliased =
     context.alias !== null && field.path.length > 1 && field.path[0]?.name === context.alias;
@@ -367,7 +367,7 @@ function comparer(operator: ComparisonOperator): (left: Seen, right: Seen) => bo
   }
 }
 
-/** The primitive that script operators convert an object or array to before comparing. */
+/** Returns the primitive that script operators convert an object or array to before comparing. */
 function primitiveOf(value: Seen): Seen {
   if (value === null || typeof value !== "object") return value;
   if (!Array.isArray(value)) return "[object Object]";

@@ -17,7 +17,7 @@ const asciiEnd = 0x80;
 /** Bytes of a UTF-16 unit at most. */
 const unitBytesMax = 3;
 
-/** A test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
+/** Returns a test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
 export function fuzzyTest(text: string, similarity: number, budget: WorkBudget): TermTest {
   const sought = text.toLowerCase();
   const isSimilar = (edits: number, length: number) =>
@@ -52,7 +52,10 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
   };
 }
 
-/** An edit removes one character at most, and adds one: a term that lacks more, or has more others, is farther away. */
+/**
+ * Returns an edit removes one character at most, and adds one: a term that lacks more, or has more others, is farther
+ * away.
+ */
 function lettersTest(sought: string, editsMax: Int16Array): TermTest["mayPass"] {
   const bytes = Buffer.from(sought).filter((byte) => byte < asciiEnd);
   const own = letterSetOf(bytes, 0, bytes.length);
@@ -62,7 +65,7 @@ function lettersTest(sought: string, editsMax: Int16Array): TermTest["mayPass"] 
   };
 }
 
-/** Are at most so many bits set? */
+/** Returns whether at most this many bits are set. */
 function hasAtMost(bits: number, most: number): boolean {
   let rest = bits;
   for (let count = 0; rest !== 0; count++) {
@@ -73,7 +76,7 @@ function hasAtMost(bits: number, most: number): boolean {
 }
 
 /**
- * The same test on the bytes of a term; null: they are not all ASCII.
+ * Returns the same test on the bytes of a term; null: they are not all ASCII.
  * @param sought of one to 31 characters
  */
 function bytesTest(

@@ -37,7 +37,7 @@ const tokenUnits = 16;
 const token =
   /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
 
-/** The entries that match a query text in a field. @throws query-invalid */
+/** Returns the entries that match a query text in a field. @throws query-invalid */
 export function* searchLucene(
   text: string,
   field: FieldSearch,

@@ -22,7 +22,7 @@ import type { FindEntries, ScorePart, Scoring, WhereContext } from "./functions/
 import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 import { plainText } from "./query-parameters.ts";
 
-/** Whether the order of results depends on scores: true when the query or the index boosts something. */
+/** Returns whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, reader: IndexReader): boolean {
   for (const key of orderBy) {
     if (key.kind !== "field" && orderUseOf(key).needsScores) return true;
@@ -60,7 +60,7 @@ interface ScoredEntries {
   readonly weigher: Weigher;
 }
 
-/** The score of each of `entries`, by position. */
+/** Returns the score of each of `entries`, by position. */
 export function* scoreEntries(
   where: Condition | null,
   entries: Uint32Array,
@@ -112,7 +112,7 @@ function* scoredWhole(
   return { label: `multiplied by ${norm.toPrecision(7)}`, scores, parts: [scored] };
 }
 
-/** The scores of entries that no condition has found. */
+/** Returns the scores of entries that no condition has found. */
 function* allScores(entries: Uint32Array, context: WhereContext): Work<Float64Array> {
   const { reader } = context;
   const scores = new Float64Array(entries.length).fill(1);
@@ -436,7 +436,10 @@ function fixedWeight(condition: Condition): number | null {
   return condition.kind === "comparison" && condition.operator === "!=" ? 0 : null;
 }
 
-/** The number of entries that have a term. Cost: if some entries are dead, a visit of each entry that had the term. */
+/**
+ * Returns the number of entries that have a term. Cost: if some entries are dead, a visit of each entry that had the
+ * term.
+ */
 function* liveCountOf(
   column: FieldColumn,
   term: number,
@@ -452,7 +455,7 @@ function* liveCountOf(
   return count;
 }
 
-/** The positions of entries in ascending order; null: that is the order they are in. */
+/** Returns the positions of entries in ascending order; null: that is the order they are in. */
 function* ascendingOrder(
   entries: Uint32Array,
   { reader: { budget } }: WhereContext,
@@ -470,7 +473,7 @@ function findWord({ dictionary }: FieldColumn, word: string): number {
   return term >= 0 ? term : dictionary.findText(numberKind, word);
 }
 
-/** The number of entries that have a word, as a text or as a value of another kind. */
+/** Returns the number of entries that have a word, as a text or as a value of another kind. */
 function* entryCountOf(column: FieldColumn, search: FieldSearch, word: string): Work<number> {
   const [term, ...others] = column.termsOfText(word);
   if (term === undefined) return 0;

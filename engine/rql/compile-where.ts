@@ -18,7 +18,7 @@ import { findEqualNow } from "./operator-meanings.ts";
 /** Base cost of a condition. */
 const conditionUnits = 32;
 
-/** The entries that match a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
+/** Returns the entries that match a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
 export function* findEntries(condition: Condition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
   const { budget } = reader;

@@ -65,7 +65,10 @@ export interface FacetContext extends WhereContext {
   include(id: string): void;
 }
 
-/** The rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the first. */
+/**
+ * Returns the rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the
+ * first.
+ */
 export function* facetRows(
   facets: readonly Facet[],
   matches: EntrySet,
@@ -218,7 +221,7 @@ function numbersBelow(count: number, budget: WorkBudget): Work<Uint32Array> {
   return filled(count, (i) => i, budget);
 }
 
-/** The values of a function at all positions below `count`. */
+/** Returns the values of a function at all positions below `count`. */
 function* filled(
   count: number,
   valueAt: (position: number) => number,
@@ -306,8 +309,8 @@ function conditionOf({ field, low, high }: FacetRange): Condition {
 }
 
 /**
- * The counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of them; null: some
- * range is not of numbers, or some entry has several values and does not count once for each.
+ * Returns the counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of
+ * them; null: some range is not of numbers, or some entry has several values and does not count once for each.
  */
 function* totalsOfIntervals(
   column: FieldColumn,
@@ -330,7 +333,7 @@ function* totalsOfIntervals(
   return counts.map((count) => ({ count, totals: [] }));
 }
 
-/** The interval of a range; null: its bounds are not numbers. */
+/** Returns the interval of a range; null: its bounds are not numbers. */
 function intervalOf({ low, high }: FacetRange): NumberInterval | null {
   const from = low === null ? { value: Number.NEGATIVE_INFINITY, isWhole: false } : boundOf(low);
   const to = high === null ? { value: Number.POSITIVE_INFINITY, isWhole: false } : boundOf(high);

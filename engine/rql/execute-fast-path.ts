@@ -39,7 +39,7 @@ const sortedMax = 512;
 export interface FastPathSource extends RowSource {
   /** As `read`, but fetches nothing: false where the record is not in memory, too. */
   readNow(docNum: number, row: StoredRow): boolean;
-  /** Bytes of the record of a document. */
+  /** Returns the bytes of the record of a document. */
   lengthOf(docNum: number): number;
 }
 
@@ -160,7 +160,7 @@ function pageByIndex(
   return set.count;
 }
 
-/** The entries up to the end of the page. */
+/** Returns the entries up to the end of the page. */
 function* orderedPage(
   set: EntrySet,
   orderBy: AnalyzedQuery["orderBy"],

@@ -130,7 +130,7 @@ function addIdsAtPath(
   addIdsAtPath(bytes, found.from, path, depth + 1, ids);
 }
 
-/** The whole text of the document with this id, or null. */
+/** Returns the whole text of the document with this id, or null. */
 export async function documentText(
   id: string,
   source: RowSource,

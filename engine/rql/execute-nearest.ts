@@ -27,7 +27,9 @@ const oppositeSlack = 1e-12;
 
 export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
-/** The first `count` entries of a set in the order of distances; null: they are better ordered as others are. */
+/**
+ * Returns the first `count` entries of a set in the order of distances; null: they are better ordered as others are.
+ */
 export function* nearestEntries(
   key: DistanceKey,
   set: EntrySet,
@@ -67,7 +69,7 @@ export function* nearestEntries(
   return Uint32Array.from(entries.slice(0, count));
 }
 
-/** The same, from the distances of all entries of the set. */
+/** Returns the same, from the distances of all entries of the set. */
 function* leastDistant(
   column: SpatialColumn,
   key: DistanceKey,
@@ -94,7 +96,10 @@ function* leastDistant(
   return best.take();
 }
 
-/** Entries found from the opposite place, whose distances are rounded otherwise, in the order of their own distances. */
+/**
+ * Returns the entries found from the opposite place, whose distances are rounded otherwise, in the order of their own
+ * distances.
+ */
 function* reordered(
   column: SpatialColumn,
   entries: readonly number[] | Uint32Array,

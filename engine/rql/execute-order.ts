@@ -20,7 +20,7 @@ const pageEndMax = 4096;
 /** A page is selected before sorting when there are so many times more entries. */
 const selectedShare = 4;
 
-/** The number of entries up to the end of the query's page; null: it needs all, or too many. */
+/** Returns the number of entries up to the end of the query's page; null: it needs all, or too many. */
 export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number | null {
   const end = paging.skip + paging.take;
   return filter === null && !isDistinct && end <= pageEndMax ? end : null;
@@ -88,7 +88,7 @@ export function* orderEntries(
   return positions.map((position) => entries[position] as number);
 }
 
-/** The keys that count: with Corax, none after a distance that is the first one, as in RavenDB 7.2.7. */
+/** Returns the keys that count: with Corax, none after a distance that is the first one, as in RavenDB 7.2.7. */
 function countingKeys(orderBy: readonly OrderKey[], reader: IndexReader): readonly OrderKey[] {
   const isDistance = orderBy[0]?.kind === "spatial.distance";
   return isDistance && !reader.isLucene ? orderBy.slice(0, 1) : orderBy;

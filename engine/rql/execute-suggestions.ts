@@ -11,7 +11,7 @@ import { spelledTerms } from "../indexing/spelled-terms.ts";
 import type { SuggestionItem } from "./facet-query.ts";
 import type { QueryIndex } from "./row-source.ts";
 
-/** The rows, each a JSON text. @throws invalid-operation, not-supported, work-limit */
+/** Returns the rows, each a JSON text. @throws invalid-operation, not-supported, work-limit */
 export function* suggestionRows(
   suggestions: readonly SuggestionItem[],
   index: QueryIndex,

@@ -577,7 +577,7 @@ class Execution {
     };
   }
 
-  /** The stored fields of the current row's entry, or null. */
+  /** Returns the stored fields of the current row's entry, or null. */
   #storedText(): string | null {
     return this.#storedOfRow === null ? null : this.#storedOfRow();
   }
@@ -689,7 +689,7 @@ class Execution {
     trace.orderedCount = count;
   }
 
-  /** Whether all documents of a page exist. If not, the page is filled with later candidates. */
+  /** Returns whether all documents of a page exist. If not, the page is filled with later candidates. */
   #areThere(page: Uint32Array, { view }: IndexReader, { outputs }: QueryIndex): boolean {
     const { source } = this.#host;
     return (
@@ -719,7 +719,10 @@ class Execution {
     );
   }
 
-  /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
+  /**
+   * Returns the documents of entries. Whole documents appear once each: further entries of one are duplicates of the
+   * first.
+   */
   *#documentsOf(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const docNums = new Uint32Array(entries.length);
@@ -734,7 +737,7 @@ class Execution {
     return first.map((entry) => documents[entry] as number);
   }
 
-  /** The first entry of each document, in order. */
+  /** Returns the first entry of each document, in order. */
   *#firstEntries(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const seen = new DocumentBits();
@@ -832,7 +835,7 @@ class Execution {
     return count >= this.#query.paging.take;
   }
 
-  /** Whether a page has documents of an index, whose scripts may make several rows each. */
+  /** Returns whether a page has documents of an index, whose scripts may make several rows each. */
   #pagesDocuments(): boolean {
     const { projection, isDistinct } = this.#query;
     const isScript = projection.kind !== "document" && this.#projector === null;
@@ -844,7 +847,7 @@ class Execution {
     return access.kind === "collection" ? (access.ids?.kind ?? null) : null;
   }
 
-  /** Whether this is a page of no rows whose total is known only after all rows were visited. */
+  /** Returns whether this is a page of no rows whose total is known only after all rows were visited. */
   #isCounting(): boolean {
     const { filter, paging, isDistinct } = this.#query;
     return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
@@ -1095,7 +1098,7 @@ class Execution {
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded, parts.stored));
   }
 
-  /** The rows of `select c` for a loaded `c`, or of `select o as X`. */
+  /** Returns the rows of `select c` for a loaded `c`, or of `select o as X`. */
   #loadedDocuments(
     { alias, key }: Extract<Projection, { kind: "document" }>,
     parts: RowParts,
@@ -1182,7 +1185,7 @@ class Execution {
   }
 }
 
-/** The total as the paging of the text caps it; null: the text does not page. */
+/** Returns the total as the paging of the text caps it; null: the text does not page. */
 export function cappedResults(
   { inText }: AnalyzedPaging,
   total: number,
@@ -1195,7 +1198,7 @@ export function cappedResults(
   return isOfIndex ? Math.max(0, rest) : rest;
 }
 
-/** The columns that are series queries; null: none is, or a script makes the rows. */
+/** Returns the columns that are series queries; null: none is, or a script makes the rows. */
 function seriesFields({ projection }: AnalyzedQuery): readonly string[] | null {
   if (projection.kind !== "fields") return null;
   if (projection.isSeries === true) return [];
@@ -1239,7 +1242,7 @@ class ListCursor implements RowCursor {
   }
 }
 
-/** The value at the end of a path; for lists, the values of all their elements. */
+/** Returns the value at the end of a path; for lists, the values of all their elements. */
 function valueAt(value: unknown, path: readonly string[]): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
@@ -1254,7 +1257,7 @@ function textsOf(value: unknown): string[] {
   return typeof value === "string" ? [value] : [];
 }
 
-/** Number of lookups for each row. */
+/** Returns the number of lookups for each row. */
 function projectedCount({ projection, include, load }: AnalyzedQuery): number {
   const { paths, counters, revisions, series } = include;
   const fields = projection.kind === "fields" ? projection.fields.length : 0;
@@ -1272,7 +1275,7 @@ function copyDocuments(
   for (let i = from; i < to; i++) target[i] = documents[entries[i] as number] as number;
 }
 
-/** Bytes of the record of a row, or of the text of a reduced object. */
+/** Returns the bytes of the record of a row, or of the text of a reduced object. */
 function rowLengthOf({ bytes, start }: StoredRow): number {
   return start < 0 ? bytes.length : bodyLengthOf(bytes, start);
 }

@@ -88,7 +88,7 @@ function aggregationsOf(value: ParameterValue): readonly FacetAggregation[] {
   return list.list;
 }
 
-/** The elements of a list; none when it is missing or null. @throws invalid-format */
+/** Returns the elements of a list; none when it is missing or null. @throws invalid-format */
 function listOf(value: ParameterValue, key: string): readonly ParameterValue[] {
   const list = memberOf(value, key);
   if (list === undefined || list.type === "null") return [];

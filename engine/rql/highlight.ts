@@ -109,7 +109,7 @@ interface FragmentForm extends Tags {
   readonly countMax: number;
 }
 
-/** The first `lengthMax` UTF-16 units of texts, all together. */
+/** Returns the first `lengthMax` UTF-16 units of texts, all together. */
 function beginnings(texts: readonly string[], lengthMax: number): string[] {
   const found: string[] = [];
   let rest = lengthMax;
@@ -121,7 +121,7 @@ function beginnings(texts: readonly string[], lengthMax: number): string[] {
   return found;
 }
 
-/** The tags of each term, by its position. */
+/** Returns the tags of each term, by its position. */
 function tagsOf({ preTags, postTags }: HighlightOptions): (term: number) => Tags {
   if (preTags.length === 0) {
     const color = (term: number) => colors[term % colors.length];
@@ -189,7 +189,7 @@ function tooLong(): EngineError {
   );
 }
 
-/** The end of a fragment whose word ends at `wordEnd`. */
+/** Returns the end of a fragment whose word ends at `wordEnd`. */
 function endOf(text: string, wordEnd: number, length: number): number {
   if (length < wordEnd) return wordEnd;
   const last = text.lastIndexOf(" ", Math.min(length, text.length) - 1);

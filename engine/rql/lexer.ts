@@ -58,7 +58,7 @@ export class Lexer {
     this.tokensLeft = tokensMax;
   }
 
-  /** The next token, without consuming it. Cost: O(its length). @throws query-syntax, invalid-format */
+  /** Returns the next token, without consuming it. Cost: O(its length). @throws query-syntax, invalid-format */
   peek(): Token {
     this.peeked ??= this.read();
     return this.peeked;
@@ -155,7 +155,7 @@ export class Lexer {
     }
   }
 
-  /** The next token; `position` is unchanged, so that messages can point before white space. */
+  /** Returns the next token; `position` is unchanged, so that messages can point before white space. */
   private read(): Token {
     const before = this.position;
     this.skipSpace();
@@ -226,8 +226,8 @@ export class Lexer {
 }
 
 /**
- * The end of the string that begins at `start`, or -1 when none begins there or it is unterminated. A loop and not a
- * pattern: strings may be long, and patterns need memory for each character.
+ * Returns the end of the string that begins at `start`, or -1 when none begins there or it is unterminated. A loop and
+ * not a pattern: strings may be long, and patterns need memory for each character.
  */
 function stringEnd(text: string, start: number): number {
   const quote = text.charAt(start);
@@ -246,7 +246,7 @@ function stringEnd(text: string, start: number): number {
 /** Maximum nesting of template literals; deeper ones count as unterminated. */
 const templateDepthMax = 32;
 
-/** The end of the bracket pair that begins at `start`, or -1. */
+/** Returns the end of the bracket pair that begins at `start`, or -1. */
 function scriptEnd(text: string, start: number, isJavaScript: boolean, templates: number): number {
   const opening = text.charAt(start);
   const closing = opening === "{" ? "}" : ")";
@@ -269,8 +269,8 @@ function scriptEnd(text: string, start: number, isJavaScript: boolean, templates
 }
 
 /**
- * The end of the literal or comment that begins at `position` in the script that begins at `start`; `position` itself
- * when none begins there; -1 when it is unterminated.
+ * Returns the end of the literal or comment that begins at `position` in the script that begins at `start`; `position`
+ * itself when none begins there; -1 when it is unterminated.
  */
 function hiddenEnd(
   text: string,

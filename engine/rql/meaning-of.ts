@@ -30,7 +30,7 @@ function isOperator(condition: MeantFieldCondition): condition is FieldCondition
   return Object.hasOwn(operatorMeanings, condition.kind);
 }
 
-/** The conditions that a condition consists of. */
+/** Returns the conditions that a condition consists of. */
 export function operandsOf(condition: Condition): readonly Condition[] {
   if ("operands" in condition) return condition.operands;
   return "operand" in condition ? [condition.operand] : [];

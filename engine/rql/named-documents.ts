@@ -37,13 +37,15 @@ export async function documentText(
   );
 }
 
-/** Whether a condition may name stop words documents. */
+/** Returns whether a condition may name stop words documents. */
 export function namesStopWords(where: Condition | null): boolean {
   if (where === null) return false;
   return where.kind === "more-like-this" || operandsOf(where).some(namesStopWords);
 }
 
-/** The words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation */
+/**
+ * Returns the words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation
+ */
 export async function stopWordsIn(
   where: Condition | null,
   reader: DocumentReader,

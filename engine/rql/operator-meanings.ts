@@ -25,7 +25,7 @@ import { plainText, type Scalar } from "./query-parameters.ts";
 /** Cost of looking up a document. */
 const documentUnits = 8;
 
-/** The text of a value as `highlight()` looks for it; none for values without one. */
+/** Returns the text of a value as `highlight()` looks for it; none for values without one. */
 function soughtOf(value: ComparisonValue | Bound["value"]): readonly string[] {
   const hasText = value.type === "string" || value.type === "long" || value.type === "double";
   return hasText ? [plainText(value)] : [];
@@ -113,7 +113,10 @@ function* findComparison(condition: ComparisonCondition, context: WhereContext):
   }
 }
 
-/** The entries of `field = value` where they are few; null: they may be many, or are found by more than their terms. */
+/**
+ * Returns the entries of `field = value` where they are few; null: they may be many, or are found by more than their
+ * terms.
+ */
 export function findEqualNow(
   { field, operator, value, isExact }: ComparisonCondition,
   context: WhereContext,

@@ -74,7 +74,9 @@ export function parseQuery(text: string): Query {
   return new Parser(text).query(false);
 }
 
-/** The condition at the beginning of a text; whatever follows it is ignored. @throws query-syntax, query-invalid */
+/**
+ * Returns the condition at the beginning of a text; whatever follows it is ignored. @throws query-syntax, query-invalid
+ */
 export function parseCondition(text: string): Expression | null {
   return new Parser(text).leadingCondition();
 }
@@ -631,7 +633,7 @@ export class Parser {
     return this.expression();
   }
 
-  /** A path that is the whole argument. */
+  /** Returns a path that is the whole argument. */
   private lonePath(): Argument | null {
     const mark = this.lexer.mark();
     const field = this.field();
@@ -644,7 +646,7 @@ export class Parser {
     return this.isPunctuation(",") || this.isPunctuation(")");
   }
 
-  /** The opening bracket that is next and everything up to its closing one. */
+  /** Returns the opening bracket that is next and everything up to its closing one. */
   private script(complaint: string, isJavaScript: boolean): Script {
     const opening = this.peek();
     const token = this.lexer.script(isJavaScript);
@@ -694,7 +696,7 @@ export class Parser {
     return operator;
   }
 
-  /** The error for an unexpected text at `offset`, by default at the next token. */
+  /** Returns the error for an unexpected text at `offset`, by default at the next token. */
   protected unexpected(complaint: string, offset = this.peek().offset): EngineError {
     const word = wordAt(this.text, this.peek().offset);
     return syntaxError(complaint, this.lexer.placeOf(offset), this.text, word);

@@ -200,7 +200,7 @@ class ParameterReader {
     return isSpelled && digits !== doubleText(value.value) ? { ...value, text: digits } : value;
   }
 
-  /** The string whose opening quote is next. */
+  /** Returns the string whose opening quote is next. */
   #string(): string {
     const json = this.#json;
     const start = this.#at;
@@ -259,7 +259,7 @@ function isInteger(text: string): boolean {
   return /^-?\d+$/.test(text);
 }
 
-/** The value of a number's digits. */
+/** Returns the value of a number's digits. */
 export function number(text: string): Scalar {
   if (isInteger(text)) {
     // Numbers of up to 15 digits are exact.
@@ -283,13 +283,13 @@ export function scalarOf(literal: Literal): Scalar {
   }
 }
 
-/** The name of a value's type in messages. */
+/** Returns the name of a value's type in messages. */
 export function typeName(value: ParameterValue): string {
   if (value.type === "boolean") return value.value ? "True" : "False";
   return value.type.charAt(0).toUpperCase() + value.type.slice(1);
 }
 
-/** A value as minified JSON. */
+/** Returns a value as minified JSON. */
 export function jsonText(value: ParameterValue): string {
   switch (value.type) {
     case "array":
@@ -315,7 +315,7 @@ export function doubleText(value: number): string {
   return /^-?\d+$/.test(text) ? `${text}.0` : text;
 }
 
-/** A value as messages show it: text without quotes, everything else as JSON. */
+/** Returns a value as messages show it: text without quotes, everything else as JSON. */
 export function plainText(value: ParameterValue): string {
   return value.type === "string" ? value.value : jsonText(value);
 }

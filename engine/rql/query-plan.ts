@@ -37,7 +37,7 @@ const none: readonly TracedCondition[] = [];
 /** Milliseconds of waiting that are worth a sentence. */
 const shownWaitMs = 1;
 
-/** The steps of a query that has run. */
+/** Returns the steps of a query that has run. */
 export function planSteps(
   query: AnalyzedQuery,
   trace: QueryTrace,

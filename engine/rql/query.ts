@@ -163,7 +163,7 @@ export class QueryCompiler {
     }
   }
 
-  /** A text and its syntax tree. @throws query-syntax */
+  /** Returns a text and its syntax tree. @throws query-syntax */
   #known(text: string, kind: QueryKind): CachedText {
     const isPatch = kind === "patch";
     const large = this.#large;

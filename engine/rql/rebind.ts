@@ -13,7 +13,7 @@ import type { Comparison, ComparisonOperator, Expression, Query } from "./ast.ts
 import { type ParameterValue, type Scalar, scalarOf } from "./query-parameters.ts";
 import type { QueryScope } from "./query-scope.ts";
 
-/** Whether only the conditions on fields and the page of a query may contain parameters. */
+/** Returns whether only the conditions on fields and the page of a query may contain parameters. */
 export function isRebindable({ where, paging: _, update, ...others }: Query): boolean {
   const { groupBy, load, include, filter, declarations } = others;
   const isPlain = groupBy.length + load.length + include.length + declarations.length === 0;
@@ -112,7 +112,7 @@ function isEquality(operator: ComparisonOperator): boolean {
   return operator === "=" || operator === "!=";
 }
 
-/** A text, number or boolean; null: something else, or nothing. */
+/** Returns a text, number or boolean; null: something else, or nothing. */
 function plainValue({ parameters }: QueryScope, value: Comparison["right"]): Scalar | null {
   if (value.kind === "literal") {
     const literal = scalarOf(value);
@@ -138,7 +138,7 @@ function accessLike(
   return ids === undefined ? null : { kind: "collection", ids };
 }
 
-/** Whether two conditions differ in nothing but values. */
+/** Returns whether two conditions differ in nothing but values. */
 function isAlike(one: Condition | null, other: Condition | null): boolean {
   if (one === null || other === null) return one === other;
   if (one.kind !== other.kind) return false;
@@ -171,7 +171,7 @@ function hasSimpleConditions(condition: Expression): boolean {
   }
 }
 
-/** Whether a part of a syntax tree contains a parameter. */
+/** Returns whether a part of a syntax tree contains a parameter. */
 function hasParameter(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   if ("kind" in node && node.kind === "parameter") return true;

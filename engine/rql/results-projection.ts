@@ -69,7 +69,7 @@ export function seriesMark(position: number): string {
   return `\u0000${position}\u0000`;
 }
 
-/** A row's text split at its `seriesMark`s: texts at even places, positions at odd ones. */
+/** Returns a row's text split at its `seriesMark`s: texts at even places, positions at odd ones. */
 export function splitAtSeries(text: string): string[] {
   return text.split("\u0000");
 }
@@ -86,7 +86,7 @@ const metadataOpen = `${metadataText}{`;
 const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
-/** A whole document with its `@metadata` at the end. */
+/** Returns a whole document with its `@metadata` at the end. */
 export function wholeDocument(row: StoredRow, score: ReportedScore | null, source: RowSource): Buffer {
   const text = new JsonText(bodyLengthOf(row.bytes, row.start) + metadataBytes);
   addWholeDocument(row, score, source, text);
@@ -117,7 +117,7 @@ export function largeDocument(
   return new DocumentChunks(row.bytes, row.start, metadata);
 }
 
-/** The `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */
+/** Returns the `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */
 export function projectionMetadata(parts: RowParts, source: RowSource): string {
   const { row, score } = parts;
   if (row.start < 0) return projectedGroupMetadata;
@@ -131,7 +131,7 @@ export function projectionMetadata(parts: RowParts, source: RowSource): string {
   );
 }
 
-/** A whole reduced object, without a projection. */
+/** Returns a whole reduced object, without a projection. */
 export function wholeGroup(text: string): string {
   return withMetadata(text, groupMetadata);
 }
@@ -158,13 +158,13 @@ export function indexedMetadata(lowerId: string): string {
   return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
 }
 
-/** A whole document's text with `@index-score` in its metadata. */
+/** Returns a whole document's text with `@index-score` in its metadata. */
 export function withScore(document: string, score: ReportedScore): string {
   const at = document.lastIndexOf(metadataOpen) + metadataOpen.length;
   return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
 }
 
-/** A whole document nested in another one: of the derived metadata only `@id` is kept. */
+/** Returns a whole document nested in another one: of the derived metadata only `@id` is kept. */
 function nestedDocument(document: string): string {
   const at = document.lastIndexOf(metadataOpen);
   const metadata = JSON.parse(document.slice(at + metadataText.length, -1)) as object;
@@ -272,7 +272,7 @@ function notInDocument(field: string): EngineError {
   );
 }
 
-/** The name of the stored field for a column, or null. */
+/** Returns the name of the stored field for a column, or null. */
 function storedName(
   value: ProjectedValue,
   alias: string | null,
@@ -284,7 +284,7 @@ function storedName(
   return stored.has(name) ? name : null;
 }
 
-/** A stored value as a column shows it: numbers and booleans become strings, as in RavenDB 7.2.7. */
+/** Returns a stored value as a column shows it: numbers and booleans become strings, as in RavenDB 7.2.7. */
 function storedValueText(bytes: Buffer, at: number): string {
   if (bytes[at] === byteArrayOpen) {
     const items: string[] = [];
@@ -370,7 +370,7 @@ function compileGroupKey(outputs: GroupOutputs | null): TextOf {
   };
 }
 
-/** A member of a reduced object. */
+/** Returns a member of a reduced object. */
 function compileMember(name: string, source: RowSource): TextOf {
   const finder = new FieldFinder([name], source);
   return (parts) => textAt(finder, parts.row) ?? "null";
@@ -383,8 +383,8 @@ function textAt(finder: FieldFinder, row: StoredRow): string | null {
 }
 
 /**
- * A path into the document. A missing value is, without an alias, null or the value of a field named as the column;
- * with an alias the key is omitted.
+ * Returns a path into the document. A missing value is, without an alias, null or the value of a field named as the
+ * column; with an alias the key is omitted.
  */
 function compilePath(
   key: string,
@@ -490,9 +490,9 @@ function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: 
 }
 
 /**
- * A loaded document, or the value at a path in it; when missing, the key is omitted, as with the query's own alias. For
- * an array of documents, the list of their values. On RavenDB 7.2.7 columns see only documents loaded by a path of the
- * row itself.
+ * Returns a loaded document, or the value at a path in it; when missing, the key is omitted, as with the query's own
+ * alias. For an array of documents, the list of their values. On RavenDB 7.2.7 columns see only documents loaded by a
+ * path of the row itself.
  */
 function compileLoaded(
   root: string,
@@ -523,7 +523,7 @@ function compileLoaded(
   };
 }
 
-/** The error for several documents under an alias that is not an array. */
+/** Returns the error for several documents under an alias that is not an array. */
 export function severalValues(key: string): EngineError {
   return new EngineError(
     "not-supported",

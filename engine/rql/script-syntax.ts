@@ -112,7 +112,7 @@ export type ScriptAggregate =
 
 const aggregates = new RecentCache<readonly ScriptAggregate[]>(checkedScriptBytesMax);
 
-/** The aggregations in a well-formed `select { … }`. Cost: O(nodes) when the text is new. */
+/** Returns the aggregations in a well-formed `select { … }`. Cost: O(nodes) when the text is new. */
 export function scriptAggregates(text: string): readonly ScriptAggregate[] {
   const known = aggregates.get(text);
   if (known !== undefined) return known;

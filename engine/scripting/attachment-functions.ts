@@ -20,9 +20,11 @@ export interface ScriptAttachment {
 
 /** The host of the attachment functions. */
 export interface AttachmentScriptHost {
-  /** The attachments of the document with this id, ordered by name. */
+  /** Returns the attachments of the document with this id, ordered by name. */
   attachmentsOf(id: string): readonly ScriptAttachment[];
-  /** The content with this hash. @throws EngineError record-damaged, too-large, and the host's signal to wait */
+  /**
+   * Returns the content with this hash. @throws EngineError record-damaged, too-large, and the host's signal to wait
+   */
   contentOf(hash: string, size: number): Buffer;
 }
 

@@ -131,7 +131,7 @@ function compileLiteral(node: acorn.Literal): Expression {
   return () => value;
 }
 
-/** A name: a variable, a parameter of the query (`$x`, `args`), a built-in, or unknown (undefined). */
+/** Returns a name: a variable, a parameter of the query (`$x`, `args`), a built-in, or unknown (undefined). */
 function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expression {
   const binding = scope.find(name);
   if (binding !== null) return readBinding(binding, scope);
@@ -205,7 +205,7 @@ function compileTemplate(
   };
 }
 
-/** A list of values, with spreads and holes; `fill` appends to a list. */
+/** Returns a list of values, with spreads and holes; `fill` appends to a list. */
 function compileList(
   compiler: Compiler,
   nodes: readonly (Node | null)[],
@@ -238,7 +238,7 @@ function compileArray(compiler: Compiler, node: acorn.ArrayExpression, scope: Sc
   };
 }
 
-/** The arguments of a call: always a new list, which the called function may keep. */
+/** Returns the arguments of a call: always a new list, which the called function may keep. */
 function compileArguments(
   compiler: Compiler,
   nodes: readonly Node[],
@@ -264,7 +264,7 @@ function compileArguments(
   };
 }
 
-/** The key of a member or property when it is constant, else null. */
+/** Returns the key of a member or property when it is constant, else null. */
 function constantKey(node: Node, computed: boolean): string | null {
   if (!computed && node.type === "Identifier") return node.name;
   if (node.type === "Literal" && !node.regex) return String(node.value);
@@ -340,7 +340,7 @@ function mayMiss(node: Node): boolean {
   );
 }
 
-/** An object literal with spreads, computed or repeated keys. */
+/** Returns an object literal with spreads, computed or repeated keys. */
 function compileOpenObject(
   compiler: Compiler,
   node: acorn.ObjectExpression,
@@ -364,7 +364,7 @@ function compileOpenObject(
   };
 }
 
-/** Names an anonymous function after its assignment target. */
+/** Returns the names an anonymous function after its assignment target. */
 export function named(value: Expression, name: string, node: Node): Expression {
   const anonymous =
     node.type === "ArrowFunctionExpression" ||
@@ -860,7 +860,7 @@ function compileMethodCall(
   };
 }
 
-/** The text of a callee, for messages. */
+/** Returns the text of a callee, for messages. */
 function textOf(compiler: Compiler, node: Node): string {
   if (node.type === "Identifier") return node.name;
   return compiler.source.slice(node.start, Math.min(node.end, node.start + 60));
@@ -878,7 +878,7 @@ function compileNew(compiler: Compiler, node: acorn.NewExpression, scope: Scope)
 
 type Chain = (frame: Frame) => Slot;
 
-/** A part of an optional chain: ABSENT when the chain short-circuits. */
+/** Returns a part of an optional chain: ABSENT when the chain short-circuits. */
 function compileChain(compiler: Compiler, node: Node, scope: Scope): Chain {
   if (node.type === "MemberExpression") {
     const base = compileChain(compiler, node.object, scope);

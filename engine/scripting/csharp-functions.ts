@@ -203,7 +203,10 @@ function wantedText(value: Value): string {
   return cs.textOf(value);
 }
 
-/** The only operand of `string.Join` and `string.Concat`, which the compiler of .NET cannot resolve when it is missing. */
+/**
+ * Returns the only operand of `string.Join` and `string.Concat`, which the compiler of .NET cannot resolve when it is
+ * missing.
+ */
 function required(_run: Run, _self: Value, [value, method]: Value[]): Value {
   if (!isMissing(value)) return value;
   throw failed(
@@ -263,7 +266,7 @@ function joined(run: Run, items: readonly Value[], separator: string): string {
   return parts.join(separator);
 }
 
-/** A method of texts; for a missing value it returns undefined, or `otherwise`. */
+/** Returns a method of texts; for a missing value it returns undefined, or `otherwise`. */
 function textMethod(
   work: (run: Run, text: string, args: Value[]) => Value,
   otherwise?: Value,
@@ -298,7 +301,7 @@ function contains(run: Run, _self: Value, [source, item, how]: Value[]): Value {
   return (itemsOf(run, source) ?? []).some((one) => cs.equals(run, one, item));
 }
 
-/** Both texts prepared for comparison under a `StringComparison`. */
+/** Returns both texts prepared for comparison under a `StringComparison`. */
 function folded(left: string, right: string, how: Value): [string, string] {
   const ignores = how === true || (typeof how === "string" && how.endsWith("IgnoreCase"));
   return ignores ? [left.toLowerCase(), right.toLowerCase()] : [left, right];
@@ -419,7 +422,7 @@ function metadataFor(_run: Run, _self: Value, [value]: Value[]): Value {
   return ScriptDocument.of(value)?.metadata();
 }
 
-/** A document, or the documents of a list of ids; one of another collection counts as missing. */
+/** Returns a document, or the documents of a list of ids; one of another collection counts as missing. */
 function loadDocument(run: Run, self: Value, [id, collection]: Value[]): Value {
   if (isArray(id)) {
     return newArray(

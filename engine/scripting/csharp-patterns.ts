@@ -113,7 +113,7 @@ function part(run: Run, at: number | undefined, found: string | null): ScriptObj
   return made;
 }
 
-/** A `Match`: its `Groups` are found by number and by name. */
+/** Returns a `Match`: its `Groups` are found by number and by name. */
 function matchObject(
   run: Run,
   matcher: Matcher,
@@ -200,8 +200,8 @@ const escapedInRegex: Readonly<Record<string, string>> = {
 // `is` and `switch`.
 
 /**
- * Whether a value has a type of C#. `origin`: "document" for a value that was read, else the type to which the text
- * casts it, or "computed".
+ * Returns whether a value has a type of C#. `origin`: "document" for a value that was read, else the type to which the
+ * text casts it, or "computed".
  */
 function hasType(_run: Run, _self: Value, [value, wanted, origin]: Value[]): Value {
   if (wanted === "object") return origin === "document" || !isMissing(value);
@@ -237,7 +237,7 @@ function isOfDocument(value: Value, wanted: string): boolean {
   }
 }
 
-/** The type of a constant in a pattern: it matches values of this type only. */
+/** Returns the type of a constant in a pattern: it matches values of this type only. */
 function matchesConstant(run: Run, self: Value, [value, constant, type, origin]: Value[]): Value {
   if (isMissing(constant)) return origin !== "document" && isMissing(value);
   return hasType(run, self, [value, type, origin]) === true && cs.equals(run, value, constant);

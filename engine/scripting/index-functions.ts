@@ -54,7 +54,7 @@ export interface IndexScriptHost extends ScriptHost {
 
 const declared = new WeakMap<Run, Declarations>();
 
-/** The declarations made by a run of an index's text. */
+/** Returns the declarations made by a run of an index's text. */
 export function declarationsOf(run: Run): Declarations {
   let found = declared.get(run);
   if (found === undefined) {

@@ -24,7 +24,7 @@ export interface IndexReduce {
   readonly aggregate: ScriptFunction;
 }
 
-/** The maps that a text declares. @throws EngineError index-creation, not-supported, and as `run` */
+/** Returns the maps that a text declares. @throws EngineError index-creation, not-supported, and as `run` */
 export function indexMapsOf(
   name: string,
   number: number,
@@ -67,7 +67,7 @@ const mapSources = {
   timeSeries: "TimeSeries",
 } as const;
 
-/** The reduce that a text declares. @throws EngineError index-creation, argument-null, and as `run` */
+/** Returns the reduce that a text declares. @throws EngineError index-creation, argument-null, and as `run` */
 export function indexReduceOf(
   name: string,
   script: CompiledScript,
@@ -179,7 +179,10 @@ function loadedCollection(args: readonly Node[]): string | null {
   return foldedName(text) === "@all_docs" ? null : text;
 }
 
-/** The fields of a function's result, or null when they cannot be determined. @throws EngineError invalid-operation */
+/**
+ * Returns the fields of a function's result, or null when they cannot be determined. @throws EngineError
+ * invalid-operation
+ */
 function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> | null {
   if (node.body.type !== "BlockStatement") return fieldsOfValue(name, node.body as Node);
   let fields: ReadonlySet<string> | null = null;

@@ -177,7 +177,7 @@ function putMetadata(run: Run, object: ScriptObject): string | null {
   return metadataText(run, metadata);
 }
 
-/** An array as an object with its positions and its length as keys; other values have no properties. */
+/** Returns an array as an object with its positions and its length as keys; other values have no properties. */
 function listAsObject(run: Run, value: Value): ScriptObject {
   const made = newObject();
   if (isArray(value)) {
@@ -231,7 +231,7 @@ function lastModified(run: Run, _self: Value, args: Value[]): Value {
   return typeof text === "string" ? Date.parse(text) : undefined;
 }
 
-/** The id of a document argument: a string, or a document of this run. */
+/** Returns the id of a document argument: a string, or a document of this run. */
 function documentId(value: Value, signature: string): string {
   if (typeof value === "string") return value;
   const document = ScriptDocument.of(value);
@@ -300,7 +300,7 @@ const counters: Record<string, Native> = {
 
 const timeForms = /^\d{4}(-\d\d(-\d\d(T\d\d:\d\d(:\d\d(\.\d{3}(\d{4})?Z?)?)?)?)?)?$/;
 
-/** The time of a time-series argument. @throws EngineError invalid-argument */
+/** Returns the time of a time-series argument. @throws EngineError invalid-argument */
 function seriesTime(value: Value): number {
   if (isReference(value) && value.kind === kinds.date && !Number.isNaN(value.time))
     return value.time;
@@ -474,7 +474,7 @@ function include(run: Run, _self: Value, args: Value[]): Value {
   return undefined;
 }
 
-/** A value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
+/** Returns a value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
 export function outputText(run: Run, value: Value): string {
   if (typeof value === "string") return value;
   if (value === undefined) return "undefined";

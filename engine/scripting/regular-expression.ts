@@ -278,7 +278,7 @@ class PatternParser {
     return { ranges: [], categories: [category], negated: letter === "P" };
   }
 
-  /** The character of an escape; the cursor is after the backslash. */
+  /** Returns the character of an escape; the cursor is after the backslash. */
   private escapedCode(): number {
     const letter = this.pattern[this.at] as string;
     const simple = simpleEscapes.get(letter);
@@ -622,7 +622,7 @@ class PikeMatcher implements Matcher {
     return null;
   }
 
-  /** Whether an instruction accepts this character. `folded`: the case-folded character, if case is ignored. */
+  /** Returns whether an instruction accepts this character. `folded`: the case-folded character, if case is ignored. */
   passes(instruction: number, code: number, folded = this.fold ? foldCase(code) : code): boolean {
     const operand = this.program.first[instruction] as number;
     const operation = this.program.operations[instruction];

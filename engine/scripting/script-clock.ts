@@ -14,9 +14,9 @@ const stretchMsMax = 10;
 
 /** The source of the clock. */
 export interface TimeSource {
-  /** Milliseconds since an arbitrary moment. */
+  /** Returns milliseconds since an arbitrary moment. */
   now(): number;
-  /** Milliseconds of processor time of the whole process. */
+  /** Returns milliseconds of processor time of the whole process. */
   used(): number;
 }
 

@@ -42,9 +42,9 @@ export interface ScriptTimeSeries {
 export interface ScriptHost {
   /** For queries and indexes: put, del and counter changes are refused. */
   readonly readOnly: boolean;
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now(): number;
-  /** A number from 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   random(): number;
   /**
    * Returns a document, as this transaction sees it; null if it does not exist. `hint`: the shape hint of loaded
@@ -66,14 +66,14 @@ export interface ScriptHost {
   /** @returns true when the document existed @throws EngineError concurrency */
   delete(id: string, changeVector: string | null | undefined): boolean;
   counter(id: string, name: string): number | null;
-  /** Values by change-vector part; null if the counter does not exist. */
+  /** Returns the values by change-vector part; null if the counter does not exist. */
   counterParts(id: string, name: string): Readonly<Record<string, number>> | null;
   /** @throws EngineError document-missing */
   incrementCounter(id: string, name: string, delta: number): void;
   deleteCounter(id: string, name: string): void;
   /** @throws EngineError not-supported, document-missing */
   timeSeries(id: string, name: string): ScriptTimeSeries;
-  /** The JSON text of the result of a series query that the script's query declares; absent elsewhere. */
+  /** Returns the JSON text of the result of a series query that the script's query declares; absent elsewhere. */
   seriesQuery?(name: string, args: readonly Value[]): string;
   /** Returns the JSON text of a compare-exchange value; null if it does not exist. */
   compareExchange(key: string): string | null;

@@ -79,7 +79,7 @@ const arrayLengthMax = 2_000_000;
 
 const cannotConvert = "Cannot convert undefined or null to object";
 
-/** The array position of a key, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
+/** Returns the array position of a key, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
 export function arrayPosition(key: Value): number {
   if (typeof key === "number") return Number.isInteger(key) && key >= 0 && key < 2 ** 32 ? key : -1;
   if (typeof key !== "string" || key.length === 0 || key.length > 10) return -1;
@@ -467,7 +467,7 @@ export function constructValue(run: Run, callee: Value, args: Value[], name: str
   return callee.construct(run, undefined, args);
 }
 
-/** The elements for `for (… of value)` and `...value`, in a new list. */
+/** Returns the elements for `for (… of value)` and `...value`, in a new list. */
 export function elementsOf(run: Run, value: Value): Value[] {
   if (value === undefined || value === null) throwError("TypeError", cannotConvert);
   if (typeof value === "string") {
@@ -496,7 +496,7 @@ export function elementsOf(run: Run, value: Value): Value[] {
   return throwError("TypeError", "The value is not iterable");
 }
 
-/** The elements that an object's own iterator returns. All are read before the first is used. */
+/** Returns the elements that an object's own iterator returns. All are read before the first is used. */
 function iteratedBy(run: Run, value: ScriptObject): Value[] {
   const method = symbolOf(value, wellKnown.iterator);
   if (!isFunction(method)) throwError("TypeError", "The value is not iterable");
@@ -520,7 +520,7 @@ function withoutHoles(items: Slot[]): Value[] {
   return items as Value[];
 }
 
-/** The names for `for (… in value)` and `Object.keys`. */
+/** Returns the names for `for (… in value)` and `Object.keys`. */
 export function namesIn(run: Run, value: Value): string[] {
   if (typeof value === "string" || isArray(value)) {
     const length = typeof value === "string" ? value.length : value.items.length;
@@ -583,7 +583,7 @@ function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean 
   return true;
 }
 
-/** A new object over a fixed key list: the value of an object literal. Hot. */
+/** Returns a new object over a fixed key list: the value of an object literal. Hot. */
 export function literalObject(run: Run, keys: string[], values: Slot[]): ScriptObject {
   run.grow(64 + keys.length * 8);
   const object = new ScriptObject(keys, true, values);

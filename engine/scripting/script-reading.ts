@@ -39,8 +39,8 @@ function memberName(node: Node, computed: boolean): string | null {
 }
 
 /**
- * The fields that a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) counts as the whole
- * document.
+ * Returns the fields that a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) counts as the
+ * whole document.
  */
 export function fieldsRead(script: CompiledScript): FieldsRead {
   const roots = new Set(script.options.parameters ?? []);

@@ -97,7 +97,7 @@ export class Scope {
     return null;
   }
 
-  /** Number of frames from this scope's to a binding's. */
+  /** Returns the number of frames from this scope's to a binding's. */
   hopsTo(binding: Binding): number {
     let hops = 0;
     const target = binding.scope.frame;
@@ -269,7 +269,7 @@ class Analysis {
   }
 }
 
-/** The names that a pattern declares. */
+/** Returns the names that a pattern declares. */
 export function namesOf(pattern: acorn.Pattern): acorn.Identifier[] {
   switch (pattern.type) {
     case "Identifier":

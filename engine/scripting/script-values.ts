@@ -131,7 +131,7 @@ export class ObjectTraits {
   symbols: Map<ScriptSymbol, Value> | null = null;
 }
 
-/** The traits of an object, created if needed. */
+/** Returns the traits of an object, created if needed. */
 export function traitsOf(object: ScriptObject): ObjectTraits {
   object.traits ??= new ObjectTraits();
   return object.traits;
@@ -438,7 +438,7 @@ export class Run implements Account {
   }
 }
 
-/** The error of a run that exceeded its steps. */
+/** Returns the error of a run that exceeded its steps. */
 function stepsExceeded({ stepsMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -466,7 +466,7 @@ export class ScriptTimeout extends EngineError {
   }
 }
 
-/** The error of a run that exceeded its memory. */
+/** Returns the error of a run that exceeded its memory. */
 export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -475,7 +475,7 @@ export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   );
 }
 
-/** The error of calls nested beyond the limit. */
+/** Returns the error of calls nested beyond the limit. */
 export function recursionExceeded(cause?: unknown): EngineError {
   return new EngineError("script-recursion", "The recursion is forbidden by script host.", {
     cause,
@@ -526,7 +526,7 @@ function lookupOf(object: ScriptObject): ReadonlyMap<string, number> {
   return made;
 }
 
-/** The value at a position, parsed from the document's text if needed; ABSENT when deleted. */
+/** Returns the value at a position, parsed from the document's text if needed; ABSENT when deleted. */
 export function slotAt(object: ScriptObject, position: number): Value | typeof ABSENT {
   const slot = object.values[position] as Slot;
   if (slot !== LAZY) return slot;
@@ -541,7 +541,7 @@ export function markSet(object: ScriptObject, position: number): void {
   object.set |= 1 << Math.min(position, 31);
 }
 
-/** Whether the property at a position may have been set since parsing. */
+/** Returns whether the property at a position may have been set since parsing. */
 export function wasSet(object: ScriptObject, position: number): boolean {
   return (object.set & (1 << Math.min(position, 31))) !== 0;
 }
@@ -577,7 +577,7 @@ const grownLists = new WeakMap<string[], string[]>();
 /** Longer lists are not cached: each step would copy a whole one. */
 const grownKeysMax = 64;
 
-/** The shared list extended by one key; null when each object needs its own. */
+/** Returns the shared list extended by one key; null when each object needs its own. */
 function grownList(keys: string[], key: string): string[] | null {
   const grown = grownLists.get(keys);
   if (grown !== undefined) return grown[keys.length] === key ? grown : null;

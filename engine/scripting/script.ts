@@ -75,7 +75,7 @@ export class ScriptParameters {
 
   static readonly none = new ScriptParameters("{}");
 
-  /** The values, parsed again if an earlier script modified them. */
+  /** Returns the values, parsed again if an earlier script modified them. */
   values(): ScriptObject {
     if (this.object === null || isChanged(this.object)) {
       const value = valueOfText(this.text);
@@ -283,7 +283,7 @@ const thrownLengthMax = 4096;
 /** Limits for printing a thrown value: the script may have used up its own. */
 const thrownLimits = { ...defaultLimits, workMax: scriptWorkPerMs, bytesMax: 64 * 1024 };
 
-/** A thrown value as the reference server prints it: primitives as text, others as JSON of their properties. */
+/** Returns a thrown value as the reference server prints it: primitives as text, others as JSON of their properties. */
 function thrownText(value: Value): string {
   if (typeof value === "number") return String(value);
   if (!isReference(value)) return String(value).slice(0, thrownLengthMax);
@@ -307,7 +307,7 @@ function arrayAsObject(run: Run, array: ScriptArray): ScriptObject {
 }
 
 /**
- * The results of a projection or function as JSON objects: one, or several for an array.
+ * Returns the results of a projection or function as JSON objects: one, or several for an array.
  * @throws EngineError invalid-operation for any other result
  */
 export function resultTexts(outcome: Outcome): string[] {

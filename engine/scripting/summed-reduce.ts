@@ -16,7 +16,7 @@ const plainName = /^[A-Za-z_]\w*$/;
 /** The language from which a reduce was compiled. */
 export type ReduceLanguage = "script" | "csharp";
 
-/** The members of the result; null: they are not all recognized. */
+/** Returns the members of the result; null: they are not all recognized. */
 export function summedMembersOf(tree: Node, language: ReduceLanguage): SummedMember[] | null {
   const aggregate = aggregateOf(tree);
   if (aggregate === null) return null;
@@ -35,7 +35,7 @@ export function summedMembersOf(tree: Node, language: ReduceLanguage): SummedMem
   return members.some(({ isSum }) => isSum) ? members : null;
 }
 
-/** The function in `groupBy(…).aggregate(…)`, which is all of the text. */
+/** Returns the function in `groupBy(…).aggregate(…)`, which is all of the text. */
 function aggregateOf(tree: Node): Node | null {
   if (tree.type !== "Program" || tree.body.length !== 1) return null;
   const [statement] = tree.body;
@@ -54,7 +54,7 @@ interface MadeObject {
   readonly object: Extract<Node, { type: "ObjectExpression" }>;
 }
 
-/** The object that a function of so many parameters makes, and does nothing else. */
+/** Returns the object that a function of so many parameters makes, and does nothing else. */
 function objectOf(node: Node, parameterCount: number): MadeObject | null {
   const made = resultOf(node, parameterCount);
   if (made === null || made.result.type !== "ObjectExpression") return null;
@@ -153,7 +153,7 @@ function csharpPathOf(node: Node, root: string): string[] | null {
   return before === null ? null : [...before, name.value];
 }
 
-/** The arguments of a call of this function; null: it is something else. */
+/** Returns the arguments of a call of this function; null: it is something else. */
 function argumentsOf(node: Node, name: string): readonly Node[] | null {
   const call = bare(node);
   if (call.type !== "CallExpression" || !isNamed(call.callee, name)) return null;

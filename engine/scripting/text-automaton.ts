@@ -17,17 +17,17 @@ import type { Account } from "./script-values.ts";
 /** Properties of a compiled pattern that an automaton needs. */
 export interface AutomatonProgram {
   readonly size: number;
-  /** The kind of an instruction. */
+  /** Returns the kind of an instruction. */
   kindOf(instruction: number): "consume" | "jump" | "split" | "pass" | "assert" | "match";
-  /** The target of a jump; the second target of a split. */
+  /** Returns the target of a jump; the second target of a split. */
   firstOf(instruction: number): number;
   secondOf(instruction: number): number;
   /** Equal for instructions that accept the same characters. */
   readonly testCount: number;
   testOf(instruction: number): number;
-  /** Whether this test accepts the character. */
+  /** Returns whether this test accepts the character. */
   passes(test: number, code: number): boolean;
-  /** Whether an assertion holds between two characters. */
+  /** Returns whether an assertion holds between two characters. */
   holds(instruction: number, before: Side, after: Side): boolean;
 }
 
@@ -235,7 +235,7 @@ export class TextAutomaton {
     return work;
   }
 
-  /** The state of these positions, created if needed. */
+  /** Returns the state of these positions, created if needed. */
   #stateOf(places: Int32Array, before: Side): State {
     const hash = hashOf(places, before);
     const known = this.#states.get(hash)?.find((state) => isSame(state, places, before));

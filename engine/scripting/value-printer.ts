@@ -533,7 +533,7 @@ export class ValuePrinter {
     this.hasSameFields = count === readCount;
   }
 
-  /** Whether a property of the text is unchanged, so that its part of the text can be copied. */
+  /** Returns whether a property of the text is unchanged, so that its part of the text can be copied. */
   private keeps(
     object: ScriptObject,
     source: TextSource,
@@ -689,7 +689,7 @@ export function changedDeep(node: Reference): boolean {
   return false;
 }
 
-/** Whether a primitive equals the one spelled in a text. */
+/** Returns whether a primitive equals the one spelled in a text. */
 function sameAsText(value: Value, source: TextSource, start: number, end: number): boolean {
   const { bytes } = source;
   const code = bytes[start] as number;

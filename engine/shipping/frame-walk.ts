@@ -12,7 +12,7 @@ export class FrameWalk {
   point: LogPoint;
   /** Microseconds since 1970 at which the last frame with transactions was committed; 0: there was none. */
   committedMicros = 0;
-  /** Has it stopped before a frame that was committed later? */
+  /** Whether it has stopped before a frame that was committed later. */
   isCut = false;
   readonly #throughMicros: number;
   readonly #head = Buffer.alloc(frameHeaderBytes);

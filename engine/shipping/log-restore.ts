@@ -80,7 +80,7 @@ export class LogRestore {
     return this.#databaseId;
   }
 
-  /** Has all up to the wanted moment been added? */
+  /** Whether everything up to the requested moment has been added. */
   get isDone(): boolean {
     return this.#walk.isCut;
   }

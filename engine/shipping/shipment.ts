@@ -47,7 +47,7 @@ export interface RetainedForShipping {
   readonly contents: ContentFollower;
 }
 
-/** Are there tasks in the settings record that ship the database? */
+/** Returns whether the settings record has tasks that ship the database. */
 export function isShipped(record: unknown): boolean {
   const tasks = (record as { PeriodicBackups?: unknown } | undefined)?.PeriodicBackups;
   if (!Array.isArray(tasks)) return false;
@@ -157,7 +157,7 @@ export class Shipment {
     return this.#file(head, waiting.ranges, read, () => frames.taken(waiting));
   }
 
-  /** The bytes of a content. @throws EngineError record-damaged, read-failed */
+  /** Returns the bytes of a content. @throws EngineError record-damaged, read-failed */
   content(name: string): AsyncGenerator<Buffer> {
     return this.#database.blobs.bytes(hashOfContentName(name));
   }

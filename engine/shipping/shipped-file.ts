@@ -74,7 +74,7 @@ export function encodeShippedHead(head: ShippedHead): Buffer {
   return Buffer.from(`${line}\n${sumLine(line)}\n`);
 }
 
-/** The second line, without its end. */
+/** Returns the second line, without its end. */
 function sumLine(line: string): string {
   return `crc32 ${crc32(line).toString(16).padStart(8, "0")}`;
 }

@@ -41,7 +41,7 @@ export async function putBackupMark(
   });
 }
 
-/** The etag up to which no backup needs a tombstone: a follower of the database's maintenance. */
+/** Returns the etag up to which no backup needs a tombstone: a follower of the database's maintenance. */
 export function deletionsBackedUp(store: MarkedStore): number {
   const tasks = store.settings["PeriodicBackups"];
   if (!Array.isArray(tasks) || tasks.length === 0) return Number.POSITIVE_INFINITY;

@@ -130,14 +130,14 @@ export function parseDumpOptions(sent: JsonObject): DumpOptions {
 /** Everything that a dump contains by default. */
 export const wholeDump: DumpOptions = parseDumpOptions({});
 
-/** The options of a backup. */
+/** Returns the options of a backup. */
 export function backupOptions(scope: BackupScope): DumpOptions {
   const types = new Set([...wholeDump.types, ...backupOnlyTypes]);
   return { ...wholeDump, types, backup: scope };
 }
 
 /**
- * The options for restoring one file of a backup.
+ * Returns the options for restoring one file of a backup.
  * @param hasSuccessor a later file of the same backup has the complete sections, which are then left out here
  */
 export function restoreOptions(hasSuccessor: boolean, skipsIndexes: boolean): DumpOptions {

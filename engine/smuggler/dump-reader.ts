@@ -66,7 +66,7 @@ export class DumpReader {
     this.#isFirst = true;
   }
 
-  /** The key of the next section, whose value must be read; undefined after the last. */
+  /** Returns the key of the next section, whose value must be read; undefined after the last. */
   async nextSection(): Promise<string | undefined> {
     if (!(await this.#nextMember(byteObjectClose, "the dump's sections"))) return undefined;
     if (this.#bytes[this.#at] !== byteQuote) throw this.#misplaced();
@@ -77,12 +77,12 @@ export class DumpReader {
     return parsedText(key, 0, key.length) as string;
   }
 
-  /** The value of a section, as a whole. */
+  /** Returns the value of a section, as a whole. */
   async value(): Promise<Buffer> {
     return await this.#value();
   }
 
-  /** The value of a section that must be an object, as a whole. @throws EngineError invalid-operation */
+  /** Returns the value of a section that must be an object, as a whole. @throws EngineError invalid-operation */
   async objectValue(): Promise<Buffer> {
     if (this.#bytes[this.#at] !== byteObjectOpen) throw this.#unexpected("start object");
     return await this.#value();
@@ -96,14 +96,15 @@ export class DumpReader {
   }
 
   /**
-   * The next item of an array; undefined after the last. `section`: for the error message at an early end of the text.
+   * Returns the next item of an array; undefined after the last. `section`: for the error message at an early end of
+   * the text.
    */
   async nextItem(section: string): Promise<Buffer | undefined> {
     if (!(await this.#nextMember(byteArrayClose, section))) return undefined;
     return await this.#value(section);
   }
 
-  /** The raw bytes that follow the last item. They must all be read. @throws EngineError json-truncated */
+  /** Yields the raw bytes that follow the last item. They must all be read. @throws EngineError json-truncated */
   async *content(length: number): AsyncGenerator<Buffer> {
     for (let left = length; left > 0; ) {
       if (this.#at === this.#end && !(await this.#more())) {
@@ -155,7 +156,7 @@ export class DumpReader {
     return true;
   }
 
-  /** The whole value that begins here. */
+  /** Returns the whole value that begins here. */
   async #value(what = "a value"): Promise<Buffer> {
     const first = this.#bytes[this.#at] as number; // the caller has checked that it is there
     let depth = 0;
@@ -198,7 +199,7 @@ export class DumpReader {
     return taken;
   }
 
-  /** The next byte that is not a space; undefined at the end. */
+  /** Returns the next byte that is not a space; undefined at the end. */
   async #token(): Promise<number | undefined> {
     for (;;) {
       this.#at = skipSpace(this.#bytes, this.#at, this.#end);

@@ -127,7 +127,7 @@ function takenPart(key: (typeof importedParts)[number]["key"], value: unknown): 
 
 const lockModes = ["Unlock", "PreventDeletesIgnore", "PreventDeletesError"] as const;
 
-/** A revisions configuration whose rules have all members. */
+/** Returns a revisions configuration whose rules have all members. */
 function wholeRules(sent: JsonObject): JsonObject {
   const whole = (rule: unknown) => (isObject(rule) ? { ...unsetRule, ...rule } : null);
   const collections = isObject(sent["Collections"]) ? sent["Collections"] : {};

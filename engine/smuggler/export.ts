@@ -86,7 +86,7 @@ interface RevisionPlace {
   readonly collectionId: number;
 }
 
-/** Revisions by their index in the list. */
+/** Returns the revisions by their index in the list. */
 function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
   const at = (number: number) => revisions[number] as RevisionPlace; // from the list
   return {
@@ -154,7 +154,7 @@ class DumpSource {
 }
 
 /**
- * The text of the dump. Counts so far are in `result`; `progress` is called with them from time to time.
+ * Yields the text of the dump. Counts so far are in `result`; `progress` is called with them from time to time.
  * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is incomplete
  */
 export async function* exportDump(
@@ -299,7 +299,7 @@ class DumpExport {
     }
   }
 
-  /** The record of number `at`; records up to `to` may be read along with it. Valid until the next call. */
+  /** Returns the record of number `at`; records up to `to` may be read along with it. Valid until the next call. */
   #recordOf(
     table: RecordTable,
     numbers: Uint32Array,

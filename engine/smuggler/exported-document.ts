@@ -78,7 +78,7 @@ export class DocumentRewriter {
   }
 
   /**
-   * The record to export, valid until the next call; null when the script leaves it out.
+   * Returns the record to export, valid until the next call; null when the script leaves it out.
    * @throws EngineError script-failed, and json-… for the result of the script
    */
   document(record: Buffer): Buffer | null {
@@ -114,7 +114,7 @@ export class DocumentRewriter {
     return piecesOf(this.#state, record, this.#without(record, flags, false));
   }
 
-  /** The record without the lists that are not exported. `hasBody`: with its body, too. */
+  /** Returns the record without the lists that are not exported. `hasBody`: with its body, too. */
   #without(record: Buffer, flags: number, hasBody = true): Buffer {
     const before = documentFlagsOf(record, 0);
     const dropped = this.#lists
@@ -136,7 +136,7 @@ export class DocumentRewriter {
     return this.#encode(flags, metadata);
   }
 
-  /** The exported lists of a document: the script cannot change them. */
+  /** Returns the exported lists of a document: the script cannot change them. */
   #keptLists(record: Buffer): ServerMember[] {
     const flags = documentFlagsOf(record, 0);
     const wanted = this.#lists.filter(({ flag, isExported }) => isExported && flags & flag);

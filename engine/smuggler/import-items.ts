@@ -512,7 +512,7 @@ export class DumpedContents {
     return { hash: lease.hash, size: bytes.length };
   }
 
-  /** The attachments whose contents exist, including contents that were stored before the import. */
+  /** Returns the attachments whose contents exist, including contents that were stored before the import. */
   async present(attachments: readonly ImportedAttachment[]): Promise<ImportedAttachment[]> {
     const found: ImportedAttachment[] = [];
     for (const attachment of attachments) {

@@ -68,16 +68,16 @@ const trailingBytesMax = 64 * 1024;
 
 /** Settings of an import besides its options. */
 export interface ImportSettings {
-  /** May the database's record be changed? */
+  /** Whether the database's record may be changed. */
   readonly mayChangeRecord: boolean;
-  /** May indexes in C# be deployed? */
+  /** Whether indexes in C# may be deployed. */
   readonly mayDeployCSharp: boolean;
   /**
    * The dump is a file of a backup, and the database contains the previous files: documents replace existing ones, with
    * all their parts, and the whole record is restored.
    */
   readonly isRestore?: boolean;
-  /** The index of the next command that changes the record or defines something. */
+  /** Returns the index of the next command that changes the record or defines something. */
   nextIndex(): Promise<number>;
 }
 
@@ -252,7 +252,7 @@ class DumpImport {
   readonly #inFlight: Promise<void>[] = [];
   #batch: ImportItem[] = [];
   #batchBytes = 0;
-  /** Has the dump the format of RavenDB 3.5? */
+  /** Whether the dump has the format of RavenDB 3.5. */
   #isOld = true;
   #reportedAtMs: number;
   /** Number of durable items. */
@@ -510,7 +510,7 @@ class DumpImport {
     );
   }
 
-  /** The text to store; null when the script leaves the document out. */
+  /** Returns the text to store; null when the script leaves the document out. */
   #textOf(bytes: Buffer, metadata: DumpedMetadata): Buffer | null {
     if (this.#transform === undefined && !this.#isOld) return bytes;
     const { parser } = this.#database.state;
@@ -523,7 +523,7 @@ class DumpImport {
     return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadata.text}}`);
   }
 
-  /** The attachments that can be bound, as their contents exist. */
+  /** Returns the attachments that can be bound, as their contents exist. */
   async #attachmentsOf(
     { id, attachments }: DumpedMetadata,
     counts: ItemCounts,
@@ -543,7 +543,7 @@ class DumpImport {
     return present;
   }
 
-  /** The content of an attachment, or an item of an unknown kind. */
+  /** Returns the content of an attachment, or an item of an unknown kind. */
   async #content(bytes: Buffer, { exportType }: DumpedMetadata, counts: ItemCounts): Promise<void> {
     if (exportType !== "Attachment") {
       const shown = bytes.utf8Slice(0, Math.min(bytes.length, 200));
@@ -781,7 +781,7 @@ class DumpImport {
     this.#result.add("ERROR", `${text} It is left out.`);
   }
 
-  /** The items of a section, which must be objects. @throws EngineError json-invalid, json-not-object */
+  /** Yields the items of a section, which must be objects. @throws EngineError json-invalid, json-not-object */
   async *#items(section: string): AsyncGenerator<Buffer> {
     for (;;) {
       const bytes = await this.#reader.nextItem(section);
@@ -976,7 +976,7 @@ function isLength(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** The definition of an item of `Indexes`: `{"Type","IndexDefinition"}`. @throws EngineError invalid-format */
+/** Returns the definition of an item of `Indexes`: `{"Type","IndexDefinition"}`. @throws EngineError invalid-format */
 function sentIndex({ Type: type, IndexDefinition: definition }: JsonObject): JsonObject {
   if (!indexTypes.has(type)) {
     throw new EngineError("invalid-format", "Could not read index type.");
@@ -1003,7 +1003,7 @@ function isValid(check: () => void): boolean {
   }
 }
 
-/** Names and values of a group of counters; null when they are not readable. */
+/** Returns the names and values of a group of counters; null when they are not readable. */
 function counterValues(groups: JsonObject): (readonly [string, bigint])[] | null {
   const names = isObject(groups["@names"]) ? groups["@names"] : {};
   if (!isObject(groups["@vals"])) return null;

@@ -38,7 +38,10 @@ const renamedKeys: ReadonlyMap<string, string> = new Map([
   ["Raven-Expiration-Date", "@expires"],
 ]);
 
-/** The text of a document's `@metadata` in the present format. `text`: an object. @throws EngineError json-invalid */
+/**
+ * Returns the text of a document's `@metadata` in the present format. `text`: an object. @throws EngineError
+ * json-invalid
+ */
 export function presentMetadata(id: string, text: string): string {
   if (id.startsWith("Raven/Hilo/")) return '{"@collection":"@hilo"}';
   const bytes = Buffer.from(text);
@@ -100,7 +103,10 @@ const fieldOptions: readonly {
   },
 ];
 
-/** The name and the definition of an item of `Indexes`: `{"name","definition"}`. @throws EngineError invalid-format */
+/**
+ * Returns the name and the definition of an item of `Indexes`: `{"name","definition"}`. @throws EngineError
+ * invalid-format
+ */
 export function presentIndex(item: JsonObject): JsonObject {
   const name = item["name"] ?? item["Name"];
   const old = item["definition"] ?? item["Definition"];
@@ -194,7 +200,7 @@ export function oldAttachment({
   return { key, content, text: JSON.stringify({ "@metadata": own }) };
 }
 
-/** The id of the document of an old attachment. */
+/** Returns the id of the document of an old attachment. */
 export function oldAttachmentId(key: string): string {
   return `files/${key}`;
 }

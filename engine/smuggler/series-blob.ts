@@ -51,7 +51,7 @@ const stepMarks = [
   [0b1111, 4],
 ] as const;
 
-/** The entries of a segment, without deleted ones. @throws EngineError invalid-format */
+/** Returns the entries of a segment, without deleted ones. @throws EngineError invalid-format */
 export function decodeSeriesBlob(bytes: Buffer, baseline: number): SeriesEntry[] {
   if (bytes.length < headBytes) throw damaged("is too short");
   const count = bytes.readUInt16LE(8);
@@ -406,7 +406,7 @@ class BitWriter {
     this.write(Number(value & 0xffffffffn), Math.min(count, 32));
   }
 
-  /** The header of the bits and the bits. */
+  /** Returns the header of the bits and the bits. */
   bytes(): Buffer {
     const head = Buffer.alloc(bitsHeadBytes);
     head.writeUInt32LE(this.#count, 0);

@@ -26,8 +26,8 @@ export class DocumentTransform {
   }
 
   /**
-   * The text of a document after the script, with its metadata except for generated members; null when the script threw
-   * 'skip'.
+   * Returns the text of a document after the script, with its metadata except for generated members; null when the
+   * script threw 'skip'.
    * @param body the document's text without `@metadata`. @param metadata its `@metadata`, as sent to clients.
    * @throws EngineError script-failed
    */
@@ -61,7 +61,7 @@ export function checkTransform(options: DumpOptions): boolean {
   return isScript && options.scriptStepsMax > defaultLimits.stepsMax;
 }
 
-/** The host of a script that runs outside of a database: only the clock and random numbers. */
+/** Returns the host of a script that runs outside of a database: only the clock and random numbers. */
 function detachedHost(nowMicros: () => number): ScriptHost {
   const refuse = (what: string) => (): never => {
     throw new EngineError(

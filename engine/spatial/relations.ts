@@ -53,7 +53,7 @@ export class PreparedShape {
       this.locators.reduce((sum, locator) => sum + locator.units, 0);
   }
 
-  /** Whether a place is in the shape or on its boundary. Cost: `placeUnits` */
+  /** Returns whether a place is in the shape or on its boundary. Cost: `placeUnits` */
   covers(x: number, y: number): boolean {
     const { points, circles } = this.shape;
     for (const circle of circles) if (isInCircle(circle, x, y, this.space)) return true;
@@ -80,7 +80,7 @@ function isOnSegment(segments: Float64Array, i: number, x: number, y: number): b
   return orient2d(x1, y1, x2, y2, x, y) === 0;
 }
 
-/** Whether some place is in both shapes. */
+/** Returns whether some place is in both shapes. */
 export function* intersects(
   left: PreparedShape,
   right: PreparedShape,
@@ -111,7 +111,7 @@ function allSegments({ lineSegments, ringSegments }: PreparedShape): Float64Arra
   return all;
 }
 
-/** Whether a point of `one`, or the first place of a line or ring of it, is in `other`. */
+/** Returns whether a point of `one`, or the first place of a line or ring of it, is in `other`. */
 function* somePlaceIn(one: PreparedShape, other: PreparedShape, budget: WorkBudget): Work<boolean> {
   const { points, lines, areas } = one.shape;
   for (let i = 0; i < points.length; i += 2) {
@@ -140,7 +140,7 @@ function* circleMeets(circle: Circle, other: PreparedShape, budget: WorkBudget):
   return false;
 }
 
-/** Whether the segment at `i` of `a` has a place with one of `b`. */
+/** Returns whether the segment at `i` of `a` has a place with one of `b`. */
 function* segmentMeets(
   a: Float64Array,
   i: number,
@@ -181,7 +181,7 @@ function doSegmentsMeet(a: Float64Array, i: number, b: Float64Array, k: number):
   return !((e > 0 && f > 0) || (e < 0 && f < 0));
 }
 
-/** Whether every place of `inner` is in `outer`. An empty shape is covered by none. */
+/** Returns whether every place of `inner` is in `outer`. An empty shape is covered by none. */
 export function* isCovered(
   inner: PreparedShape,
   outer: PreparedShape,
@@ -374,7 +374,7 @@ function placeInside([outer, ...holes]: Area): { readonly x: number; readonly y:
   return best;
 }
 
-/** A height between the two places nearest to the middle, so that the line meets no place. */
+/** Returns a height between the two places nearest to the middle, so that the line meets no place. */
 function lineBetween(rings: readonly Float64Array[], minY: number, maxY: number): number {
   const middle = (minY + maxY) / 2;
   let [below, above] = [minY, maxY];
@@ -418,8 +418,8 @@ function alongSegment(segments: Float64Array, i: number, t: number): { x: number
 }
 
 /**
- * The distance from the center of a circle to a segment. In a plane it is exact; on the globe the nearest of some places
- * along the segment, and then by halves around it.
+ * Returns the distance from the center of a circle to a segment. In a plane it is exact; on the globe the nearest of
+ * some places along the segment, and then by halves around it.
  */
 function distanceToSegment(
   segments: Float64Array,

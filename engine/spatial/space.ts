@@ -39,14 +39,14 @@ const kilometersOfMile = 1.609344;
 const radiansOfDegree = Math.PI / 180;
 const degreesOfRadian = 180 / Math.PI;
 
-/** A length in `units` as a distance of the space. */
+/** Returns a length in `units` as a distance of the space. */
 export function distanceOf(space: Space, length: number, units: SpatialUnits): number {
   if (space.type === "Cartesian") return length;
   const km = units === "Miles" ? length * kilometersOfMile : length;
   return (km / earthRadiusKm) * degreesOfRadian;
 }
 
-/** A distance of the space as a length in `units`. */
+/** Returns a distance of the space as a length in `units`. */
 export function lengthOf(space: Space, distance: number, units: SpatialUnits): number {
   if (space.type === "Cartesian") return distance;
   const km = distance * radiansOfDegree * earthRadiusKm;
@@ -89,7 +89,7 @@ export function haversine(x1: number, y1: number, x2: number, y2: number): numbe
   return a * a + b * b * Math.cos(y1 * radiansOfDegree) * Math.cos(y2 * radiansOfDegree);
 }
 
-/** The arc, in degrees, whose `haversine` is `value`. */
+/** Returns the arc, in degrees, whose `haversine` is `value`. */
 export function arcOf(value: number): number {
   return (2 * Math.asin(Math.min(1, Math.sqrt(value)))) / radiansOfDegree;
 }
@@ -99,7 +99,7 @@ export function haversineOfArc(degrees: number): number {
   return half * half;
 }
 
-/** The distance of two places. */
+/** Returns the distance of two places. */
 export function distanceBetween(
   space: Space,
   x1: number,

@@ -247,7 +247,7 @@ class WktReader {
     return Float64Array.from(places);
   }
 
-  /** A place of a MULTIPOINT, with or without parentheses. */
+  /** Returns a place of a MULTIPOINT, with or without parentheses. */
   #maybeInside(): [number, number] {
     if (!this.#takes("(")) return this.#place();
     const place = this.#place();
@@ -315,7 +315,7 @@ class WktReader {
     return false;
   }
 
-  /** The next token when it is of this group of the pattern. */
+  /** Returns the next token when it is of this group of the pattern. */
   #token(group: number): string | undefined {
     tokenPattern.lastIndex = this.#at;
     const found = tokenPattern.exec(this.#text);

@@ -74,7 +74,7 @@ export class ChangeFeed {
     return this.#listeners.size === 0;
   }
 
-  /** Does anybody listen for the end of the database? */
+  /** Whether any listener for the closing of the database is registered. */
   get isFollowed(): boolean {
     return this.#endListeners.size > 0;
   }

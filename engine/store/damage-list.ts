@@ -78,7 +78,7 @@ class Places {
     this.#sorted = [...damages].sort((one, other) => one.position - other.position);
   }
 
-  /** The damage that overlaps the record at `position`. */
+  /** Returns the damage that overlaps the record at `position`. */
   at(position: Position, length: number): Damage | undefined {
     const low = partitionPoint(0, this.#sorted.length, (at) => {
       const damage = this.#sorted[at] as Damage; // at < length

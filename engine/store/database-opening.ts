@@ -57,7 +57,7 @@ export interface DatabaseParts {
 const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
 
-/** Bytes of the largest segments of a database opened with this much memory: a power of 2. */
+/** Returns the bytes of the largest segments of a database opened with this much memory: a power of 2. */
 function segmentBytesWithin(memoryBytes: number): number {
   const bytes = 2 ** Math.floor(Math.log2(memoryBytes * segmentShareOfMemory));
   return Math.max(logDefaults.segmentBytesMin, Math.min(logDefaults.segmentBytesMax, bytes));

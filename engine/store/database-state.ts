@@ -48,7 +48,7 @@ export class DatabaseState {
   commitStamp: number;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
-  /** Has the clock been read since the transaction began? */
+  /** Whether the clock has been read since the transaction began. */
   #hasTime = false;
   readonly #input = new TextInput();
 
@@ -92,7 +92,7 @@ export class DatabaseState {
     return first;
   }
 
-  /** The metadata member of a collection's documents when no metadata is stored. */
+  /** Returns the metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer {
     let member = this.#collectionMembers[collectionId];
     if (member === undefined) {
@@ -128,7 +128,7 @@ export class DatabaseState {
     return this.#clock.nowMicros();
   }
 
-  /** A new GUID in lower case, for documents that are stored without an id. */
+  /** Returns a new GUID in lower case, for documents that are stored without an id. */
   newGuid(): string {
     return randomUUID();
   }

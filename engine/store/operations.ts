@@ -38,7 +38,9 @@ export interface BulkCounts {
   readonly timeSeries?: number;
 }
 
-/** The result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested. */
+/**
+ * Returns the result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested.
+ */
 export function bulkResult(
   counts: BulkCounts,
   details: readonly unknown[] = [],
@@ -151,7 +153,7 @@ interface Slot {
 const prefix = "operations/";
 const nextKey = `${prefix}next`;
 
-/** The key of an operation's mark. */
+/** Returns the key of an operation's mark. */
 export function markKey(id: number): string {
   return `operation-marks/${id}`;
 }
@@ -190,12 +192,12 @@ export class Operations {
     }
   }
 
-  /** Is any operation running? */
+  /** Whether any operation is running. */
   get isRunning(): boolean {
     return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
   }
 
-  /** A new id, for an operation that will be started with it. */
+  /** Returns a new id, for an operation that will be started with it. */
   async nextId(): Promise<number> {
     for (;;) {
       while (this.#nextId >= this.#idsEnd) {
@@ -282,12 +284,12 @@ export class Operations {
     return { id, ended: this.#run(slot, work) };
   }
 
-  /** The state of an operation; undefined when it never existed, or ended long ago. */
+  /** Returns the state of an operation; undefined when it never existed, or ended long ago. */
   get(id: number): OperationInfo | undefined {
     return this.#slots.get(id)?.info;
   }
 
-  /** All known operations, in id order. */
+  /** Returns all known operations, in id order. */
   list(): OperationInfo[] {
     return [...this.#slots.values()].map(({ info }) => info).sort((a, b) => a.id - b.id);
   }
@@ -529,7 +531,7 @@ function interrupted({ id, description }: OperationInfo): OperationState {
   return { status: "failed", failure };
 }
 
-/** Has it ended before its time, and can it go on from there? */
+/** Returns whether an operation was interrupted and can be resumed. */
 export function isInterrupted({ state, request }: OperationInfo): boolean {
   return (
     request !== undefined &&

@@ -100,8 +100,8 @@ export class DatabaseRecords implements RecordOwner {
   }
 
   /**
-   * Does the record delete something that is still deleted? Then it is needed as long as an older segment may contain
-   * the deleted record.
+   * Returns whether the record deletes an item that is still deleted. Then it is needed as long as an older segment may
+   * contain the deleted record.
    */
   #deletes(bytes: Buffer, start: number, keyspace: Keyspace): boolean {
     if (bytes[start + recordKindAt] === recordKinds.revision) return false;
@@ -145,7 +145,9 @@ export class DatabaseRecords implements RecordOwner {
     if (length > 0) this.#replaced(position, length);
   };
 
-  /** The document of a record, or -1 when the record is not needed. Hot: called by compaction for each record. */
+  /**
+   * Returns the document of a record, or -1 when the record is not needed. Hot: called by compaction for each record.
+   */
   #documentOf(bytes: Buffer, start: number): number {
     const etag = etagOf(bytes, start);
     // Rows are committed in etag order: staged ones are beyond the last etag.

@@ -12,7 +12,7 @@ function stopReason(cause: Error): string {
 }
 
 /**
- * The error for requests to a database that has stopped because of `cause`.
+ * Returns the error for requests to a database that has stopped because of `cause`.
  * @param waitMs milliseconds until it may be reopened; undefined: in progress; null: never, it was in memory
  */
 export function stoppedError(

@@ -265,7 +265,7 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** Does another node write this database, or none at the moment? */
+  /** Whether another node writes this database, or none at the moment. */
   get isFollowing(): boolean {
     return this.#isFollowing;
   }
@@ -342,7 +342,7 @@ export abstract class Store implements LogListener {
     return fetched;
   }
 
-  /** The records of `documents` that are not in memory, up to a number of bytes in total. */
+  /** Yields the records of `documents` that are not in memory, up to a number of bytes in total. */
   *#missingOf(numbers: Iterable<number>): Generator<MissingRecord> {
     const { documents } = this.state;
     const place = newPlace();
@@ -488,7 +488,9 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** All steps of a transaction in slices: its work, `completeInSlices`, checksum, and staging of many entries. */
+  /**
+   * Returns all steps of a transaction in slices: its work, `completeInSlices`, checksum, and staging of many entries.
+   */
   *#wholeTransaction<Result>(
     begin: (transaction: Transaction) => Work<Result>,
     transaction: Transaction,
@@ -741,13 +743,13 @@ export abstract class Store implements LogListener {
     if (this.#failure !== null) throw this.#refusal();
   }
 
-  /** The error for a refused request. */
+  /** Returns the error for a refused request. */
   #refusal(): EngineError {
     if (this.#stopCause === null) return this.closedError();
     return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
   }
 
-  /** The number of the document with this id, or -1. */
+  /** Returns the number of the document with this id, or -1. */
   find(id: string): number {
     this.servedCount++;
     this.assertServing();
@@ -799,7 +801,7 @@ export abstract class Store implements LogListener {
     return { bytes: bytes.subarray(start, start + length), release };
   }
 
-  /** A copy of the record that a script missed. @throws EngineError record-damaged */
+  /** Returns a copy of the record that a script missed. @throws EngineError record-damaged */
   fetchRecord({ document, position, length }: RecordNotResident): Promise<OwnedBytes> {
     return this.#readRecord(document, position, length);
   }
@@ -908,7 +910,7 @@ export abstract class Store implements LogListener {
     };
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a database in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#log.diskWrites(after);
   }
@@ -964,7 +966,7 @@ export abstract class Store implements LogListener {
     return this.#isEnding;
   }
 
-  /** Has it stopped serving, for whatever reason? */
+  /** Whether it has stopped serving, for any reason. */
   protected get hasFailed(): boolean {
     return this.#failure !== null;
   }
@@ -974,7 +976,7 @@ export abstract class Store implements LogListener {
     this.#failure ??= this.closedError();
   }
 
-  /** The error of a write that another node must make. */
+  /** Returns the error of a write that another node must make. */
   protected notLeading(): EngineError {
     return new EngineError(
       "not-leader",
@@ -1041,7 +1043,7 @@ export abstract class Store implements LogListener {
     await this.#log.flush();
   }
 
-  /** Is a transaction appended but not yet durable? */
+  /** Whether a transaction is appended but not yet durable. */
   protected get isWriting(): boolean {
     return this.#pending.length > 0;
   }
@@ -1064,7 +1066,7 @@ export abstract class Store implements LogListener {
     return this.#log.holdCompaction();
   }
 
-  /** Are all writes but deletions refused because the disk is full? */
+  /** Whether all writes except deletions are refused because the disk is full. */
   get isDiskFull(): boolean {
     return this.#log.isDiskFull;
   }

@@ -131,7 +131,7 @@ export class Scratch {
     return this.length;
   }
 
-  /** Is so little space left in a large buffer that it should be grown before the next change? */
+  /** Whether so little space is left in a large buffer that it should be grown before the next change. */
   get isTight(): boolean {
     return this.bytes.length >= slicedGrowthBytes && this.length > this.bytes.length * tightShare;
   }
@@ -193,7 +193,7 @@ export class Scratch {
     this.trim();
   }
 
-  /** Will its memory be released at the end of the transaction? */
+  /** Whether its memory will be released at the end of the transaction. */
   get isLarge(): boolean {
     return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
   }
@@ -288,7 +288,7 @@ export class Transaction {
     return this.state.keyspaces;
   }
 
-  /** Is there nothing to write? */
+  /** Whether nothing is to be written. */
   get isEmpty(): boolean {
     return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
   }
@@ -308,12 +308,12 @@ export class Transaction {
     return this.state.nextEtag();
   }
 
-  /** The change vector of a write by this database at `etag`. */
+  /** Returns the change vector of a write by this database at `etag`. */
   changeVectorAt(etag: number): string {
     return this.state.changeVectorAt(etag);
   }
 
-  /** Is there no listener? Then a hot caller need not make the `Change` either. */
+  /** Whether no listener is registered. Then a hot caller need not make the `Change` either. */
   get isUnwatched(): boolean {
     return this.state.feed.isIdle;
   }
@@ -327,15 +327,15 @@ export class Transaction {
 
   // Documents
 
-  /** The number of the document that has this id in this transaction, or -1. */
+  /** Returns the number of the document that has this id in this transaction, or -1. */
   find(id: string): number {
     const document = this.state.documents.lookup(id);
     return document >= 0 && this.exists(document) ? document : -1;
   }
 
   /**
-   * The documents whose id begins with `prefix`, as this transaction sees them, in id order. `most`: where there are
-   * more, not all are gathered, but more than that.
+   * Returns the documents whose id begins with `prefix`, as this transaction sees them, in id order. `most`: where
+   * there are more, not all are gathered, but more than that.
    */
   withIdPrefix(prefix: string, most = Number.POSITIVE_INFINITY): number[] {
     const { documents } = this.state;
@@ -350,7 +350,7 @@ export class Transaction {
     return [...found].sort((left, right) => documents.compareIds(left, right));
   }
 
-  /** Does this document have a tombstone, made by this transaction or before? */
+  /** Returns whether this document has a tombstone, written by this transaction or before. */
   wasDeleted(id: string): boolean {
     const document = this.state.documents.lookup(id);
     if (document < 0 || this.exists(document)) return false;
@@ -382,7 +382,7 @@ export class Transaction {
     return row < 0 ? this.state.documents.newestFlags(document) : this.documents.flagsOf(row);
   }
 
-  /** The newest record of a document that exists. @throws RecordNotResident */
+  /** Returns the newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
     const row = this.documents.newestOf(document);
     if (row >= 0)
@@ -443,7 +443,7 @@ export class Transaction {
     this.#touched.add(document);
   }
 
-  /** Is the document to be rewritten? */
+  /** Returns whether the document is to be rewritten. */
   isTouched(document: number): boolean {
     return this.#touched?.has(document) === true;
   }
@@ -506,7 +506,7 @@ export class Transaction {
     this.#addRevision({ facts, at: 0, length: 0 });
   }
 
-  /** Number of revisions of a document that this transaction sees. */
+  /** Returns the number of revisions of a document that this transaction sees. */
   revisionCountOf(document: number): number {
     let count = this.keyspaces.revisions.newestCountOf(document);
     if (this.#revisionsOf === null) return count;
@@ -514,7 +514,7 @@ export class Transaction {
     return count;
   }
 
-  /** The revisions of a document that this transaction sees, oldest first. */
+  /** Yields the revisions of a document that this transaction sees, oldest first. */
   *revisionsOf(document: number): Generator<RevisionFacts> {
     const { revisions } = this.keyspaces;
     const own = this.#ownRevisionsOf(document);
@@ -528,7 +528,7 @@ export class Transaction {
     for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
   }
 
-  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  /** Returns the record of a revision that this transaction sees. @throws RecordNotResident */
   revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
     const own = this.#ownRevisionsOf(document).find(
       ({ facts, length }) => facts.etag === etag && length > 0,
@@ -544,14 +544,14 @@ export class Transaction {
 
   // Entries of the small keyspaces
 
-  /** The value that this transaction sees. */
+  /** Returns the value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
     const own = this.#ownEntries(keyspace)?.get(key);
     if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
 
-  /** The entries that this transaction sees whose keys begin with `prefix`, in key order. */
+  /** Returns the entries that this transaction sees whose keys begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
     return [...this.entriesFrom(keyspace, prefix, prefix)];
   }
@@ -641,7 +641,7 @@ export class Transaction {
     if (this.#entries.length - this.#sortedCount >= unsortedEntriesMax) this.#sortEntries();
   }
 
-  /** The entries of a keyspace that it has staged. */
+  /** Returns the entries of a keyspace that it has staged. */
   #ownEntries<Value>(keyspace: EntryKeyspace<Value>): OwnEntries | undefined {
     this.#sortEntries();
     return this.#byKey?.get(keyspace as EntryKeyspace<unknown>);

@@ -117,7 +117,7 @@ export class SubscriptionQuery {
     });
   }
 
-  /** The item to send for the document under `row`; null: none. Its includes are collected. */
+  /** Returns the item to send for the document under `row`; null: none. Its includes are collected. */
   evaluate(row: StoredRow): SubscriptionItem | null | Promise<SubscriptionItem | null> {
     const test = this.#test;
     try {
@@ -192,7 +192,7 @@ export class SubscriptionQuery {
     return { text: Buffer.from(withMetadata(projected, metadata)), error: null };
   }
 
-  /** The includes of the documents since the last call. */
+  /** Returns the includes of the documents since the last call. */
   async takeIncludes(): Promise<SubscriptionIncludes> {
     const collector = this.#includes;
     this.#includes = new IncludeCollector(this.#query, this.#rows, this.#budget);
@@ -212,7 +212,7 @@ export class SubscriptionQuery {
     return true;
   }
 
-  /** A text that only identifies the document. */
+  /** Returns a text that only identifies the document. */
   #failed(row: StoredRow): Buffer {
     const metadata = JSON.parse(this.#rows.metadataOf(row, noExtra).toString()) as Record<
       string,
@@ -224,7 +224,7 @@ export class SubscriptionQuery {
   }
 }
 
-/** The same row with a copy of its bytes. */
+/** Returns the same row with a copy of its bytes. */
 function keptRow(row: StoredRow): StoredRow {
   const { docNum, etag, bytes, start } = row;
   if (start < 0) return row;
@@ -235,7 +235,9 @@ function keptRow(row: StoredRow): StoredRow {
 /** Stands for an object that is not a stored document. */
 const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
 
-/** The one object that a script returned; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
+/**
+ * Returns the one object that a script returned; null: none. RavenDB 7.2.7 sends a list as an object of its elements.
+ */
 function oneObject(texts: readonly string[]): string | null {
   const [first] = texts;
   if (texts.length <= 1) return first ?? null;

@@ -61,14 +61,14 @@ export class SubscriptionSet {
     database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
   }
 
-  /** Is any worker connected or waiting? */
+  /** Whether any worker is connected or waiting. */
   get hasWorkers(): boolean {
     return this.#live.size > 0 || this.#pending.size > 0;
   }
 
   // Tasks
 
-  /** All tasks, in name order. */
+  /** Yields all tasks, in name order. */
   *tasks(): Generator<SubscriptionTask> {
     for (const [, task] of this.#database.state.keyspaces.subscriptions.withPrefix("")) yield task;
   }
@@ -107,7 +107,7 @@ export class SubscriptionSet {
     new SubscriptionQuery(this.#database, query).hasRevisions;
 
   /**
-   * The first documents that a query would send, at most `count`, searching for at most `limitMs`.
+   * Returns the first documents that a query would send, at most `count`, searching for at most `limitMs`.
    * @param changeVector as of a task @throws EngineError as `put`; invalid-argument for a bad change vector
    */
   async try(
@@ -200,7 +200,7 @@ export class SubscriptionSet {
     this.endAll(reason);
   }
 
-  /** The task, if it can be worked on. @throws EngineError */
+  /** Returns the task, if it can be worked on. @throws EngineError */
   #openTask(name: string): SubscriptionTask {
     this.#database.assertServing();
     if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");

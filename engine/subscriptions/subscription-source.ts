@@ -19,9 +19,9 @@ export interface Candidate {
 
 /** A scan over candidates. */
 export interface CandidateWalk {
-  /** The next one; null at the end. A promise when its record must be read from disk. */
+  /** Returns the next one; null at the end. A promise when its record must be read from disk. */
   next(): Candidate | null | Promise<Candidate | null>;
-  /** The item to send for the candidate that `next` returned last; null: none. */
+  /** Returns the item to send for the candidate that `next` returned last; null: none. */
   evaluate(): SubscriptionItem | null | Promise<SubscriptionItem | null>;
   /** Ends the scan and releases its resources. */
   end(): void;
@@ -124,7 +124,7 @@ class RevisionSource implements SubscriptionSource {
     return this.#walkOf(this.#known, etag);
   }
 
-  /** Can there be revisions after the known ones? */
+  /** Whether revisions may exist after the known ones. */
   get #mayHaveMore(): boolean {
     return this.#isCut || this.newestEtag > this.#searchedEtag;
   }

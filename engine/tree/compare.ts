@@ -8,7 +8,7 @@ import { lowerCased } from "../base/case-folding.ts";
 
 export type Compare<K> = (left: K, right: K) => number;
 
-/** The order of numbers; neither may be NaN. */
+/** Returns the order of numbers; neither may be NaN. */
 export function compareNumbers(left: number, right: number): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }

@@ -263,7 +263,7 @@ export class EtagList {
     while (spare.length > 0 && !this.#hasRoomBeside(spare.length - 1)) spare.pop();
   }
 
-  /** Is there room for one more than `spareCount` spare chunks? */
+  /** Returns whether one more than `spareCount` spare chunks may be retained. */
   #hasRoomBeside(spareCount: number): boolean {
     return this.#length + spareCount * this.#entriesMax < 2 * this.#live;
   }
@@ -351,7 +351,7 @@ export class EtagList {
     return (this.#chunks[at] as Uint32Array)[2 * (this.#counts[at] as number) - 1] as number; // not empty
   }
 
-  /** The last chunk whose first etag is at most `etag`, or -1. */
+  /** Returns the last chunk whose first etag is at most `etag`, or -1. */
   chunkBelow(etag: number): number {
     let low = 0;
     let high = this.#bases.length;
@@ -364,7 +364,7 @@ export class EtagList {
     return low - 1;
   }
 
-  /** The first entry of chunk `at` whose etag is at least `etag`; the chunk's count when none is. */
+  /** Returns the first entry of chunk `at` whose etag is at least `etag`; the chunk's count when none is. */
   entryFrom(at: number, etag: number): number {
     const chunk = this.#chunks[at] as Uint32Array; // the caller's chunk is in the list
     const delta = etag - (this.#bases[at] as number);
@@ -419,7 +419,7 @@ export class EtagList {
     return bytes;
   }
 
-  /** The bytes of the entries up to `etag`, inclusive; unaffected by later changes of the list. */
+  /** Returns the bytes of the entries up to `etag`, inclusive; unaffected by later changes of the list. */
   parts(etag: number): Uint8Array[] {
     const last = this.chunkBelow(etag);
     const counts = this.#counts.slice(0, last + 1);

@@ -67,7 +67,7 @@ export class IdOrder {
     return this.#slab;
   }
 
-  /** Is the document in a leaf or pending? Then its id is still needed. */
+  /** Returns whether the document is in a leaf or pending. Then its id is still needed. */
   has(docNum: number): boolean {
     return this.#isMember(docNum);
   }
@@ -163,7 +163,7 @@ export class IdOrder {
     if (this.#runAt === sorted.length) this.#run = undefined;
   }
 
-  /** The last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
+  /** Returns the last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
   #leafFor(docNum: number, from: number): number {
     const isBefore = (at: number) => this.#slab.compare(this.#firstOf(at), docNum) <= 0;
     return partitionPoint(from + 1, this.#leaves.length, isBefore) - 1;
@@ -196,7 +196,7 @@ export class IdOrder {
     return pieces.length;
   }
 
-  /** The first position in `leaf`, at or after `from`, whose document is after `docNum`. */
+  /** Returns the first position in `leaf`, at or after `from`, whose document is after `docNum`. */
   #entryFor(leaf: Uint32Array, docNum: number, from: number): number {
     let low = from;
     let high = leaf.length;
@@ -256,8 +256,8 @@ export class IdOrder {
   }
 
   /**
-   * The last leaf whose first id is below `bytes`, or 0: the leaf in which to search for the first id at or after
-   * `bytes`.
+   * Returns the last leaf whose first id is below `bytes`, or 0: the leaf in which to search for the first id at or
+   * after `bytes`.
    */
   leafFrom(bytes: Buffer): number {
     const isBefore = (at: number) => this.#slab.compareTo(this.#firstOf(at), bytes) < 0;
@@ -292,7 +292,7 @@ export class IdOrder {
     return parts;
   }
 
-  /** The members as bytes; unaffected by later changes of the order. */
+  /** Returns the members as bytes; unaffected by later changes of the order. */
   parts(): Uint8Array[] {
     const pending = this.#pendingParts().map((part) => part.slice());
     const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);

@@ -102,7 +102,7 @@ export class IdSlab {
     return place;
   }
 
-  /** Does this number have an id? */
+  /** Returns whether this number has an id. */
   hasNumber(docNum: number): boolean {
     return this.placeOf(docNum) !== 0;
   }
@@ -216,7 +216,7 @@ export class IdSlab {
     }
   }
 
-  /** Is the id at `place` equal to `bytes[0, length)`? Hot. */
+  /** Returns whether the id at `place` equals `bytes[0, length)`. Hot. */
   has(place: number, bytes: Buffer, length: number): boolean {
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
@@ -278,7 +278,7 @@ export class IdSlab {
     return bytes;
   }
 
-  /** The slab's bytes; unaffected by additions, but not by removals or moves. */
+  /** Returns the slab's bytes; unaffected by additions, but not by removals or moves. */
   parts(): Uint8Array[] {
     const { length } = this.#chunks;
     const parts: Uint8Array[] = [

@@ -288,18 +288,18 @@ export class RowStore {
     if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
   }
 
-  /** Is any view held? */
+  /** Whether any view is held. */
   get hasViews(): boolean {
     return this.#held.length > 0;
   }
 
-  /** Does the row of any view have this etag? */
+  /** Returns whether the row of any view has this etag. */
   isEtagHeld(docNum: number, etag: number): boolean {
     for (const held of this.#held) if (held.columns.etagOf(docNum) === etag) return true;
     return false;
   }
 
-  /** Does a document have this number, now or in any view? */
+  /** Returns whether a document has this number, now or in any view. */
   isDocumentSeen(docNum: number): boolean {
     if (this.columns.etagOf(docNum) !== 0) return true;
     for (const held of this.#held) if (held.columns.etagOf(docNum) !== 0) return true;
@@ -367,7 +367,7 @@ export class RowStore {
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
   }
 
-  /** The columns, with a directory that no view shares. */
+  /** Returns the columns, with a directory that no view shares. */
   #ownColumns(): RowColumns {
     if (this.#directoryEpoch < this.#sharedEpoch) {
       this.columns = this.columns.copy();
@@ -415,7 +415,7 @@ export class RowStore {
   }
 }
 
-/** The bytes of columns, which must not change while they are in use. */
+/** Returns the bytes of columns, which must not change while they are in use. */
 export function rowParts(columns: RowColumns): Uint8Array[] {
   const { numbers, words, collectionCounts } = columns;
   const parts: Uint8Array[] = [

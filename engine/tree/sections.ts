@@ -5,7 +5,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 
-/** The bytes under a typed array; no copy. */
+/** Returns the bytes under a typed array; no copy. */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }

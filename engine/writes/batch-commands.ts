@@ -362,7 +362,7 @@ function contentMembers(
   return `,"ChangeVector":"${changeVector}","Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}`;
 }
 
-/** The document's change vector as JSON, as the transaction leaves it; null when there is no document. */
+/** Returns the document's change vector as JSON, as the transaction leaves it; null when there is no document. */
 function vectorText(transaction: Transaction, documentId: string): string {
   const document = transaction.find(documentId);
   return document < 0 ? "null" : `"${currentChangeVector(transaction, document)}"`;

@@ -92,7 +92,7 @@ export class BatchCommand {
   }
 
   /**
-   * The command at `at`; null when `end` truncates it. `ends`: see `MemberScan`.
+   * Returns the command at `at`; null when `end` truncates it. `ends`: see `MemberScan`.
    * @throws EngineError json-invalid, invalid-operation without a `Type`
    */
   static at(bytes: Buffer, at: number, end: number, ends?: ValueEnds): BatchCommand | null {
@@ -143,7 +143,7 @@ export class BatchCommand {
     else list[member + valuePart] = parsedText(bytes, from, to);
   }
 
-  /** The value of an `Id` or a `Type` that is a string. */
+  /** Returns the value of an `Id` or a `Type` that is a string. */
   #stringOf(key: string): string | undefined {
     if (key === "Id") return this.#id;
     return key === "Type" ? this.#type : undefined;
@@ -159,7 +159,7 @@ export class BatchCommand {
     return noMember;
   }
 
-  /** Have all values been parsed? */
+  /** Whether all values have been parsed. */
   get isWhole(): boolean {
     return this.#rest === null;
   }
@@ -177,7 +177,7 @@ export class BatchCommand {
     this.#rest = null;
   }
 
-  /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
+  /** Returns a string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
   text(key: string): string | null {
     const string = this.#stringOf(key);
     if (string !== undefined) return string;
@@ -194,20 +194,20 @@ export class BatchCommand {
     this.bytes = noBytes;
   }
 
-  /** Is the member `true`? */
+  /** Returns whether the member is `true`. */
   isSet(key: string): boolean {
     const value = this.value(key) ?? (this.#find(key) < 0 ? false : null);
     if (typeof value === "boolean") return value;
     throw new EngineError("invalid-operation", `'${key}' of a command must be a boolean.`);
   }
 
-  /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
+  /** Returns a member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
   value(key: string): unknown {
     const member = this.#find(key);
     return this.#stringOf(key) ?? (member < 0 ? undefined : this.#members?.[member + valuePart]);
   }
 
-  /** The span of a member's value; undefined when it is absent or null. Not for `Id` and `Type`. */
+  /** Returns the span of a member's value; undefined when it is absent or null. Not for `Id` and `Type`. */
   span(key: string): TextSpan | undefined {
     let from = this.#documentFrom;
     let to = this.#documentTo;
@@ -286,7 +286,7 @@ async function parseCommands(
   }
 }
 
-/** The command at `at`; a long one is scanned in slices. */
+/** Returns the command at `at`; a long one is scanned in slices. */
 function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promise<BatchCommand> {
   const soon = Math.min(end, at + longCommandBytes);
   const command = BatchCommand.at(bytes, at, soon);

@@ -123,7 +123,7 @@ function scriptOf(
   return { script, values: hasValues ? text.utf8Slice(found.from, found.to) : "{}" };
 }
 
-/** The minified text of a member that is an object; undefined when it is absent or something else. */
+/** Returns the minified text of a member that is an object; undefined when it is absent or something else. */
 function objectText(
   parser: DocumentParser,
   command: BatchCommand,

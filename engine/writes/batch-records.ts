@@ -40,7 +40,7 @@ export async function recordsAhead(
   return await database.fetchAhead(await documentsRead(database.state, commands));
 }
 
-/** The numbers of the documents whose records the commands read. Pauses when there are many commands. */
+/** Returns the numbers of the documents whose records the commands read. Pauses when there are many commands. */
 async function documentsRead(
   state: DatabaseState,
   commands: readonly BatchCommand[],

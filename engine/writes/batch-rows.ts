@@ -140,7 +140,7 @@ export class BatchRows {
     this.#isEmpty = false;
   }
 
-  /** All rows, when all commands have run. */
+  /** Returns all rows, when all commands have run. */
   *whole(): Work<Buffer> {
     if (this.#late === null) return this.#bytes.subarray(0, this.#length);
     const pieces: Buffer[] = [];

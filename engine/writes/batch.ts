@@ -46,7 +46,7 @@ export interface BatchRun {
   readonly prepared?: ReadonlyMap<BatchCommand, ParsedDocument>;
   /** How many documents its commands may yet delete by prefix. */
   deletableCount: number;
-  /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
+  /** Returns the content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
   nextContent(): Lease;
 }
 

@@ -157,7 +157,7 @@ export class BulkInsert {
     }
   }
 
-  /** The raw bytes that follow an attachment's command. */
+  /** Yields the raw bytes that follow an attachment's command. */
   async *#contentOf(command: BatchCommand, pieces: BufferedChunks): AsyncGenerator<Buffer> {
     const length = command.value("ContentLength");
     if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
@@ -339,7 +339,7 @@ function contentOf({ content }: Item): Lease {
   return content;
 }
 
-/** Does the command need more time than one slice? */
+/** Returns whether the command needs more time than one slice. */
 function isLong(command: BatchCommand): boolean {
   if (command.type === "PUT") return false;
   return command.endAt - command.startAt >= longCommandBytes || command.isSet("IdPrefixed");

@@ -87,7 +87,7 @@ export function compileBytePatch(script: CompiledScript, parametersText: string)
   return new BytePatch(assignments, parameters);
 }
 
-/** Are all parameters in it scalars? */
+/** Returns whether all parameters in it are scalars. */
 function isKnown(expression: SimpleExpression, parameters: Record<string, unknown>): boolean {
   switch (expression.kind) {
     case "operation":
@@ -236,7 +236,7 @@ export class BytePatch {
     return true;
   }
 
-  /** The plan for the opened record; null when the script must run. */
+  /** Returns the plan for the opened record; null when the script must run. */
   #planOf(transaction: Transaction): ShapePlan | null {
     const { shapeId, flags, vectorLength, collectionId } = this.#record;
     const { keyspaces, shapes } = transaction.state;
@@ -502,7 +502,7 @@ function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): E
   }
 }
 
-/** The value `[from, to)`; undefined for objects and arrays. */
+/** Returns the value `[from, to)`; undefined for objects and arrays. */
 function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   switch (kindOf(bytes, from)) {
     case kinds.number:
@@ -516,7 +516,7 @@ function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   }
 }
 
-/** Is the stored value equal to `value`? Then its spelling is kept. */
+/** Returns whether the stored value equals `value`. Then its spelling is kept. */
 function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): boolean {
   if (typeof value === "number") {
     return kind === kinds.number && isSameNumber(decodeNumber(bytes, from, to), value);

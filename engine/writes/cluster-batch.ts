@@ -274,7 +274,7 @@ function setGuard(transaction: Transaction, id: string, index: number | null): v
   }
 }
 
-/** The sequence number of this document write among those of all cluster-wide transactions. */
+/** Returns the sequence number of this document write among those of all cluster-wide transactions. */
 function nextCount(transaction: Transaction): number {
   const { values } = transaction.keyspaces;
   const last = transaction.entry(values, clusterCountKey);

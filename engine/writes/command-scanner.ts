@@ -92,7 +92,7 @@ export class CommandScanner {
   }
 
   /**
-   * The next command; "more" while it is incomplete, "end" after the closing bracket.
+   * Returns the next command; "more" while it is incomplete, "end" after the closing bracket.
    * @throws EngineError json-invalid, invalid-operation
    */
   next(): BatchCommand | "more" | "end" {

@@ -72,7 +72,7 @@ export function deleteCompareExchange(
   return { isSuccessful: true, index, text: current.text };
 }
 
-/** The next index; durable with the transaction. */
+/** Returns the next index; durable with the transaction. */
 export function nextIndex(transaction: Transaction): number {
   const { values } = transaction.keyspaces;
   const last = transaction.entry(values, indexKey);

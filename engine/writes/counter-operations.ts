@@ -73,7 +73,7 @@ export function* parseCounterRequest(text: OwnedBytes): Work<DocumentCounterOper
   });
 }
 
-/** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
+/** Returns the object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
 export function* parseDocumentCounters(
   text: OwnedBytes,
   at: number,
@@ -108,7 +108,7 @@ export interface AppliedCounters {
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */
   readonly etag: number;
-  /** Did the document's list of counter names change? */
+  /** Whether the document's list of counter names changed. */
   readonly isListChanged: boolean;
 }
 
@@ -161,7 +161,7 @@ export function* applyCounters(
   return { slots, etag: state.lastEtag === etagBefore ? 0 : state.lastEtag, isListChanged };
 }
 
-/** All counters of a document as the transaction sees them, in byte order of their names. */
+/** Returns all counters of a document as the transaction sees them, in byte order of their names. */
 function countersOf(transaction: Transaction, documentId: string): CounterSlot[] {
   const { counters } = transaction.keyspaces;
   return transaction
@@ -170,7 +170,7 @@ function countersOf(transaction: Transaction, documentId: string): CounterSlot[]
     .sort(compareNames);
 }
 
-/** The order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
+/** Returns the order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
 export function compareNames(left: { name: string }, right: { name: string }): number {
   return Buffer.compare(Buffer.from(left.name), Buffer.from(right.name));
 }
@@ -222,7 +222,7 @@ function missing(key: string): EngineError {
   return new EngineError("json-invalid", `Missing '${key}' property of a counter operation`);
 }
 
-/** A 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */
+/** Returns a 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */
 function deltaOf(text: Buffer, from: number, to: number): bigint {
   const kind = valueKind(text, from);
   const digits =

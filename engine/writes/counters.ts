@@ -75,7 +75,7 @@ export function deleteCounter(transaction: Transaction, documentId: string, name
   return true;
 }
 
-/** The counter as this transaction sees it. */
+/** Returns the counter as this transaction sees it. */
 export function counterIn(
   transaction: Transaction,
   documentId: string,

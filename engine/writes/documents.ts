@@ -95,7 +95,7 @@ export class StoredDocument {
     this.flags = flags;
   }
 
-  /** Does its change vector follow from its etag? */
+  /** Whether its change vector follows from its etag. */
   get hasDefaultVector(): boolean {
     return this.#vector === "";
   }
@@ -153,7 +153,7 @@ function resolveId(
 }
 
 /**
- * The next number of an identity (`users|`); a new one starts at 1.
+ * Returns the next number of an identity (`users|`); a new one starts at 1.
  * @param isFree returns whether a number may be assigned. Other numbers are skipped; undefined: all may be assigned.
  * @throws EngineError invalid-operation after 2^53-1; concurrency if too many must be skipped
  */
@@ -320,7 +320,7 @@ function putResolved(
   return stored;
 }
 
-/** The flags of the lists that are not empty: see `listsOf`. */
+/** Returns the flags of the lists that are not empty: see `listsOf`. */
 function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
@@ -338,7 +338,7 @@ function keptFlagsOf(transaction: Transaction, document: number, exists = true):
   return (exists ? transaction.flagsOf(document) & keptFlags : 0) | hasRevisions;
 }
 
-/** Does the record have this body and this metadata? */
+/** Returns whether the record has this body and this metadata. */
 function holdsSame(
   state: DatabaseState,
   bytes: Buffer,
@@ -360,7 +360,7 @@ function holdsSame(
   );
 }
 
-/** Would storing `parsed` under `id` change nothing? */
+/** Returns whether storing `parsed` under `id` would change nothing. */
 export function isUnchanged(transaction: Transaction, id: string, parsed: ParsedDocument): boolean {
   const document = transaction.find(id);
   if (document < 0) return false;
@@ -492,7 +492,7 @@ export function* rewriteTouchedInSlices(transaction: Transaction): Work<void> {
   }
 }
 
-/** The current change vector of a document that exists. @throws RecordNotResident */
+/** Returns the current change vector of a document that exists. @throws RecordNotResident */
 export function currentChangeVector(transaction: Transaction, document: number): string {
   const { state } = transaction;
   if ((transaction.flagsOf(document) & explicitVectorRowFlag) === 0) {
@@ -502,7 +502,7 @@ export function currentChangeVector(transaction: Transaction, document: number):
   return changeVectorOf(bytes, start, state.origin);
 }
 
-/** The id as the document spells it. @throws RecordNotResident */
+/** Returns the id as the document spells it. @throws RecordNotResident */
 export function storedIdOf(transaction: Transaction, document: number): string {
   const { bytes, start } = transaction.recordOf(document);
   return idOf(bytes, start);
@@ -704,7 +704,7 @@ export function putStored(
   return stored;
 }
 
-/** The stored members of a record's metadata, some of them replaced. */
+/** Returns the stored members of a record's metadata, some of them replaced. */
 function storedMetadata(
   state: DatabaseState,
   record: Buffer,
@@ -796,7 +796,7 @@ function seal(bytes: Buffer, at: number, placed: PlacedBody | null): void {
   sealRecordAround(bytes, at, bodyStart, bodyStart + bodyLengthOf(bytes, at), placed.bodyCrc);
 }
 
-/** The change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
+/** Returns the change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
 function writtenVector(transaction: Transaction, document: number, etag: number): string {
   const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
   if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
@@ -804,7 +804,10 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
-/** The server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show none. */
+/**
+ * Returns the server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show
+ * none.
+ */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
   const { attachments, counters, timeSeries } = transaction.keyspaces;

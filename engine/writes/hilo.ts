@@ -72,7 +72,7 @@ function idOf(tag: string): string {
   return `Raven/Hilo/${tag}`;
 }
 
-/** The highest allocated number; null when there is no document. @throws RecordNotResident */
+/** Returns the highest allocated number; null when there is no document. @throws RecordNotResident */
 function maxOf(transaction: Transaction, id: string): number | null {
   const document = transaction.find(id);
   if (document < 0) return null;

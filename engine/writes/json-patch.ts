@@ -181,7 +181,7 @@ function newValueOf(operation: Map<string, TextNode>): TextNode {
   return copyTree(value);
 }
 
-/** The string value of a JSON string; undefined for other nodes. */
+/** Returns the string value of a JSON string; undefined for other nodes. */
 function textOf(node: TextNode | undefined): string | undefined {
   if (typeof node !== "string" || !node.startsWith('"')) return undefined;
   return JSON.parse(node) as string;

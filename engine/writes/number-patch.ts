@@ -211,7 +211,7 @@ export function newNumberPatch(
   return new NumberPatch(shape, program, targets, run, texts);
 }
 
-/** A u16 of a field table. */
+/** Returns a u16 of a field table. */
 function offsetAt(bytes: Buffer, at: number): number {
   return (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
 }

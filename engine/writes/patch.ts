@@ -98,8 +98,8 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
 }
 
 /**
- * Does the document differ from the stored one? `etag`: that before the script. If the script itself has put the
- * document, the target of the patch overwrites that, as on RavenDB 7.2.7.
+ * Returns whether the document differs from the stored one. `etag`: that before the script. If the script itself has
+ * put the document, the target of the patch overwrites that, as on RavenDB 7.2.7.
  */
 export function isToStore(
   transaction: Transaction,
@@ -189,7 +189,7 @@ function compiled(patch: PatchScript) {
   return scriptCache.get(patch.script, { kind: "patch" });
 }
 
-/** A script's document as replies show it: stored metadata only, numbers in their own spelling. */
+/** Returns a script's document as replies show it: stored metadata only, numbers in their own spelling. */
 export function shownText(document: ScriptDocument): string {
   return withMetadata(document.bodyText(), document.metadataText());
 }
@@ -223,7 +223,7 @@ function notCurrent(
   );
 }
 
-/** The error for a script that changed the document after deleting it. */
+/** Returns the error for a script that changed the document after deleting it. */
 export function deletedMeanwhile(target: ScriptDocument, id: string): EngineError {
   const metadata = target.metadata();
   const vector = isObject(metadata) ? getOwn(metadata, "@change-vector") : undefined;

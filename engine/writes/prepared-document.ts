@@ -107,7 +107,7 @@ function* prepare(
   return parser.moved(parsed, { bytes, bodyStart: bodyAt - recordStart, bodyCrc });
 }
 
-/** Bytes of the stored metadata if the server adds nothing to it. */
+/** Returns the bytes of the stored metadata if the server adds nothing to it. */
 function metadataLength({ metadata }: DatabaseState, parsed: ParsedDocument): number {
   const composed = metadata.fromParsed(parsed, []);
   metadata.forget();

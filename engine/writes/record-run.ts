@@ -66,7 +66,7 @@ export class RecordRun {
     this.count = 0;
   }
 
-  /** Can a record of this memory be copied together with the waiting ones? If not, `flush` first. */
+  /** Returns whether a record of this memory can be copied together with the waiting ones. If not, `flush` first. */
   takes(source: Buffer): boolean {
     return this.count === 0 || (this.#source === source && this.count < recordsMax);
   }

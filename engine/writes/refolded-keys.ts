@@ -27,7 +27,7 @@ const combinedMax = 6;
 /** Key among the values of a database whose keys were upgraded. */
 const doneKey = "keys-refolded";
 
-/** May some key be an old one? Cost: O(entries). */
+/** Returns whether some key may be an old one. Cost: O(entries). */
 export function hasOldKeys(keyspaces: KeyspaceTable): boolean {
   if (keyspaces.values.get(doneKey) === true) return false;
   return affectedKeyspaces.some((name) => {

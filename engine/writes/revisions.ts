@@ -47,7 +47,7 @@ const inheritedFlags =
   documentFlags.Resolved |
   documentFlags.Conflicted;
 
-/** A copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
+/** Returns a copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
 export function copyOfRecord(transaction: Transaction, document: number): Buffer {
   const { bytes, start } = transaction.recordOf(document);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
@@ -151,7 +151,7 @@ export function dropRevision(transaction: Transaction, facts: RevisionFacts): vo
   transaction.removeRevision(facts);
 }
 
-/** The revision of a document with this change vector; null: none. @throws RecordNotResident */
+/** Returns the revision of a document with this change vector; null: none. @throws RecordNotResident */
 export function findRevision(
   transaction: Transaction,
   document: number,
@@ -168,7 +168,7 @@ export function findRevision(
   return null;
 }
 
-/** A copy of a revision's record. @throws RecordNotResident */
+/** Returns a copy of a revision's record. @throws RecordNotResident */
 export function copyOfRevision(transaction: Transaction, facts: RevisionFacts): Buffer {
   const { bytes, start }: RecordSpan = transaction.revisionRecord(facts);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));

@@ -40,7 +40,7 @@ export class ScriptPatch {
   readonly #query: AnalyzedQuery;
   readonly #limits: ScriptLimits;
   readonly #parameters: ScriptParameters;
-  /** Was the last run long enough that the clock should be read? */
+  /** Whether the last run was long enough that the clock should be read. */
   isLong = false;
 
   /** @throws EngineError script-syntax */
@@ -102,7 +102,7 @@ export class ScriptPatch {
     return isStored;
   }
 
-  /** The documents of `load`, in the order of its aliases. */
+  /** Returns the documents of `load`, in the order of its aliases. */
   #loaded(transaction: Transaction, host: TransactionScriptHost, document: number): Value[] {
     const ids = new Map<string, readonly string[]>();
     return this.#query.load.map((step) => {

@@ -13,7 +13,7 @@ export function etagOfPosition(state: DatabaseState, changeVector: string | null
   return own?.etag ?? 0;
 }
 
-/** The etag of the newest document, or, `withRevisions`, of the newest revision when that is greater. */
+/** Returns the etag of the newest document, or, `withRevisions`, of the newest revision when that is greater. */
 export function newestEtag(state: DatabaseState, withRevisions: boolean): number {
   const { documents, keyspaces } = state;
   const last = new Uint32Array(1);

@@ -164,7 +164,7 @@ export function moveSubscription(
   put(transaction, { ...known, ...times, changeVector });
 }
 
-/** The task as this transaction sees it. @throws EngineError subscription-missing */
+/** Returns the task as this transaction sees it. @throws EngineError subscription-missing */
 export function requireSubscription(
   transaction: Transaction,
   { id, name = "" }: SubscriptionChoice,

@@ -319,8 +319,8 @@ function checkEntry({ documentId, name }: OpenSeries, { time, values, tag }: Ser
 }
 
 /**
- * The tag that RavenDB 7.2.7 shows for an incremental entry: the database that incremented or decremented it; null:
- * both.
+ * Returns the tag that RavenDB 7.2.7 shows for an incremental entry: the database that incremented or decremented it;
+ * null: both.
  */
 function tagOfIncrement(values: readonly number[], databaseHash: string): string | null {
   const hasNegative = values.some((value) => value < 0);
@@ -467,7 +467,7 @@ function remove({ transaction }: OpenSeries, key: string): void {
   transaction.putEntry(timeSeriesSegments, key, undefined, transaction.nextEtag());
 }
 
-/** Entries of a full segment whose widest entry has `width` values. */
+/** Returns the entries of a full segment whose widest entry has `width` values. */
 function entriesMax(width: number): number {
   return Math.floor(seriesSegmentNumbersMax / (1 + width));
 }

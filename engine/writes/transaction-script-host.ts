@@ -246,7 +246,7 @@ function doublesText(values: readonly number[]): string {
   return `[${values.map(doubleText).join(",")}]`;
 }
 
-/** A body's text with `@metadata` as its last member. */
+/** Returns a body's text with `@metadata` as its last member. */
 export function withMetadata(body: string, metadata: string | null): string {
   if (metadata === null || metadata === "{}") return body;
   const member = `"@metadata":${metadata}`;

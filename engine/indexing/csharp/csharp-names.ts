@@ -122,7 +122,7 @@ const enumerations: ReadonlySet<string> = new Set([
   "StringSplitOptions",
 ]);
 
-/** The value of `Type.Name` in the script, or null. */
+/** Returns the value of `Type.Name` in the script, or null. */
 export function staticValues(type: string, name: string): string | null {
   if (enumerations.has(type)) return JSON.stringify(name);
   return constants.get(`${type}.${name}`.toLowerCase()) ?? null;

@@ -161,7 +161,7 @@ class Writer {
     return last?.kind === "select" ? last.value : null;
   }
 
-  /** The value that the last call of a chain computes for each item. */
+  /** Returns the value that the last call of a chain computes for each item. */
   #resultOf(tree: Expression): Expression | null {
     if (tree.kind === "query") return this.#selectedOf(tree);
     if (tree.kind !== "call" || tree.callee.kind !== "member") return null;
@@ -177,7 +177,7 @@ class Writer {
 
   // Maps.
 
-  /** Whether the outermost clause enumerates something else than the documents, counters or time series. */
+  /** Returns whether the outermost clause enumerates something else than the documents, counters or time series. */
   #startsElsewhere(tree: Expression): boolean {
     const first = tree.kind === "query" ? tree.clauses[0] : undefined;
     if (first?.kind !== "from") return false;
@@ -218,7 +218,7 @@ class Writer {
     return `(d0) => ${this.#write(tree, new Set())}`;
   }
 
-  /** A function of one item that returns the result of the clauses. */
+  /** Returns a function of one item that returns the result of the clauses. */
   #perItem(name: string, clauses: readonly Clause[], scope: Scope): string {
     const inner = new Set([...scope, name]);
     if (!clauses.some(({ kind }) => kind === "from")) {
@@ -243,7 +243,7 @@ class Writer {
     return `csPush(${list}, ${this.#write(value, scope)});`;
   }
 
-  /** The source of a map, or null. @throws EngineError not-supported */
+  /** Returns the source of a map, or null. @throws EngineError not-supported */
   #rootOf(source: Expression): Root | null {
     if (source.kind === "call") return entitiesOf(source);
     const path: string[] = [];
@@ -333,7 +333,7 @@ class Writer {
 
   // Queries.
 
-  /** The statements of clauses; `end` writes the last value. */
+  /** Returns the statements of clauses; `end` writes the last value. */
   #clauses(
     clauses: readonly Clause[],
     scope: Scope,
@@ -377,7 +377,7 @@ class Writer {
     }
   }
 
-  /** A query whose result is an array. */
+  /** Returns a query whose result is an array. */
   #query({ clauses, at }: QueryExpression, scope: Scope): string {
     const groupAt = clauses.findIndex(({ kind }) => kind === "group");
     const group = clauses[groupAt];
@@ -408,7 +408,10 @@ class Writer {
     return `csQuery((${list}) => { ${body} })`;
   }
 
-  /** A query with `orderby`: rows of its keys and the names bound so far are sorted, and the rest follows for each. */
+  /**
+   * Returns a query with `orderby`: rows of its keys and the names bound so far are sorted, and the rest follows for
+   * each.
+   */
   #orderedQuery(
     clauses: readonly Clause[],
     at: number,
@@ -671,7 +674,7 @@ class Writer {
     return `csTrue(v_${name} = ${value})`;
   }
 
-  /** The C# type of a constant in a pattern. */
+  /** Returns the C# type of a constant in a pattern. */
   #constantType(value: Expression): string {
     if (value.kind === "unary") return this.#constantType(value.value);
     if (value.kind !== "literal") return "int";
@@ -683,7 +686,7 @@ class Writer {
     return /[lL]/.test(suffix) ? "long" : "int";
   }
 
-  /** Whether a value is read from a document, else the type to which it is cast, or "computed". */
+  /** Returns whether a value is read from a document, else the type to which it is cast, or "computed". */
   #originOf(value: Expression): string {
     switch (value.kind) {
       case "name": {
@@ -753,7 +756,7 @@ class Writer {
     return `csGet(${this.#write(object, scope)}, ${JSON.stringify(name)})`;
   }
 
-  /** A type name in the position of a value: `Math`, `System.Math`. */
+  /** Returns a type name in the position of a value: `Math`, `System.Math`. */
   #typeName(node: Expression, scope: Scope): string | null {
     if (node.kind === "name") return scope.has(node.name) ? null : node.name;
     return node.kind === "member" && /^System\./.test(dotted(node)) ? node.name : null;
@@ -835,7 +838,7 @@ class Writer {
     return `csMatch(${tried}(${this.#write(value, scope)}), (${found}) => (${found} !== null ? ${isFound} : !${isNone}))`;
   }
 
-  /** A function of the index itself: `LoadDocument(…)`. */
+  /** Returns a function of the index itself: `LoadDocument(…)`. */
   #function(name: string, node: Call, scope: Scope): string {
     const { args, at } = node;
     const known = functionNames.get(name);
@@ -989,7 +992,7 @@ function isDynamic(node: Expression | undefined): boolean {
   return node?.kind === "member" || node?.kind === "index" || node?.kind === "name";
 }
 
-/** A sequence without the calls that order it. */
+/** Returns a sequence without the calls that order it. */
 function unordered(node: Expression): Expression {
   const isOrdered =
     node.kind === "call" &&
@@ -998,7 +1001,7 @@ function unordered(node: Expression): Expression {
   return isOrdered ? unordered((node.callee as { object: Expression }).object) : node;
 }
 
-/** The names that clauses bind. */
+/** Returns the names that clauses bind. */
 function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (const clause of clauses) {
@@ -1095,7 +1098,7 @@ function isOfRoot(node: Expression): boolean {
   }
 }
 
-/** The value without `Boost(…)` and casts around it: `new { … }.Boost(2)`. */
+/** Returns the value without `Boost(…)` and casts around it: `new { … }.Boost(2)`. */
 function unboosted(value: Expression): Expression {
   if (value.kind === "cast") return unboosted(value.value);
   const isBoost =

@@ -74,7 +74,7 @@ export function newBeat(silenceMs: number): Beat {
   };
 }
 
-/** Is the lease in force? Hot: before each write to the log. */
+/** Returns whether the lease is in force. Hot: before each write to the log. */
 export function isLeased(beat: Beat): boolean {
   const passed = process.hrtime.bigint() - Atomics.load(beat.provenAt, 0);
   return passed < BigInt(beat.leaseMs) * 1_000_000n;

@@ -23,7 +23,7 @@ export interface HolderFacts {
   readonly startTicks: string | null;
 }
 
-/** The facts of this process. */
+/** Returns the facts of this process. */
 export async function ownFacts(): Promise<HolderFacts> {
   return {
     pid: process.pid,
@@ -35,7 +35,10 @@ export async function ownFacts(): Promise<HolderFacts> {
   };
 }
 
-/** Has the process of `record` certainly ended? False when it lives, and when that cannot be determined from here. */
+/**
+ * Returns whether the process of `record` has certainly ended. False when it lives, and when that cannot be determined
+ * from here.
+ */
 export async function processIsGone(record: LockRecord, own: HolderFacts): Promise<boolean> {
   if (own.bootId === null || own.pidNamespace === null) return false;
   if (record.bootId !== own.bootId || record.pidNamespace !== own.pidNamespace) return false;
@@ -76,7 +79,7 @@ const localTypes: ReadonlySet<number> = new Set([
   0xca451a4e, 0x3153464a, 0x3434,
 ]);
 
-/** Is the folder on a file system that no other machine can access? False when that is unknown. */
+/** Returns whether the folder is on a file system that no other machine can access. False when that is unknown. */
 export async function isLocalFolder(folder: string): Promise<boolean> {
   if (process.platform !== "linux") return false;
   const { type } = await statfs(folder);

@@ -51,23 +51,23 @@ export function lockPath(folder: string, generation: number): string {
   return `${folder}/LOCK.${generation}`;
 }
 
-/** Is this the name of a file of the lock, also of older versions? */
+/** Returns whether this is the name of a file of the lock, also of older versions. */
 export function isLockName(name: string): boolean {
   return name === "LOCK" || /^LOCK\.(\d+|[0-9a-f]+\.(sock|tmp))$/.test(name);
 }
 
-/** The generation of a lock file; 0 for other names. */
+/** Returns the generation of a lock file; 0 for other names. */
 export function generationOf(name: string): number {
   const match = /^LOCK\.(\d{1,15})$/.exec(name);
   return match === null ? 0 : Number(match[1]);
 }
 
-/** The first line, without its newline. */
+/** Returns the first line, without its newline. */
 export function encodeRecord(record: LockRecord): string {
   return JSON.stringify(record);
 }
 
-/** The initial content of a lock file. */
+/** Returns the initial content of a lock file. */
 export function encodeLock(record: LockRecord): string {
   return `${encodeRecord(record)}\n${"0".padStart(stateBytes, "0")}\n`;
 }

@@ -184,7 +184,10 @@ export class IndexAdministration {
     return deployments.map(({ definition }) => definition.name);
   }
 
-  /** Whether deploying this would change the index of its name. @throws EngineError invalid-argument, invalid-format */
+  /**
+   * Returns whether deploying this would change the index of its name. @throws EngineError invalid-argument,
+   * invalid-format
+   */
   hasChanged(json: JsonObject): boolean {
     const definition = parseStaticDefinition(json);
     const { lockMode, priority } = parseDeploymentOptions(json);
@@ -313,7 +316,7 @@ export class IndexAdministration {
     );
   }
 
-  /** The definition as stored: with the number used in the ids of its output documents. */
+  /** Returns the definition as stored: with the number used in the ids of its output documents. */
   #numbered(definition: StaticDefinition, known: OpenIndex | undefined): StaticDefinition {
     const { output = null } = definition;
     if (output === null) return definition;
@@ -404,7 +407,7 @@ export class IndexAdministration {
     this.#restoreOne(key, stored);
   }
 
-  /** A definition that no longer compiles becomes an index that does not run. */
+  /** Returns a definition that no longer compiles becomes an index that does not run. */
   #restoreStatic(definition: StaticDefinition): StaticIndex {
     let program = noProgram;
     let failure: Error | null = null;
@@ -474,13 +477,13 @@ function setOptions(index: OpenIndex, stored: StoredIndex): void {
   index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
 }
 
-/** The name of an automatic index that is stored under a key, which is in lower case. */
+/** Returns the name of an automatic index that is stored under a key, which is in lower case. */
 function nameUnder(key: string, definition: IndexDefinition): string {
   const name = automaticIndexName(definition);
   return key.startsWith(foldedName(replacementPrefix)) ? replacementPrefix + name : name;
 }
 
-/** Is the index of this definition, or has it all that an automatic one is to have, whatever its options? */
+/** Returns whether the index has this definition or, for an automatic index, covers it, regardless of its options. */
 function isOf(index: OpenIndex, stored: StoredIndex): boolean {
   if (stored.kind === "static") {
     return index instanceof StaticIndex && isSameIndex(index.definition, stored.definition);

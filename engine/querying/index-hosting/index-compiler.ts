@@ -248,7 +248,7 @@ class ScriptProgram implements IndexProgram {
     });
   }
 
-  /** The collection of the document that owns a segment; null if the document does not exist. */
+  /** Returns the collection of the document that owns a segment; null if the document does not exist. */
   #collectionOf({ documentId }: SegmentOwner): string | null {
     const { documents, keyspaces } = this.#database.state;
     const docNum = documents.lookup(documentId);
@@ -256,7 +256,7 @@ class ScriptProgram implements IndexProgram {
     return keyspaces.collections.nameOf(documents.collectionOf(docNum));
   }
 
-  /** The maps of a segment. */
+  /** Yields the maps of a segment. */
   *#takers(
     { name }: SegmentOwner,
     collection: string,
@@ -685,7 +685,7 @@ function mappedEntry(
   return { fields, boosts: boosts.size === 0 ? null : boosts };
 }
 
-/** The dynamically named values that a value is or lists, or null when it is neither. */
+/** Returns the dynamically named values that a value is or lists, or null when it is neither. */
 function dynamicFields(value: Value): ScriptObject[] | null {
   if (isDynamic(value)) return [value];
   if (!isArray(value) || value.items.length === 0) return null;
@@ -746,7 +746,7 @@ function optionOf<Text extends string>(
   );
 }
 
-/** The argument of a counter map. */
+/** Returns the argument of a counter map. */
 function counterObject(
   documentId: string,
   name: string,
@@ -760,7 +760,7 @@ function counterObject(
   return counter;
 }
 
-/** The result of a map as rows show it: values only, without their indexing options. */
+/** Returns the result of a map as rows show it: values only, without their indexing options. */
 function shownText(run: Run, object: ScriptObject, writer: ValueWriter): string {
   const shown = newObject();
   for (const key of ownKeys(object)) {
@@ -773,7 +773,7 @@ function shownText(run: Run, object: ScriptObject, writer: ValueWriter): string 
   return writer.objectText(run, shown);
 }
 
-/** An object with all members: undefined is written as null. */
+/** Returns an object with all members: undefined is written as null. */
 function objectText(run: Run, object: ScriptObject): string {
   const members = ownKeys(object).map(
     (key) => `${JSON.stringify(key)}:${plainText(run, getOwn(object, key))}`,
@@ -787,7 +787,7 @@ function plainText(run: Run, value: Value): string {
 
 /** Writes the results of functions as JSON texts. */
 interface ValueWriter {
-  /** The value of one field of an entry. */
+  /** Returns the value of one field of an entry. */
   fieldText(run: Run, value: Value): string;
   objectText(run: Run, object: ScriptObject): string;
   plainText(run: Run, value: Value): string;

@@ -105,7 +105,7 @@ export class IndexedDocuments implements IndexHost {
     return new TombstoneCursor(tombstones, this.#state);
   }
 
-  /** The current documents, for an index with this progress in its collections. */
+  /** Returns the current documents, for an index with this progress in its collections. */
   presentTo(followed: readonly FollowedCollection[]): PresentDocuments {
     const { documents, keyspaces } = this.#state;
     const ofAll = followed.find(({ collection }) => collection === null);

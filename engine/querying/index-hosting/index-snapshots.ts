@@ -162,8 +162,8 @@ export class IndexSnapshots {
   }
 
   /**
-   * The collections whose documents the maps of an index load, with the progress recorded in its newest snapshot: after
-   * a crash, later deletions must be reported again.
+   * Returns the collections whose documents the maps of an index load, with the progress recorded in its newest
+   * snapshot: after a crash, later deletions must be reported again.
    */
   deletionEtagsOf(index: OpenIndex): readonly FollowedCollection[] {
     return this.#saved.get(index)?.sources.slice(index.index.followed.length) ?? [];
@@ -198,7 +198,7 @@ export class IndexSnapshots {
     );
   }
 
-  /** Whether a crash would lose more work than writing a snapshot costs. */
+  /** Returns whether a crash would lose more work than writing a snapshot costs. */
   #isWorthIt(index: OpenIndex): boolean {
     const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
     const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
@@ -254,7 +254,7 @@ export class IndexSnapshots {
     }
   }
 
-  /** The contents of a snapshot, as of now. */
+  /** Returns the contents of a snapshot, as of now. */
   #capture(
     index: OpenIndex,
     number: number,
@@ -396,7 +396,7 @@ export class IndexSnapshots {
   }
 }
 
-/** A copy: an index advances its own in place. */
+/** Returns a copy: an index advances its own in place. */
 function copied(sources: readonly FollowedCollection[]): readonly FollowedCollection[] {
   return sources.map((source) => ({ ...source }));
 }

@@ -234,7 +234,7 @@ export class ReduceOutputs implements OutputSink {
     return (await this.#database.bodyText(id)) === text;
   }
 
-  /** The document that refers to objects; null: it refers to none, and is deleted. */
+  /** Returns the document that refers to objects; null: it refers to none, and is deleted. */
   #referencesText(id: string): string | null {
     const ReduceOutputs = [...(this.#references.get(id) ?? [])];
     return ReduceOutputs.length === 0 ? null : JSON.stringify({ ReduceOutputs });
@@ -363,7 +363,7 @@ function referenceOf(pattern: string, text: string): string | null {
   }
 }
 
-/** The body of a document created by an index, or null. @throws RecordNotResident */
+/** Returns the body of a document created by an index, or null. @throws RecordNotResident */
 function artificialBody(transaction: Transaction, id: string): string | null {
   const document = transaction.find(id);
   if (document < 0 || (transaction.flagsOf(document) & artificial) !== artificial) return null;

@@ -82,7 +82,7 @@ function facetOf(
   return parts.facet(isNamed ? nameOf(first) : null, alias);
 }
 
-/** The argument `id(…)`. */
+/** Returns the argument `id(…)`. */
 function setupOf(scope: QueryScope, count: number, { args: [id, ...more] }: Call): FacetItem {
   if (count > 1) {
     throw invalid(
@@ -177,7 +177,7 @@ function isName(argument: Argument): argument is Field | Value {
   return argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter";
 }
 
-/** A name as written: aliases stay, and a parameter is a name itself. */
+/** Returns a name as written: aliases stay, and a parameter is a name itself. */
 function nameOf(name: Field | Value): string {
   if (name.kind === "field") return fieldText(name);
   return name.kind === "literal" ? name.text : name.name;
@@ -249,7 +249,7 @@ export class RangeReader {
     this.#ranges.push(read);
   }
 
-  /** The facet of the ranges, one or more. */
+  /** Returns the facet of the ranges, one or more. */
   facet(alias: string | null, aggregations: readonly FacetAggregation[]): Facet {
     const field = this.#field ?? "";
     return { kind: "ranges", name: alias ?? field, field, aggregations, ranges: this.#ranges };

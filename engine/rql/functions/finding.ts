@@ -45,7 +45,7 @@ export function* findAllIds(_condition: unknown, { reader }: WhereContext): Work
   return reader.all();
 }
 
-/** The score of a condition that weighs as a whole. */
+/** Returns the score of a condition that weighs as a whole. */
 export function weighedWhole(
   condition: Condition & { readonly field: FieldReference },
   factor: number,

@@ -124,7 +124,7 @@ function highlightOptions(scope: QueryScope, argument: Argument): HighlightOptio
   return { groupKey: options.text("GroupKey"), preTags, postTags };
 }
 
-/** The path to a change vector, or a point in time. */
+/** Returns the path to a change vector, or a point in time. */
 function revisionsOf(scope: QueryScope, argument: Argument): (string | number)[] {
   if (argument.kind === "field") return [pathText(fieldReference(scope, argument).path)];
   return texts(scope, argument).map((text) => {

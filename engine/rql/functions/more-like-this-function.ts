@@ -113,7 +113,7 @@ function optionsOf(
   return scalar?.type === "string" ? objectOfText(scalar.value) : new Map();
 }
 
-/** The members of the object that a base is. @throws json-…, null-reference */
+/** Returns the members of the object that a base is. @throws json-…, null-reference */
 function objectArgument(scope: QueryScope, base: Value): ReadonlyMap<string, ParameterValue> {
   const value = resolveValue(scope, base);
   if (value.type === "object") return value.fields;
@@ -213,7 +213,7 @@ function* scoreLike(
   return scores.map((score) => factor * score);
 }
 
-/** The terms that count, and the entries of the base itself. @throws invalid-operation when there is no base */
+/** Returns the terms that count, and the entries of the base itself. @throws invalid-operation when there is no base */
 function* likenessOf(
   condition: MoreLikeThisCondition,
   context: WhereContext,

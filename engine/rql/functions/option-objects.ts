@@ -29,7 +29,7 @@ export class OptionObject {
     return this.#values.get(key.toLowerCase());
   }
 
-  /** An integer of 32 bits; fractions are cut. @throws invalid-operation */
+  /** Returns an integer of 32 bits; fractions are cut. @throws invalid-operation */
   int(key: string, fallback: number): number {
     const value = this.value(key);
     if (value === undefined) return fallback;
@@ -38,7 +38,7 @@ export class OptionObject {
     return number;
   }
 
-  /** A number; null is as good as none. @throws invalid-operation */
+  /** Returns a number; null is as good as none. @throws invalid-operation */
   double(key: string, fallback: number): number {
     const value = this.value(key);
     return value === undefined || value.type === "null" ? fallback : this.#numberOf(value);
@@ -74,7 +74,7 @@ export class OptionObject {
     return value === undefined || value.type === "null" ? null : this.#textOf(value);
   }
 
-  /** A list of texts; none when it is missing or null. @throws invalid-operation */
+  /** Returns a list of texts; none when it is missing or null. @throws invalid-operation */
   texts(key: string): readonly string[] {
     const value = this.value(key);
     if (value === undefined || value.type === "null") return [];
@@ -104,7 +104,7 @@ export class OptionObject {
 }
 
 /**
- * The options that an argument is: an object parameter, or the JSON text of an object.
+ * Returns the options that an argument is: an object parameter, or the JSON text of an object.
  * @throws argument-null, invalid-operation, json-…
  */
 export function optionsArgument(

@@ -86,11 +86,11 @@ export type ConditionMeaning<Made extends AnyMade> = Made extends {
 interface AnyMeaning<Made extends AnyMade> {
   readonly kind: Made["kind"];
   find(condition: Made, context: WhereContext, findEntries: FindEntries): Work<EntrySet>;
-  /** The score of each entry, times `factor`. */
+  /** Returns the score of each entry, times `factor`. */
   score(condition: Made, factor: number, scoring: Scoring): Work<ScorePart>;
   /**
-   * The entries that score best, times `factor`, found without scoring all: `count` of them, if there are as many. Null, or
-   * omitted: they are better scored one by one.
+   * Returns the entries that score best, times `factor`, found without scoring all: `count` of them, if there are as
+   * many. Null, or omitted: they are better scored one by one.
    */
   best?(
     condition: Made,
@@ -118,9 +118,9 @@ export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly ordersByScore?: boolean;
   /** Of conditions on `id()`: ids are not indexed as terms, and match in any case. */
   findIds(condition: Made, context: WhereContext): Work<EntrySet>;
-  /** The documents that a condition on `id()` denotes without an index; undefined: it needs one. */
+  /** Returns the documents that a condition on `id()` denotes without an index; undefined: it needs one. */
   idsOf(condition: Made): IdCondition | undefined;
-  /** The texts whose words `highlight()` marks. */
+  /** Returns the texts whose words `highlight()` marks. */
   searchedTexts(condition: Made): readonly string[];
   /** How several of these on one field, joined by `or`, are found together; null: one by one. */
   readonly joined: JoinedMeaning<Made> | null;
@@ -149,10 +149,12 @@ export interface WhereContext {
   /** The result is intersected with these entries: it may omit or include others. */
   readonly within?: EntrySet;
   findDocument(id: string): number;
-  /** The JSON text of a compare-exchange value, or null. */
+  /** Returns the JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
   textTest(pattern: string): (text: string) => boolean;
-  /** The lower-cased words of a stop words document. @throws invalid-operation if the document does not exist */
+  /**
+   * Returns the lower-cased words of a stop words document. @throws invalid-operation if the document does not exist
+   */
   stopWordsOf(id: string): ReadonlySet<string>;
 }
 
@@ -176,7 +178,7 @@ export interface ScorePart {
 
 /** Scoring of some entries, as work that pauses. */
 export interface Scoring {
-  /** The score of a part of the condition. */
+  /** Returns the score of a part of the condition. */
   scored(condition: Condition, factor: number): Work<ScorePart>;
   sumOf(label: string, operands: readonly Condition[], factor: number): Work<ScorePart>;
   /** Weighs the condition as a whole, by the rarity of its entries. */
@@ -253,11 +255,11 @@ export type AnyMadeKey = { readonly kind: string };
 export interface OrderUse<Key extends AnyMadeKey> {
   analyze(scope: QueryScope, call: Call, item: OrderItem): Key;
   readonly kind: Key["kind"];
-  /** The field that it needs in the index; null: none. */
+  /** Returns the field that it needs in the index; null: none. */
   fieldOf(key: Key): FieldReference | null;
   /** Called before entries are ordered. */
   check(key: Key): void;
-  /** The rank of each entry, by position; a descending key has reversed them. */
+  /** Returns the rank of each entry, by position; a descending key has reversed them. */
   sortKeys(entries: Uint32Array, key: Key & OrderKeyBase, context: OrderContext): Work<Uint32Array>;
   /** Whether scores must be computed for it. */
   readonly needsScores: boolean;

@@ -51,7 +51,7 @@ export type QueryPoint =
 /** Parsed shapes by their source: a long text is parsed once per query. */
 const parsedShapes = new WeakMap<QueryShape, { readonly space: Space; readonly shape: Shape }>();
 
-/** The shape in the space of a field. @throws shape-invalid, and `refusal` */
+/** Returns the shape in the space of a field. @throws shape-invalid, and `refusal` */
 export function shapeIn(space: Space, sought: QueryShape): Shape {
   const known = parsedShapes.get(sought);
   if (known?.space === space) return known.shape;
@@ -76,7 +76,7 @@ function newShape(space: Space, sought: QueryShape): Shape {
   }
 }
 
-/** The place in the space of a field. @throws shape-invalid */
+/** Returns the place in the space of a field. @throws shape-invalid */
 export function placeIn(space: Space, sought: QueryPoint): Place {
   if (sought.kind === "point") {
     checkPlace(space, sought.longitude, sought.latitude);
@@ -91,8 +91,8 @@ export interface Place {
 }
 
 /**
- * The first argument: `spatial.point(Lat, Lng)`, `spatial.wkt(Path)` or a field in a dynamic query, a field of the index in
- * others.
+ * Returns the first argument: `spatial.point(Lat, Lng)`, `spatial.wkt(Path)` or a field in a dynamic query, a field of
+ * the index in others.
  */
 export function spatialField(scope: QueryScope, call: Call): FieldReference {
   const [first] = call.args;
@@ -118,7 +118,7 @@ export function spatialField(scope: QueryScope, call: Call): FieldReference {
   throw invalid(scope, `${method} expects first argument to be a point() or wkt() method`);
 }
 
-/** The official clients name a spatial field in quotes, when they order by it: `'spatial.point(Lat, Lng)'`. */
+/** Returns the official clients name a spatial field in quotes, when they order by it: `'spatial.point(Lat, Lng)'`. */
 function namedSource(field: FieldReference): FieldReference {
   const found = /^spatial\.(point|wkt)\(([^()]*)\)$/.exec(pathText(field.path));
   if (found === null) return field;

@@ -116,7 +116,7 @@ function shapeArgument<Shape>(
   throw invalid(scope, `Method '${shownNameOf(argument.name)}' is not supported.`);
 }
 
-/** A method's name as RavenDB shows it: `spatial.point` is `Spatial_Point`. */
+/** Returns a method's name as RavenDB shows it: `spatial.point` is `Spatial_Point`. */
 function shownNameOf(name: string): string {
   const parts = name.split(".").map((part) => part.charAt(0).toUpperCase() + part.slice(1));
   return parts.join("_");
@@ -164,7 +164,7 @@ export interface DistanceKey {
   readonly roundTo: number;
 }
 
-/** Whether an index rounds distances before it orders by them. */
+/** Returns whether an index rounds distances before it orders by them. */
 export function isRounded({ roundTo }: DistanceKey, isLucene: boolean): boolean {
   return roundTo > 0 || (isLucene && roundTo < 0);
 }

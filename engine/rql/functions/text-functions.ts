@@ -163,7 +163,7 @@ function readOf(argument: Argument, clause: FilterClause): ReadValue {
   return () => value;
 }
 
-/** A test of a text in `filter`. `second`: the name of the second argument in messages. */
+/** Returns a test of a text in `filter`. `second`: the name of the second argument in messages. */
 function textFilter(
   second: string,
   testOf: (text: string, clause: FilterClause) => (value: string) => boolean,

@@ -103,7 +103,7 @@ function numberOr(scope: QueryScope, argument: Argument | undefined, fallback: n
   throw notSupported("vector.search() minimumMatch must be a float, but was: String");
 }
 
-/** A field, or `embedding.…(FIELD)` in a dynamic query. */
+/** Returns a field, or `embedding.…(FIELD)` in a dynamic query. */
 function vectorField(scope: QueryScope, call: Call): FieldReference {
   const [first] = call.args;
   if (first?.kind !== "call") {
@@ -217,7 +217,7 @@ function* findNearest(
   return builder.finish();
 }
 
-/** The vectors of a value of a query, which may be many. */
+/** Returns the vectors of a value of a query, which may be many. */
 function* queryVectors(
   value: ParameterValue,
   form: VectorForm,
@@ -254,7 +254,7 @@ function documentVectors(
   return vectors;
 }
 
-/** The cosine, or the share of equal bits, of the entries that were found. */
+/** Returns the cosine, or the share of equal bits, of the entries that were found. */
 function* scoreNearest(
   condition: VectorCondition,
   factor: number,

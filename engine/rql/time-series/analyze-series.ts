@@ -95,7 +95,7 @@ export interface SeriesFunction {
 
 export const noSeries: ReadonlyMap<string, SeriesFunction> = new Map();
 
-/** The name that a series query in `select` gets, by its position among them. */
+/** Returns the name that a series query in `select` gets, by its position among them. */
 export function inlineSeriesName(position: number): string {
   return `__timeSeriesQueryFunction${position}`;
 }
@@ -111,7 +111,7 @@ export function refuseSeries(query: Query): void {
   throw notSupported("Time series functions are supported only in queries that read.");
 }
 
-/** All series queries of a query, by name. @throws query-syntax, query-invalid, invalid-argument, … */
+/** Returns all series queries of a query, by name. @throws query-syntax, query-invalid, invalid-argument, … */
 export function analyzeSeries(
   scope: QueryScope,
   query: Query,
@@ -225,7 +225,7 @@ function boundOf(scope: QueryScope, bound: Value | Field, isFirst: boolean): Ser
   return { kind: "time", ms: boundTime(value.type === "null" ? null : plainText(value), isFirst) };
 }
 
-/** The first or last millisecond in a range that begins or ends at a time. @throws invalid-argument */
+/** Returns the first or last millisecond in a range that begins or ends at a time. @throws invalid-argument */
 export function boundTime(text: string | null, isFirst: boolean): number {
   const time = text === null ? null : parseSeriesTime(text);
   if (time === null) throw badSeriesTime(text);
@@ -377,7 +377,7 @@ const operatorNames = {
 
 const literalTypes = { string: "String", long: "Long", double: "Double", null: "Null" } as const;
 
-/** A node as RavenDB's messages about series queries show it. */
+/** Returns a node as RavenDB's messages about series queries show it. */
 export function argumentText(node: Argument): string {
   switch (node.kind) {
     case "field":

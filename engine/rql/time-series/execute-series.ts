@@ -43,7 +43,7 @@ import { addPeriod, notATime } from "./time-period.ts";
 /** The row that a series query runs for. */
 export interface SeriesRow {
   readonly document: SeriesDocument;
-  /** The document under an alias of `load`, or null. */
+  /** Returns the document under an alias of `load`, or null. */
   loaded(alias: string): SeriesDocument | null;
 }
 
@@ -74,7 +74,7 @@ export class SeriesRunner {
     this.#columns = fields.flatMap((field) => columnOf(field, query, source));
   }
 
-  /** The results of the columns that are series queries, in their order. */
+  /** Returns the results of the columns that are series queries, in their order. */
   async columns(parts: RowParts): Promise<SeriesResult[]> {
     const row = seriesRowOf(this.#query, parts.row, parts.loaded);
     const calls = this.#columns.map(({ name, readers }) =>
@@ -89,7 +89,7 @@ export class SeriesRunner {
     return results;
   }
 
-  /** The result of one series query of the query. @throws query-invalid, out-of-range, work-limit, … */
+  /** Returns the result of one series query of the query. @throws query-invalid, out-of-range, work-limit, … */
   async call(name: string, args: readonly SeriesArgument[], row: SeriesRow): Promise<SeriesResult> {
     return await this.#finish(this.#begin(name, args, row));
   }
@@ -147,7 +147,7 @@ export class SeriesRunner {
     return { count, pieces: text.pieces, bytes: text.bytes, valueNames: stored.valueNames };
   }
 
-  /** The document and the name of a series; null: the document is not there. @throws query-invalid */
+  /** Returns the document and the name of a series; null: the document is not there. @throws query-invalid */
   #sourceOf(
     series: SeriesFunction,
     args: readonly SeriesArgument[],
@@ -318,7 +318,7 @@ class Reading {
     this.#budget = budget;
   }
 
-  /** Entries from `low` to before `high`, in time order. */
+  /** Returns the entries from `low` to before `high`, in time order. */
   *entries(entries: SegmentEntries, low: number, high: number): Work<void> {
     const { filter, tags, series, readsTags, unitsOfEntry } = this.#prepared;
     const { times, values, valueStarts } = entries;
@@ -509,7 +509,7 @@ function readerOf(
   return (parts) => ({ kind: "value", value: valueOfText(textOf(parts)) });
 }
 
-/** An argument's JSON text as a value. */
+/** Returns an argument's JSON text as a value. */
 function valueOfText(text: string | null): EntryValue {
   if (text === null) return null;
   return text.startsWith("{") || text.startsWith("[")
@@ -537,7 +537,7 @@ export function seriesRowOf(
   };
 }
 
-/** A whole document, with its metadata. */
+/** Returns a whole document, with its metadata. */
 function loadedDocument(text: string): SeriesDocument | null {
   const bytes = Buffer.from(text);
   const id = valueAt(bytes, 0, ["@metadata", "@id"]);

@@ -69,7 +69,7 @@ export type SeriesArgument =
 
 /** Access to the arguments of a declared function. */
 export interface ArgumentReader {
-  /** The value at a path in argument number `position`. @throws query-invalid for a path into a scalar */
+  /** Returns the value at a path in argument number `position`. @throws query-invalid for a path into a scalar */
   read(position: number, path: readonly string[], shown: string): EntryValue;
 }
 

@@ -64,7 +64,7 @@ export class SeriesGroups {
     if (period === null) this.#end = Number.POSITIVE_INFINITY;
   }
 
-  /** Whether `begin` must be called before an entry of this time is added. */
+  /** Returns whether `begin` must be called before an entry of this time is added. */
   isBehind(time: number): boolean {
     return time >= this.#end;
   }
@@ -131,13 +131,13 @@ export class SeriesGroups {
   }
 }
 
-/** Bytes of a group that is kept until the next one of its key. */
+/** Returns the bytes of a group that is kept until the next one of its key. */
 function bytesOf({ keyText, results }: GroupResult): number {
   const numbers = results.reduce((count, { length }) => count + length, 0);
   return groupBytes + 2 * (keyText?.length ?? 0) + 8 * numbers;
 }
 
-/** The results of a missing group that begins at `time`. */
+/** Returns the results of a missing group that begins at `time`. */
 function interpolated(
   last: GroupResult,
   next: GroupResult,

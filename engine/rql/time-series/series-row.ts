@@ -43,14 +43,14 @@ export class ChunkList implements TextChunks {
   }
 }
 
-/** Bytes of the results in a row. */
+/** Returns the bytes of the results in a row. */
 export function bytesOf(results: readonly SeriesResult[]): number {
   return results.reduce((bytes, result) => bytes + result.bytes, 0);
 }
 
 /**
- * The row of columns `object`, whose marks stand for `results`. `metadata`: the member, with the row's closing brace.
- * A streamed row begins with its metadata, and has lists of results only.
+ * Returns the row of columns `object`, whose marks stand for `results`. `metadata`: the member, with the row's closing
+ * brace. A streamed row begins with its metadata, and has lists of results only.
  */
 export function rowOfColumns(
   object: string,
@@ -76,7 +76,7 @@ export function rowOfColumns(
   return new ChunkList(pieces);
 }
 
-/** The row that is one result. */
+/** Returns the row that is one result. */
 export function rowOfSeries(result: SeriesResult, metadata: string, form: SeriesForm): ChunkList {
   const names = form === "named" ? namesMember(result.valueNames) : "";
   const own = names === "" ? metadata : metadata.replace("{", () => `{${names},`);

@@ -91,7 +91,7 @@ export class SeriesText {
   }
 }
 
-/** The whole object; `withNames`: with the names of values in its metadata. */
+/** Returns the whole object; `withNames`: with the names of values in its metadata. */
 export function seriesObject(result: SeriesResult, withNames: boolean): string {
   const results = Buffer.concat(result.pieces).toString();
   return `${seriesOpen(result)}${results}${seriesClose(result, withNames)}}`;
