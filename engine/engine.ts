@@ -238,8 +238,8 @@ export type { DiskWrite, DiskWriteKind } from "./log/disk-writes.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type {
   AnsweringIndex,
-  IndexExplanation,
   CacheableQuery,
+  IndexExplanation,
   QueryOptions,
 } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";

@@ -7,8 +7,8 @@
  */
 import { hugeLoadsMax, hugeRecordBytes, largeRecordBytes } from "../base/limits.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { piecesOf } from "../documents/document-composing.ts";
 import type { DocumentChunks } from "../documents/document-chunks.ts";
+import { piecesOf } from "../documents/document-composing.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import type { HeldRecord } from "../store/store.ts";
 

@@ -3,8 +3,8 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { TextChunks } from "../documents/document-chunks.ts";
 import type {
   AnsweringIndex,
-  IndexExplanation,
   CacheableQuery,
+  IndexExplanation,
   QueryOptions,
 } from "../querying/query-host.ts";
 import type { RunningQueryInfo } from "../querying/running-queries.ts";
@@ -109,7 +109,11 @@ export class Queries {
    * Returns whether a query would be answered with this etag now, and from the same index as before, if it uses one.
    * False if this is known only by running it. True counts as a query.
    */
-  isUnchanged(query: CacheableQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
+  isUnchanged(
+    query: CacheableQuery,
+    etag: number,
+    isSame: (index: AnsweringIndex) => boolean,
+  ): boolean {
     this.#database.assertServing();
     if (!this.#database.queries.isUnchanged(query, etag, isSame)) return false;
     this.#database.servedCount++;

@@ -14,7 +14,10 @@ export function runSteps<Result>(steps: Steps<Result>): Result | Promise<Result>
   return step.done === true ? step.value : continueSteps(steps, step.value);
 }
 
-async function continueSteps<Result>(steps: Steps<Result>, first: Promise<unknown>): Promise<Result> {
+async function continueSteps<Result>(
+  steps: Steps<Result>,
+  first: Promise<unknown>,
+): Promise<Result> {
   for (let waiting = first; ; ) {
     const step = await waiting.then(
       (value) => steps.next(value),

@@ -429,7 +429,8 @@ export class DatabaseCatalog {
     if (slot.isGone) return undefined;
     const beganMs = this.#nowMs();
     // Nothing failed when another node leads: that may happen often.
-    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause)) slot.reopenLimit.note(beganMs);
+    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause))
+      slot.reopenLimit.note(beganMs);
     try {
       const database = await this.#open(slot);
       const tookMs = Math.round(this.#nowMs() - beganMs);

@@ -9,8 +9,8 @@
 import { assert } from "../base/assert.ts";
 import { framesInFlightMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";
-import type { Health } from "./health.ts";
 import type { DeferredCopies } from "./deferred-copies.ts";
+import type { Health } from "./health.ts";
 import type { LogCarrier } from "./log-carrier.ts";
 import type { Segment } from "./segment.ts";
 
@@ -71,7 +71,8 @@ export class CarriedFrames {
     const { image, deferredCopies } = segment;
     assert(image !== null, "a segment that is written to is in memory");
     const payload = image.subarray(from, to);
-    const isDeferred = deferredCopies !== null && this.#carrier.isSending && deferredCopies.isPending(from, to);
+    const isDeferred =
+      deferredCopies !== null && this.#carrier.isSending && deferredCopies.isPending(from, to);
     if (!isDeferred && this.#fillingCount === 0) return this.#carrier.carry(payload);
     this.#fillingCount++;
     this.#filled = this.#filled.then(async () => {

@@ -27,15 +27,15 @@ import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
 import { pauseIfDue } from "../base/time-slices.ts";
 import { CarriedFrames } from "./carried-frames.ts";
+import { pieceBytesMin } from "./chunk-sums.ts";
+import { DeferredCopies } from "./deferred-copies.ts";
 import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { isSystemError } from "./failed-read.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
-import { DeferredCopies } from "./deferred-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
-import { pieceBytesMin } from "./chunk-sums.ts";
 import { type Segment, segmentFileName, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
@@ -388,7 +388,8 @@ export class LogWriter {
   /** Makes the deferred copies of large records, in slices. */
   async #fill(segment: Segment): Promise<void> {
     const { deferredCopies } = segment;
-    while (this.#store.health.stopped === null && deferredCopies?.step() === true) await pauseIfDue();
+    while (this.#store.health.stopped === null && deferredCopies?.step() === true)
+      await pauseIfDue();
     // Copies deferred in the meantime are made before their own frame is written.
     if (segment.deferredCopies?.isEmpty === true) segment.deferredCopies = null;
   }

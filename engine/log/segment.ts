@@ -19,10 +19,10 @@
 import { crc32 } from "node:zlib";
 import type { FileHandle } from "../base/environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
-import { ComparedExtents } from "./compared-extents.ts";
-import { readInteger, writeInteger } from "./frame.ts";
-import type { DeferredCopies } from "./deferred-copies.ts";
 import { ChunkSums } from "./chunk-sums.ts";
+import { ComparedExtents } from "./compared-extents.ts";
+import type { DeferredCopies } from "./deferred-copies.ts";
+import { readInteger, writeInteger } from "./frame.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";

@@ -30,8 +30,8 @@ import {
   executeQuery,
   type QueryRequest,
 } from "../rql/execute.ts";
-import { isRandomOrder } from "../rql/execute-order.ts";
 import { executeFastPath } from "../rql/execute-fast-path.ts";
+import { isRandomOrder } from "../rql/execute-order.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";

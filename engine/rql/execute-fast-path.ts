@@ -16,7 +16,7 @@ import { isLargeDocument } from "../documents/document-chunks.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInPlaces } from "../indexing/place-order.ts";
-import { releaseText, acquireText } from "../json/json-text.ts";
+import { acquireText, releaseText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
 import { findNow } from "./compile-where.ts";

@@ -19,7 +19,7 @@ import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts"
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import { releaseText, type JsonText, acquireText } from "../json/json-text.ts";
+import { acquireText, type JsonText, releaseText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
@@ -51,9 +51,9 @@ import {
   indexedMetadata,
   largeDocument,
   projectionMetadata,
+  type ReportedScore,
   type RowParts,
   severalValues,
-  type ReportedScore,
   wholeDocument,
   wholeGroup,
   withMetadata,
@@ -601,7 +601,9 @@ class Execution {
   }
 
   #reportsScores(index: QueryIndex | null): boolean {
-    return index !== null && index.outputs === null && this.#request.reportsScores?.(index) === true;
+    return (
+      index !== null && index.outputs === null && this.#request.reportsScores?.(index) === true
+    );
   }
 
   #whereContext(reader: IndexReader): WhereContext {

@@ -87,7 +87,11 @@ const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
 /** Returns a whole document with its `@metadata` at the end. */
-export function wholeDocument(row: StoredRow, score: ReportedScore | null, source: RowSource): Buffer {
+export function wholeDocument(
+  row: StoredRow,
+  score: ReportedScore | null,
+  source: RowSource,
+): Buffer {
   const text = new JsonText(bodyLengthOf(row.bytes, row.start) + metadataBytes);
   addWholeDocument(row, score, source, text);
   return text.bytes;

@@ -12,8 +12,8 @@
  * - A value is at most `dumpItemBytesMax` long; at most that, and one chunk of the source, is buffered.
  */
 
-import { EngineError } from "../base/errors.ts";
 import { BufferedChunks } from "../base/buffered-chunks.ts";
+import { EngineError } from "../base/errors.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { dumpItemBytesMax } from "../base/limits.ts";
 import { pauseIfDue } from "../base/time-slices.ts";

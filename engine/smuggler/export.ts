@@ -19,8 +19,8 @@ import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentChunks } from "../documents/document-chunks.ts";
+import { addDocument } from "../documents/document-composing.ts";
 import {
   documentFlags,
   documentFlagsOf,

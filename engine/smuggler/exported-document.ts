@@ -4,6 +4,7 @@
  */
 
 import { largeRecordBytes } from "../base/limits.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import { piecesOf } from "../documents/document-composing.ts";
 import {
   DocumentFields,
@@ -12,7 +13,6 @@ import {
 } from "../documents/document-encoding.ts";
 import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
-import type { DocumentChunks } from "../documents/document-chunks.ts";
 import {
   bodyTextOf,
   collectionIdOf,

@@ -245,7 +245,8 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
   if (locators.length === 0) return false;
   const isIn = (x: number, y: number) => locators.some((one) => one.locate(x, y) >= 0);
   for (let i = 0; i < rings.length; i += 4) {
-    if (!(yield* everySection(rings, i, ringSegments, isIn, outer.placeUnits, budget))) return false;
+    if (!(yield* everySection(rings, i, ringSegments, isIn, outer.placeUnits, budget)))
+      return false;
   }
   const inside = placeInside(area);
   if (inside !== null && !isIn(inside.x, inside.y)) return false;
@@ -267,7 +268,14 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
       Math.min(y1, y2) > box.maxY;
     if (isAside) continue;
     if (
-      !(yield* everySection(ringSegments, i, rings, isOutside, outer.placeUnits + own.units, budget))
+      !(yield* everySection(
+        ringSegments,
+        i,
+        rings,
+        isOutside,
+        outer.placeUnits + own.units,
+        budget,
+      ))
     )
       return false;
   }

@@ -69,7 +69,13 @@ export function reportedLengthOf(space: Space, distance: number): number {
  * Returns the distance of two points for reports: by the law of cosines, with an error of some centimeters at short
  * distances, so that its digits equal those of RavenDB 7.2.7.
  */
-export function reportedDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
+export function reportedDistance(
+  space: Space,
+  x1: number,
+  y1: number,
+  x2: number,
+  y2: number,
+): number {
   if (space.type === "Cartesian") return distanceBetween(space, x1, y1, x2, y2);
   const [low, high] = [y1 * radiansOfDegree, y2 * radiansOfDegree];
   const turn = Math.cos((x1 - x2) * radiansOfDegree);

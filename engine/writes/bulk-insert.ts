@@ -9,9 +9,9 @@
  * - Batches committed before the insert fails are kept.
  */
 
+import { BufferedChunks } from "../base/buffered-chunks.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { countDropped } from "../base/gc-hints.ts";
-import { BufferedChunks } from "../base/buffered-chunks.ts";
 import {
   batchCommandsMax,
   bulkInsertBatchBytes,

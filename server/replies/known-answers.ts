@@ -12,7 +12,12 @@
  */
 import { RecentCache } from "../../engine/base/recent-cache.ts";
 import { timestampBytes, writeTimestamp } from "../../engine/base/timestamp.ts";
-import type { AnsweringIndex, Database, CacheableQuery, QueryOutcome } from "../../engine/engine.ts";
+import type {
+  AnsweringIndex,
+  CacheableQuery,
+  Database,
+  QueryOutcome,
+} from "../../engine/engine.ts";
 import type { QueryRequest } from "./query-request.ts";
 
 /** Bytes of all answers, and of one. */

@@ -13,7 +13,7 @@ import type {
   RowSink,
   TextChunks,
 } from "../../engine/engine.ts";
-import { releaseText, type JsonText, acquireText } from "../../engine/json/json-text.ts";
+import { acquireText, type JsonText, releaseText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";

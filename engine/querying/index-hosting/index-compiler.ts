@@ -72,9 +72,9 @@ import {
   type Run,
   ScriptArray,
   type ScriptFunction,
-  ScriptTimeout,
   type ScriptLimits,
   type ScriptObject,
+  ScriptTimeout,
   setOwn,
   type Value,
 } from "../../scripting/script-values.ts";
@@ -285,7 +285,8 @@ class ScriptProgram implements IndexProgram {
       items = run(entries, values);
     } catch (error) {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
-      if (error instanceof ContentNotLoaded) throw new RecordNotLoaded(() => host.contents.load(error));
+      if (error instanceof ContentNotLoaded)
+        throw new RecordNotLoaded(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
       if (error instanceof ScriptTimeout && this.#mayTryAgain(version))
         throw new RecordNotLoaded(nextSlice);

@@ -8,7 +8,11 @@ import { EngineError } from "../../base/errors.ts";
 import { type Abortable, WorkBudget } from "../../base/work-budget.ts";
 import { idOf } from "../../documents/document-record.ts";
 import type { StoredRow } from "../../indexing/index-host.ts";
-import { type IndexProgram, type MapResult, RecordNotLoaded } from "../../indexing/index-program.ts";
+import {
+  type IndexProgram,
+  type MapResult,
+  RecordNotLoaded,
+} from "../../indexing/index-program.ts";
 import { isCSharp, parseStaticDefinition } from "../../indexing/static-definition.ts";
 import type { JsonObject } from "../../json/json-object.ts";
 import { QueryRows } from "../../reading/query-rows.ts";

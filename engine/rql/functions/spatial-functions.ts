@@ -4,7 +4,7 @@ import type { Work } from "../../base/work-budget.ts";
 import { numberSortKeys } from "../../indexing/entry-order.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
 import type { SpatialRelation } from "../../indexing/spatial-column.ts";
-import { arcOf, globe, type Space, reportedLengthOf } from "../../spatial/space.ts";
+import { arcOf, globe, reportedLengthOf, type Space } from "../../spatial/space.ts";
 import type { FieldReference, OrderKeyBase } from "../analyzed-query.ts";
 import type { Call } from "../ast.ts";
 import { describeArgument, printArgument } from "../print.ts";
@@ -18,9 +18,9 @@ import {
   placeIn,
   type QueryPoint,
   type QueryShape,
-  shapeIn,
   queryPoint,
   queryShape,
+  shapeIn,
   spatialField,
 } from "./spatial-arguments.ts";
 import { refuseAlone } from "./unsupported-functions.ts";

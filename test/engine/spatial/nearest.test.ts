@@ -7,8 +7,8 @@ import {
   distanceOf,
   globe,
   lengthOf,
-  type Space,
   reportedLengthOf,
+  type Space,
 } from "../../../engine/spatial/space.ts";
 import { SeededRandom } from "../../support/random.ts";
 import { seedOfRun } from "../../support/seed.ts";
