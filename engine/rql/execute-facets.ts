@@ -65,10 +65,7 @@ export interface FacetContext extends WhereContext {
   include(id: string): void;
 }
 
-/**
- * Returns the rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the
- * first.
- */
+/** Returns the rows of facets as JSON texts. Of facets with one name, only the last is returned, in the first's place. */
 export function* facetRows(
   facets: readonly Facet[],
   matches: EntrySet,
@@ -347,10 +344,7 @@ function intervalOf({ low, high }: FacetRange): NumberInterval | null {
   };
 }
 
-/**
- * Returns the number that values are compared with, or that their whole parts are compared with; null if a double
- * cannot represent the number exactly.
- */
+/** Returns the number that values or their whole parts are compared with; null if no double is equal to it. */
 function boundOf({ value }: Bound): { value: number; isWhole: boolean } | null {
   if (value.type === "double") return { value: value.value, isWhole: false };
   if (value.type !== "long" || !Number.isSafeInteger(Number(value.value))) return null;
