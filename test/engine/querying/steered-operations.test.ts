@@ -241,7 +241,7 @@ describe("after a crash", () => {
       else expect(row["N"]).toBe(n % 2 ? n + 10_000 : n);
     });
     expect(again.state.keyspaces.values.get(`operation-marks/${id}`)).toBeUndefined();
-    await expect(resumeByQuery(again, id)).rejects.toThrow("only one that was interrupted");
+    await expect(resumeByQuery(again, id)).rejects.toThrow("was not interrupted");
   });
 
   it("goes on with a limit of documents, and takes no more than that", async () => {
@@ -394,7 +394,7 @@ describe("undoing", () => {
     expect(revisions.count).toBe(20 * (undoOperationsMax + 2));
     expect(await database.undoRetention.run()).toBe(2);
     expect(revisions.count).toBe(20 * undoOperationsMax);
-    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow("nothing is kept");
+    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow("no earlier versions");
     const found = await resultOf(await startUndo(database, ids.at(-1) ?? 0, undefined));
     expect(found).toMatchObject({ Restored: 20 });
     expect(await sorted(database)).toEqual(
@@ -406,7 +406,7 @@ describe("undoing", () => {
     const database = await withNumbers(1000);
     const plain = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", usual);
     await resultOf(plain);
-    await expect(startUndo(database, plain.id, undefined)).rejects.toThrow("nothing is kept");
+    await expect(startUndo(database, plain.id, undefined)).rejects.toThrow("no earlier versions");
     await expect(startUndo(database, 99, undefined)).rejects.toThrow("was not registered");
     const slow = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
       ...undoable,
