@@ -394,7 +394,9 @@ describe("undoing", () => {
     expect(revisions.count).toBe(20 * (undoOperationsMax + 2));
     expect(await database.undoRetention.run()).toBe(2);
     expect(revisions.count).toBe(20 * undoOperationsMax);
-    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow("no earlier versions");
+    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow(
+      "no earlier versions",
+    );
     const found = await resultOf(await startUndo(database, ids.at(-1) ?? 0, undefined));
     expect(found).toMatchObject({ Restored: 20 });
     expect(await sorted(database)).toEqual(
